@@ -1,0 +1,240 @@
+"""One tree of exceptions, and the one table that gives each its exit code, wire code and advice.
+
+Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
+says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
+do next. ``exit_code`` is what the command line ends with, ``response_code`` what a broker answers with
+(RocketMQ's ``ResponseCode``). Exit codes 0, 1 and 2 are taken: success, findings, wrong usage.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+_SYSTEM_ERROR = 1
+_MESSAGE_ILLEGAL = 13
+_SERVICE_NOT_AVAILABLE = 14
+_INVALID_PARAMETER = 29
+_QUERY_NOT_FOUND = 22
+_PULL_OFFSET_MOVED = 21
+
+
+class SeglogError(Exception):
+    """Anything seglog refuses or cannot do."""
+
+    exit_code: ClassVar[int] = 3
+    response_code: ClassVar[int] = _SYSTEM_ERROR
+    help: str = "run the command again with --help, or report this with its full text"
+
+    def __init__(self, message: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
+        super().__init__(message)
+        if help is not None:
+            self.help = help
+
+
+class StoreError(SeglogError):
+    """The store directory, or what was asked of it."""
+
+    exit_code = 10
+    help = "run `seglog info STORE` to see the state of the store"
+
+
+class CorruptError(StoreError):
+    """Bytes that cannot be what they should be.
+
+    Attributes:
+        file: The file, relative to the store where that is known; empty for a bare buffer.
+        position_bytes: Where in the file (or buffer).
+        kind: Stable short word for the damage, such as ``body-crc``.
+    """
+
+    exit_code = 11
+    help = "run `seglog dump STORE` to see what can still be read"
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        file: str = "",
+        position_bytes: int = 0,
+        expected: object = None,
+        found: object = None,
+    ) -> None:
+        self.kind = kind
+        self.file = file
+        self.position_bytes = position_bytes
+        self.expected = expected
+        self.found = found
+        where = f"{file or 'buffer'} +{position_bytes}"
+        detail = "" if expected is None and found is None else f": found {found}, expected {expected}"
+        super().__init__(f"{where}: {kind}{detail}")
+
+
+class TruncatedError(CorruptError):
+    """The bytes end before the thing that they should hold."""
+
+    exit_code = 12
+
+
+class NotFoundError(StoreError):
+    """There is no such store, file or message."""
+
+    exit_code = 13
+    response_code = _QUERY_NOT_FOUND
+    help = "check the path and the name; `seglog info STORE` lists topics and queues"
+
+
+class NotAStoreError(StoreError):
+    """The folder holds other things than a RocketMQ store."""
+
+    exit_code = 14
+    help = "give the folder that holds commitlog/ (storePathRootDir), or an empty folder for a new store"
+
+
+class OffsetRangeError(StoreError):
+    """An offset outside of what the queue or log holds.
+
+    Attributes:
+        min_offset: Smallest valid value.
+        max_offset: Largest valid value.
+    """
+
+    exit_code = 15
+    response_code = _PULL_OFFSET_MOVED
+    help = "ask within the range; `seglog info STORE` shows the range of each queue"
+
+    def __init__(self, message: str, *, min_offset: int, max_offset: int) -> None:
+        super().__init__(message)
+        self.min_offset = min_offset
+        self.max_offset = max_offset
+
+
+class StoreLockedError(StoreError):
+    """Another process, seglog or a RocketMQ broker, has the store open for writing."""
+
+    exit_code = 16
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "stop the other process, or read beside it with read_only=True or a reading command"
+
+
+class FullError(StoreError):
+    """The file system has no space for the next write; reads go on, writes resume when space returns."""
+
+    exit_code = 17
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "free space on the file system of the store, then send again"
+
+
+class ReadOnlyError(StoreError):
+    """A write was asked of a store opened for reading, or of a directory that cannot be written."""
+
+    exit_code = 18
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "open the store without read_only, on a file system that can be written"
+
+
+class ClosedError(StoreError):
+    """The store was closed."""
+
+    exit_code = 19
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "open the store again"
+
+
+class StoreFailedError(StoreError):
+    """A flush failed; nothing is acknowledged any more until the store is opened again."""
+
+    exit_code = 20
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "look at the disk (dmesg), then open the store again: recovery finds what is really there"
+
+
+class UnsupportedStoreError(StoreError):
+    """A RocketMQ store of a kind that keeps its queues or log elsewhere (RocksDB, DLedger)."""
+
+    exit_code = 21
+    help = "seglog reads stores with storeType=default; nothing was changed"
+
+
+class MessageIllegalError(StoreError):
+    """A message that RocketMQ would refuse: body, properties or batch too large."""
+
+    exit_code = 22
+    response_code = _MESSAGE_ILLEGAL
+    help = "send a smaller message: body up to 4 MiB, properties up to 32767 bytes"
+
+
+class InvalidNameError(StoreError):
+    """A topic, group or queue id that no store can hold."""
+
+    exit_code = 23
+    response_code = _INVALID_PARAMETER
+    help = "use letters, digits, %, |, - and _; topics up to 127 bytes, queue ids from 0"
+
+
+class InvalidArgumentError(SeglogError):
+    """A value outside of what the call takes, such as a negative offset or count."""
+
+    exit_code = 24
+    response_code = _INVALID_PARAMETER
+    help = "see the documentation of the call for the range of each value"
+
+
+class ConfigError(StoreError):
+    """A file under config/ that can be read neither itself nor from its .bak."""
+
+    exit_code = 25
+    help = "restore the file or its .bak from a backup, or move both away to start with an empty table"
+
+
+class ProtocolError(SeglogError):
+    """A request or an answer that the protocol does not allow."""
+
+    exit_code = 30
+    help = "check that both sides speak the RocketMQ remoting protocol"
+
+
+class LocalProtocolError(ProtocolError):
+    """Our side tried something the protocol does not allow."""
+
+    exit_code = 31
+
+
+class RemoteProtocolError(ProtocolError):
+    """The other side answered with a failure.
+
+    Attributes:
+        code: Its response code (RocketMQ's ``ResponseCode``).
+        remark: Its explanation, possibly empty.
+    """
+
+    exit_code = 32
+
+    def __init__(self, code: int, remark: str) -> None:
+        super().__init__(f"the broker answered {code}: {remark or 'no remark'}")
+        self.code = code
+        self.remark = remark
+
+
+class ConsumerError(SeglogError):
+    """A consumer was used in a way or at a moment that it does not allow."""
+
+    exit_code = 40
+    help = "see the documentation of the consumer for what may be called when"
+
+
+class MissingDependencyError(SeglogError):
+    """Something outside of seglog is needed and not here, such as a JDK for Spark."""
+
+    exit_code = 50
+    help = "install what the message names"
+
+
+def error_classes() -> list[type[SeglogError]]:
+    """Returns every class of the tree, parents first, each once."""
+    found: list[type[SeglogError]] = []
+    queue: list[type[SeglogError]] = [SeglogError]
+    while queue:
+        current = queue.pop(0)
+        found.append(current)
+        queue.extend(current.__subclasses__())
+    return found

@@ -1,0 +1,76 @@
+"""Record layouts: one table per fixed-size record, and everything else derived from it.
+
+A :class:`Layout` is the single statement of a record's bytes. The ``struct.Struct`` that packs one
+record, the numpy dtype that views a million of them and the rows of the format document come from the
+same fields, so they cannot drift apart.
+
+Every multi-byte integer in a RocketMQ store is big-endian, two's complement.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+_CODES: Final = {
+    "i8": ("b", ">i1"),
+    "u8": ("B", ">u1"),
+    "i16": ("h", ">i2"),
+    "i32": ("i", ">i4"),
+    "u32": ("I", ">u4"),
+    "i64": ("q", ">i8"),
+    "b4": ("4s", "V4"),
+    "b16": ("16s", "V16"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record: its name, type (``i8`` … ``i64``, ``b4`` raw bytes), unit and meaning."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A fixed-size big-endian record.
+
+    Attributes:
+        name: Heading in the format document.
+        source: Where RocketMQ defines it, as ``path.java SYMBOL``.
+        fields: In file order, without gaps.
+    """
+
+    name: str
+    source: str
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def struct(self) -> struct.Struct:
+        """Packs and unpacks one record."""
+        return struct.Struct(">" + "".join(_CODES[field.type][0] for field in self.fields))
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """Views many records; itemsize equals ``struct.size``."""
+        return np.dtype([(field.name, _CODES[field.type][1]) for field in self.fields])
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each field starts, in bytes from the start of the record."""
+        sizes = [struct.calcsize(">" + _CODES[field.type][0]) for field in self.fields]
+        starts = accumulate(sizes, initial=0)
+        return {field.name: start for field, start in zip(self.fields, starts, strict=False)}
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of one record."""
+        return self.struct.size

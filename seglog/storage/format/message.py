@@ -1,0 +1,159 @@
+"""A stored message as a value, decoded from its record.
+
+Decoding copies what it keeps, so a :class:`Message` outlives the map it was read from. Properties are
+decoded on first use: most readers want the body.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from seglog.errors import CorruptError, TruncatedError
+from seglog.storage.format import properties as props
+from seglog.storage.format import sys_flag as flags
+from seglog.storage.format.host import Host
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.record import (
+    HEAD_V4,
+    HEADS,
+    HOST_BITS,
+    SYS_FLAG_AT,
+    Damage,
+    examine,
+)
+
+_I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
+_MESSAGE_ID = Layout(
+    "Message id (offsetMsgId), behind the address bytes",
+    "MessageDecoder.java createMessageId",
+    (Field("port", "i32", "–", "of the store host"), Field("phy_offset", "i64", "bytes", "of the record")),
+).struct
+
+_COMPRESSION_NAMES = {0: "zlib", flags.COMPRESSION_LZ4: "lz4", flags.COMPRESSION_ZSTD: "zstd"}
+MAX_INFLATED_BYTES = 64 << 20
+"""Bodies of 4 MiB inflate at most this far; zlib alone can reach a thousandfold."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message.
+
+    Attributes:
+        body: As stored, possibly compressed; see :meth:`payload`.
+        properties_raw: As stored; see :attr:`properties`.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    phy_offset: int
+    size_bytes: int
+    body_crc: int
+    sys_flag: int
+    flag: int
+    born_timestamp_ms: int
+    store_timestamp_ms: int
+    born_host: Host
+    store_host: Host
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body: bytes
+    properties_raw: bytes
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """The properties that RocketMQ would see; treat as read-only."""
+        return props.decode_properties(self.properties_raw)
+
+    @property
+    def tags(self) -> str | None:
+        """The message's tag."""
+        return self.properties.get(props.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """The index keys, none for a message without."""
+        return self.properties.get(props.KEYS, "").split()
+
+    @property
+    def unique_key(self) -> str | None:
+        """The id that the producer gave."""
+        return self.properties.get(props.UNIQ_KEY)
+
+    @property
+    def message_id(self) -> str:
+        """The offsetMsgId: store host and physical offset in hexadecimal."""
+        return message_id(self.store_host, self.phy_offset)
+
+    @property
+    def compression(self) -> str | None:
+        """``zlib``, ``lz4`` or ``zstd`` if the body is compressed."""
+        if not self.sys_flag & flags.COMPRESSED:
+            return None
+        return _COMPRESSION_NAMES.get(self.sys_flag & flags.COMPRESSION_MASK, "zlib")
+
+    def payload(self) -> bytes:
+        """Returns the body as the producer gave it; lz4 and zstd bodies are returned as stored.
+
+        Raises:
+            CorruptError: A zlib body does not inflate, or inflates beyond :data:`MAX_INFLATED_BYTES`.
+        """
+        if self.compression != "zlib":
+            return self.body
+        inflater = zlib.decompressobj()
+        try:
+            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES)
+        except zlib.error as error:
+            raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
+        if inflater.unconsumed_tail:
+            raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
+        return inflated
+
+
+def message_id(store_host: Host, phy_offset: int) -> str:
+    """Returns the offsetMsgId: 32 hexadecimal digits with IPv4, 56 with IPv6."""
+    return (store_host.address + _MESSAGE_ID.pack(store_host.port, phy_offset)).hex().upper()
+
+
+def decode_message(record: bytes | bytearray | memoryview, *, verify: bool = False) -> Message:
+    """Returns the message of a whole record.
+
+    Args:
+        record: Starts with the record.
+        verify: Whether to check the checksums as well.
+
+    Raises:
+        CorruptError: The bytes are no record.
+        TruncatedError: The record is longer than the buffer.
+    """
+    view = memoryview(record)
+    if len(view) < HEAD_V4.size_bytes:
+        raise TruncatedError("short", expected=f"at least {HEAD_V4.size_bytes} bytes", found=len(view))
+    layout = HEADS[_I32.unpack_from(view, SYS_FLAG_AT)[0] & HOST_BITS]
+    if len(view) < layout.size_bytes:
+        raise TruncatedError("short", expected=f"at least {layout.size_bytes} bytes", found=len(view))
+    head = layout.struct.unpack_from(view)
+    row = examine(view, 0, head[6], verify=verify)
+    if isinstance(row, Damage):
+        error = TruncatedError if row.kind in ("short", "size") and head[0] > len(view) else CorruptError
+        raise error(row.kind, expected=row.expected, found=row.found)
+    return Message(
+        row.topic.decode("utf-8", "replace"),
+        row.queue_id,
+        row.queue_offset,
+        head[6],
+        row.size_bytes,
+        head[2],
+        row.sys_flag,
+        head[4],
+        head[8],
+        row.store_timestamp_ms,
+        Host(head[9], head[10]),
+        Host(head[12], head[13]),
+        head[14],
+        head[15],
+        bytes(view[row.body_at : row.body_at + row.body_bytes]),
+        bytes(view[row.properties_at : row.properties_at + row.properties_bytes]),
+    )

@@ -1,0 +1,92 @@
+"""Names: files and folders of a store, system topics, and what may be a topic or a group.
+
+Source: ``TopicValidator.java``, ``UtilAll.java offset2FileName``, ``StorePathConfigHelper.java``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from seglog.errors import InvalidNameError
+
+COMMIT_LOG: Final = "commitlog"
+CONSUME_QUEUE: Final = "consumequeue"
+BATCH_CONSUME_QUEUE: Final = "batchconsumequeue"
+INDEX: Final = "index"
+CONFIG: Final = "config"
+CHECKPOINT_FILE: Final = "checkpoint"
+ABORT_FILE: Final = "abort"
+LOCK_FILE: Final = "lock"
+OURS: Final = "seglog"
+"""Folder of everything that RocketMQ does not know; it ignores it."""
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+LMQ_PREFIX: Final = "%LMQ%"
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+
+FILE_NAME_DIGITS: Final = 20
+MAX_TOPIC_BYTES: Final = 127
+MAX_SYSTEM_TOPIC_BYTES: Final = 255
+"""Limit of ``%RETRY%`` and ``%DLQ%`` topics, and the longest file name of most file systems."""
+MAX_GROUP_BYTES: Final = 255
+MAX_QUEUE_ID: Final = 0x7FFF_FFFF
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_FILE_NAME: Final = re.compile(r"[0-9]{20}")
+
+
+def segment_file_name(first_offset: int) -> str:
+    """Returns the name of the file that starts with byte ``first_offset`` of its endless sequence."""
+    return f"{first_offset:020d}"
+
+
+def parse_segment_file_name(name: str) -> int | None:
+    """Returns the first byte that a file of that name holds, None if it is no such name."""
+    return int(name) if _FILE_NAME.fullmatch(name) else None
+
+
+def check_topic(topic: str) -> str:
+    """Returns ``topic`` if a store may hold it.
+
+    The bare store of RocketMQ takes topics longer than 127 bytes and writes them as V2 records; so do we,
+    up to the 255 bytes that a directory name can have. Brokers apply their own, smaller limits.
+
+    Raises:
+        InvalidNameError: Empty, too long, or with a character outside ``%|a-zA-Z0-9_-``. Path separators,
+            NUL, newlines and dots are among those, so no name can lead out of the store.
+    """
+    return _check("topic", topic, MAX_SYSTEM_TOPIC_BYTES)
+
+
+def check_group(group: str) -> str:
+    """Returns ``group`` if it may name a consumer or producer group.
+
+    Raises:
+        InvalidNameError: As :func:`check_topic`.
+    """
+    return _check("group", group, MAX_GROUP_BYTES)
+
+
+def check_queue_id(queue_id: int) -> int:
+    """Returns ``queue_id`` if it may number a queue.
+
+    Raises:
+        InvalidNameError: Negative, or more than 31 bits.
+    """
+    if not 0 <= queue_id <= MAX_QUEUE_ID:
+        raise InvalidNameError(f"queue id {queue_id} is outside 0..{MAX_QUEUE_ID}")
+    return queue_id
+
+
+def _check(kind: str, name: str, limit_bytes: int) -> str:
+    if not name:
+        raise InvalidNameError(f"the {kind} name is empty")
+    # fullmatch, never `$`: that would let "abc\n" through.
+    if not _NAME.fullmatch(name):
+        bad = next(character for character in name if not _NAME.fullmatch(character))
+        raise InvalidNameError(f"the {kind} name {name[:80]!r} holds {bad!r}")
+    if len(name) > limit_bytes:
+        raise InvalidNameError(f"the {kind} name {name[:40]!r}… has {len(name)} bytes, at most {limit_bytes}")
+    return name

@@ -1,0 +1,109 @@
+"""Message properties: ``name 0x01 value 0x02`` and so on, UTF-8.
+
+Reading is lenient, as RocketMQ's is: a piece counts only if it has a name of at least one byte, the
+separator and at least one byte of value, so empty names and values vanish; a later duplicate wins; a
+second 0x01 belongs to the value; the last 0x02 may be missing (4.x writers). The order of entries is
+that of the writer and means nothing.
+
+``__CRC32#`` is RocketMQ's own check of a whole record: 20 bytes reserved at the very end of the
+properties (and so of the record) that hold the CRC-32 of everything before them, as ten decimal digits,
+least significant first.
+
+Source: ``MessageDecoder.java string2messageProperties, messageProperties2String, createCrc32``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.errors import MessageIllegalError
+
+KEYS: Final = "KEYS"
+TAGS: Final = "TAGS"
+UNIQ_KEY: Final = "UNIQ_KEY"
+WAIT: Final = "WAIT"
+DELAY: Final = "DELAY"
+REAL_TOPIC: Final = "REAL_TOPIC"
+REAL_QUEUE_ID: Final = "REAL_QID"
+INNER_MULTI_DISPATCH: Final = "INNER_MULTI_DISPATCH"
+INNER_NUM: Final = "INNER_NUM"
+CRC32: Final = "__CRC32#"
+
+NAME_END: Final = 1
+ENTRY_END: Final = 2
+MAX_PROPERTIES_BYTES: Final = 32767
+"""The length field is a signed 16-bit integer; the reserved CRC property counts."""
+
+CRC_NAME: Final = CRC32.encode() + b"\x01"
+CRC_DIGITS: Final = 10
+CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """Returns the stored form, with 0x02 behind every entry as 5.x writes it.
+
+    Raises:
+        MessageIllegalError: A name or value holds a separator, or a name is empty.
+    """
+    pieces: list[str] = []
+    for name, value in properties.items():
+        if not name or "\x01" in name or "\x02" in name or "\x02" in value:
+            raise MessageIllegalError(
+                f"property {name!r}={value[:40]!r} cannot be stored: names must not be empty, and neither"
+                " side may hold the separators 0x01 and 0x02",
+                help="encode binary values, for example as base64",
+            )
+        pieces.append(f"{name}\x01{value}\x02")
+    try:
+        return "".join(pieces).encode()
+    except UnicodeEncodeError as error:
+        raise MessageIllegalError(
+            f"a property is not valid text: {error.reason} in {error.object[error.start : error.end]!r}",
+            help="encode binary values, for example as base64",
+        ) from error
+
+
+def decode_properties(raw: bytes) -> dict[str, str]:
+    """Returns the entries that RocketMQ would see; bytes that are not UTF-8 become U+FFFD."""
+    found: dict[str, str] = {}
+    for piece in raw.split(b"\x02"):
+        name_size = piece.find(b"\x01")
+        if name_size >= 1 and name_size + 1 < len(piece):
+            name = piece[:name_size].decode("utf-8", "replace")
+            found[name] = piece[name_size + 1 :].decode("utf-8", "replace")
+    return found
+
+
+def find_property(raw: bytes, name: bytes) -> bytes | None:
+    """Returns the value of one property without decoding the others, None if it is not there.
+
+    Args:
+        raw: Stored properties.
+        name: The name's UTF-8 bytes.
+    """
+    needle = name + b"\x01"
+    at = raw.rfind(needle)
+    while at >= 0:
+        # A hit inside another entry's value is not the property; only the start of an entry counts.
+        if at == 0 or raw[at - 1] == ENTRY_END:
+            start = at + len(needle)
+            end = raw.find(b"\x02", start)
+            value = raw[start:] if end < 0 else raw[start:end]
+            if value:
+                return value
+        at = raw.rfind(needle, 0, at)
+    return None
+
+
+def without_crc_property(raw: bytes) -> bytes:
+    """Returns the properties without entries named ``__CRC32#``, which only a writer of records may set."""
+    if CRC_NAME not in raw:
+        return raw
+    kept = [piece for piece in raw.split(b"\x02") if piece and not piece.startswith(CRC_NAME)]
+    return b"".join(piece + b"\x02" for piece in kept)
+
+
+def crc_digits(crc: int) -> bytes:
+    """Returns a CRC as the property holds it: ten digits, least significant first."""
+    return (b"%010d" % crc)[::-1]

@@ -1,0 +1,229 @@
+"""The commit-log record: the tables of its bytes, and what makes a record valid.
+
+A record is a fixed head, whose two host fields have 4 or 16 address bytes, and a tail of
+``body · topic length · topic · properties length · properties``. V1 has one byte of topic length, V2
+(topics longer than 127) two. Records follow each other without padding; where one does not fit with 8
+bytes to spare, a BLANK filler ends the segment file.
+
+Truth: this is it. Everything else in a store can be rebuilt from records that pass :func:`examine`.
+
+Source: ``CommitLog.java checkMessageAndReturnSize``, ``MessageExtEncoder.java``. Beyond Java's checks a
+record must lie where its ``phy_offset`` says, a ``__CRC32#`` property must verify wherever it is present,
+and properties without it must not hold the run of NULs that a torn write leaves.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, NamedTuple
+
+from seglog.storage.format import properties as props
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+from seglog.storage.format.tags import tags_code
+
+MAGIC_V1: Final = 0xDAA320A7
+MAGIC_V2: Final = 0xDAA320AB
+MAGIC_BLANK: Final = 0xCBD43194
+CRC_MASK: Final = 0x7FFF_FFFF
+
+FILLER: Final = Layout(
+    "End-of-file filler",
+    "CommitLog.java DefaultAppendMessageCallback doAppend BLANK_MAGIC_CODE",
+    (
+        Field("size_bytes", "i32", "bytes", "everything that is left of the segment file"),
+        Field("magic", "u32", "–", "0xCBD43194"),
+    ),
+)
+
+
+def _head(born_address: str, store_address: str) -> Layout:
+    return Layout(
+        f"CommitLog record head ({born_address} born host, {store_address} store host)",
+        "MessageExtEncoder.java encode",
+        (
+            Field("size_bytes", "i32", "bytes", "the whole record, this field and __CRC32# included"),
+            Field("magic", "u32", "–", "0xDAA320A7 (V1) or 0xDAA320AB (V2)"),
+            Field("body_crc", "u32", "–", "CRC-32 of the stored body, without its top bit; 0 without body"),
+            Field("queue_id", "i32", "–", ""),
+            Field("flag", "i32", "–", "the application's own, opaque"),
+            Field("queue_offset", "i64", "messages", "index in the queue; 0 for PREPARED and ROLLBACK"),
+            Field("phy_offset", "i64", "bytes from log start", "where this record lies"),
+            Field("sys_flag", "i32", "bits", "compression, transaction, address families, batches"),
+            Field("born_timestamp_ms", "i64", "ms", "the client's clock"),
+            Field("born_address", born_address, "–", "the client's address in network order"),
+            Field("born_port", "i32", "–", ""),
+            Field("store_timestamp_ms", "i64", "ms", "the broker's clock, set inside the append lock"),
+            Field("store_address", store_address, "–", "the broker's address in network order"),
+            Field("store_port", "i32", "–", ""),
+            Field("reconsume_times", "i32", "–", "deliveries that failed"),
+            Field("prepared_transaction_offset", "i64", "bytes from log start", "the half message of a COMMIT"),
+            Field("body_bytes", "i32", "bytes", "size of the body that follows"),
+        ),
+    )
+
+
+HEADS: Final = {
+    0: _head("b4", "b4"),
+    BORN_HOST_V6: _head("b16", "b4"),
+    STORE_HOST_V6: _head("b4", "b16"),
+    BORN_HOST_V6 | STORE_HOST_V6: _head("b16", "b16"),
+}
+"""Head of a record by ``sys_flag & HOST_BITS``."""
+HOST_BITS: Final = BORN_HOST_V6 | STORE_HOST_V6
+
+HEAD_V4: Final = HEADS[0]
+SYS_FLAG_AT: Final = HEAD_V4.offsets["sys_flag"]
+PHY_OFFSET_AT: Final = HEAD_V4.offsets["phy_offset"]
+MAGIC_AT: Final = HEAD_V4.offsets["magic"]
+MIN_RECORD_BYTES: Final = HEAD_V4.size_bytes + 3
+"""IPv4, V1, nothing in it."""
+FILLER_BYTES: Final = FILLER.size_bytes
+TORN_NULS: Final = bytes(8)
+"""A run this long inside properties is the mark of a write that did not reach the disk."""
+
+_PREFIX: Final = Layout("", "", HEAD_V4.fields[:8]).struct
+_LAYOUT_BY_HOSTS: Final = {
+    bits: (
+        layout.struct,
+        layout.offsets["store_timestamp_ms"],
+        layout.offsets["body_bytes"],
+        layout.size_bytes,
+    )
+    for bits, layout in HEADS.items()
+}
+_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+_I32: Final = Layout("", "", (Field("n", "i32", "", ""),)).struct
+_I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
+
+
+class RecordRow(NamedTuple):
+    """What queues and scans need of one valid record."""
+
+    size_bytes: int
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_timestamp_ms: int
+    topic: bytes
+    tags_code: int
+    body_at: int
+    body_bytes: int
+    properties_at: int
+    properties_bytes: int
+
+
+class Damage(NamedTuple):
+    """Why bytes are no valid record: a stable short word, and what was found instead of what."""
+
+    kind: str
+    expected: object
+    found: object
+
+
+def examine(buffer: memoryview, at: int, phy_offset: int, *, verify: bool = True) -> RecordRow | Damage:
+    """Returns the record that starts at ``at``, or why there is none.
+
+    Args:
+        buffer: Bytes of the log; the record must not go beyond its end.
+        at: Where in the buffer to look.
+        phy_offset: Physical offset of that place.
+        verify: Whether to compute checksums; everything else is always checked.
+    """
+    room = len(buffer) - at
+    if room < MIN_RECORD_BYTES:
+        return Damage("short", f"at least {MIN_RECORD_BYTES} bytes", room)
+    size, magic, body_crc, queue_id, _flag, queue_offset, own_offset, sys_flag = _PREFIX.unpack_from(buffer, at)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        return Damage("magic", f"{MAGIC_V1:#x} or {MAGIC_V2:#x}", f"{magic:#x}")
+    if not MIN_RECORD_BYTES <= size <= room:
+        return Damage("size", f"{MIN_RECORD_BYTES}..{room}", size)
+    if own_offset != phy_offset:
+        return Damage("phy-offset", phy_offset, own_offset)
+    if queue_id < 0 or queue_offset < 0:
+        return Damage("negative", "queue id and offset from 0", (queue_id, queue_offset))
+    _struct, store_at, body_size_at, head_size = _LAYOUT_BY_HOSTS[sys_flag & HOST_BITS]
+    end = at + size
+    body_at = at + head_size
+    if body_at + 3 > end:
+        return Damage("lengths", size, head_size + 3)
+    body_size = _I32.unpack_from(buffer, at + body_size_at)[0]
+    topic_at = body_at + body_size + (1 if magic == MAGIC_V1 else 2)
+    if body_size < 0 or topic_at + 2 > end:
+        return Damage("lengths", size, f"body of {body_size}")
+    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else _I16.unpack_from(buffer, topic_at - 2)[0]
+    properties_at = topic_at + topic_size + 2
+    if topic_size < 0 or properties_at > end:
+        return Damage("lengths", size, f"topic of {topic_size}")
+    properties_size = max(0, _I16.unpack_from(buffer, properties_at - 2)[0])
+    if properties_at + properties_size != end:
+        return Damage("lengths", size, properties_at + properties_size - at)
+    properties = bytes(buffer[properties_at:end])
+    if verify:
+        damage = _verify(buffer, at, body_at, body_size, body_crc, properties, end)
+        if damage is not None:
+            return damage
+    topic = bytes(buffer[topic_at : topic_at + topic_size])
+    store_timestamp = _I64.unpack_from(buffer, at + store_at)[0]
+    code = unit_tags_code(topic, properties, store_timestamp) if properties_size else 0
+    return RecordRow(
+        size,
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_timestamp,
+        topic,
+        code,
+        body_at - at,
+        body_size,
+        properties_at - at,
+        properties_size,
+    )
+
+
+def _verify(
+    buffer: memoryview, at: int, body_at: int, body_size: int, body_crc: int, properties: bytes, end: int
+) -> Damage | None:
+    if properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME):
+        crc = zlib.crc32(buffer[at : end - props.CRC_PROPERTY_BYTES]) & CRC_MASK
+        stored = properties[-props.CRC_DIGITS - 1 : -1]
+        if props.crc_digits(crc) != stored:
+            return Damage("record-crc", props.crc_digits(crc).decode(), stored.decode("ascii", "replace"))
+    elif TORN_NULS in properties:
+        return Damage("torn-properties", "no run of NUL bytes", f"{len(TORN_NULS)} NULs")
+    if body_size:
+        crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
+        if crc != body_crc:
+            return Damage("body-crc", f"{body_crc:#x}", f"{crc:#x}")
+    return None
+
+
+def unit_tags_code(topic: bytes, properties: bytes, store_timestamp_ms: int) -> int:
+    """Returns the tagsCode that RocketMQ's dispatch puts into the record's queue unit.
+
+    In the delay topic it is the time of delivery; elsewhere the hash of the tag.
+    """
+    if topic == _SCHEDULE_TOPIC:
+        level = delay_level(props.find_property(properties, b"DELAY"))
+        if level > 0:
+            return store_timestamp_ms + delay_ms(level)
+    tag = props.find_property(properties, b"TAGS")
+    return tags_code(tag.decode("utf-8", "replace")) if tag else 0
+
+
+_SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
+DELAY_LEVELS_S: Final = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+"""Default ``messageDelayLevel``: 1s 5s 10s 30s, 1m to 10m, 20m 30m 1h 2h."""
+
+
+def delay_level(value: bytes | None) -> int:
+    """Returns the delay level of a DELAY property, capped at the highest; 0 if it is none."""
+    if value is None or not value.isdigit():
+        return 0
+    return min(int(value), len(DELAY_LEVELS_S))
+
+
+def delay_ms(level: int) -> int:
+    """Returns how long messages of a delay level (1…18) wait."""
+    return DELAY_LEVELS_S[level - 1] * 1000

@@ -1,0 +1,173 @@
+"""Walks over records: from one to the next, and from damage to the next record that proves itself.
+
+Pure: works on a buffer that holds some stretch of one segment. The rows of all records come back as
+one structured array, so that what follows (queues, audits) needs no object per message.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format.record import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    Damage,
+    examine,
+)
+
+ROW: Final = np.dtype(
+    [
+        ("phy_offset", "i8"),
+        ("queue_offset", "i8"),
+        ("tags_code", "i8"),
+        ("store_timestamp_ms", "i8"),
+        ("size_bytes", "i4"),
+        ("queue", "i4"),
+        ("sys_flag", "i4"),
+    ]
+)
+"""One record, in native byte order; ``queue`` indexes :attr:`QueueTable.names`."""
+
+Rows = npt.NDArray[np.void]
+
+_MAGIC: Final = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
+)
+
+
+class Stop(enum.Enum):
+    """Why a walk ended."""
+
+    END = "end"
+    """The last record ends where the segment does."""
+    BLANK = "blank"
+    """A filler takes the rest of the segment."""
+    ZERO = "zero"
+    """Nothing was written here: the log ends, or a page was lost."""
+    MORE = "more"
+    """The next record goes beyond the buffer, but not beyond the segment."""
+    DAMAGE = "damage"
+    """Bytes that are no record."""
+
+
+class QueueTable:
+    """Numbers the queues that records belong to, in the order in which they appear."""
+
+    def __init__(self) -> None:
+        self.names: list[tuple[str, int]] = []
+        self._numbers: dict[tuple[bytes, int], int] = {}
+
+    def number(self, topic: bytes, queue_id: int) -> int:
+        """Returns the number of a queue, a new one at its first record."""
+        found = self._numbers.get((topic, queue_id))
+        if found is None:
+            found = self._numbers[topic, queue_id] = len(self.names)
+            self.names.append((topic.decode("utf-8", "replace"), queue_id))
+        return found
+
+
+@dataclass(slots=True)
+class WalkResult:
+    """What a walk saw.
+
+    Attributes:
+        rows: ``(n,) ROW``, the valid records in log order.
+        position: Where in the buffer the walk stopped.
+        stop: Why.
+        damage: What is wrong there, for :attr:`Stop.DAMAGE`.
+    """
+
+    rows: Rows
+    position: int
+    stop: Stop
+    damage: Damage | None = field(default=None)
+
+
+def walk(
+    buffer: memoryview, phy_offset: int, segment_end: int, queues: QueueTable, *, verify: bool = True
+) -> WalkResult:
+    """Walks records from the start of the buffer until something else than a whole record comes.
+
+    Args:
+        buffer: A stretch of one segment that starts with a record.
+        phy_offset: Physical offset of its first byte.
+        segment_end: Physical offset at which the segment file ends.
+        queues: Numbers queues; new ones are added.
+        verify: Whether to compute checksums.
+    """
+    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    position = 0
+    number = queues.number
+    while True:
+        row = examine(buffer, position, phy_offset + position, verify=verify)
+        if isinstance(row, Damage):
+            stop, damage = _why(buffer, position, phy_offset, segment_end, row)
+            return WalkResult(np.array(rows, ROW), position, stop, damage)
+        rows.append(
+            (
+                phy_offset + position,
+                row.queue_offset,
+                row.tags_code,
+                row.store_timestamp_ms,
+                row.size_bytes,
+                number(row.topic, row.queue_id),
+                row.sys_flag,
+            )
+        )
+        position += row.size_bytes
+
+
+def _why(
+    buffer: memoryview, position: int, phy_offset: int, segment_end: int, damage: Damage
+) -> tuple[Stop, Damage | None]:
+    rest_of_segment = segment_end - phy_offset - position
+    room = len(buffer) - position
+    if rest_of_segment == 0:
+        return Stop.END, None
+    if room < FILLER_BYTES:
+        if room < rest_of_segment:
+            return Stop.MORE, None
+        return (Stop.DAMAGE, damage) if any(buffer[position:]) else (Stop.ZERO, None)
+    size, magic = FILLER.struct.unpack_from(buffer, position)
+    if magic == MAGIC_BLANK:
+        if size == rest_of_segment:
+            return Stop.BLANK, None
+        return Stop.DAMAGE, Damage("blank-size", rest_of_segment, size)
+    if size == 0 and magic == 0:
+        return Stop.ZERO, None
+    if room < rest_of_segment and (
+        damage.kind == "short" or (damage.kind == "size" and room < size <= rest_of_segment)
+    ):
+        return Stop.MORE, None
+    return Stop.DAMAGE, damage
+
+
+def iter_resync(buffer: memoryview, phy_offset: int, start: int) -> Iterator[int]:
+    """Yields the places at or after ``start`` where a whole record proves itself.
+
+    A record proves itself by its magic, by lying where its own ``phy_offset`` says, by lengths that add
+    up and by its checksums. Linear in the buffer: only the four magic bytes are searched for.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: First place to consider.
+    """
+    for found in _MAGIC.finditer(buffer, start + MAGIC_AT):
+        at = found.start() - MAGIC_AT
+        if len(buffer) - at < MIN_RECORD_BYTES:
+            return
+        if not isinstance(examine(buffer, at, phy_offset + at), Damage):
+            yield at
