@@ -16,7 +16,15 @@ from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import Host
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.names import MAX_TOPIC_BYTES
-from seglog.storage.format.record import CRC_MASK, FILLER, HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from seglog.storage.format.record import (
+    CRC_MASK,
+    FILLER,
+    HEADS,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    unit_tags_code,
+)
 
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 
@@ -26,6 +34,7 @@ class Draft:
 
     Attributes:
         size_bytes: Of the finished record.
+        properties: As they are stored, without the record CRC.
         takes_queue_offset: False for PREPARED and ROLLBACK records.
     """
 
@@ -42,6 +51,8 @@ class Draft:
         "_store_host",
         "_sys_flag",
         "_tail",
+        "_topic",
+        "properties",
         "queue_id",
         "size_bytes",
         "takes_queue_offset",
@@ -92,6 +103,8 @@ class Draft:
         self._head = head.struct
         self._magic = MAGIC_V2 if long_topic else MAGIC_V1
         self._tail = topic_size + topic + _I16.pack(properties_size) + properties
+        self._topic = topic
+        self.properties = properties
         self._body = body
         self._body_crc = zlib.crc32(body) & CRC_MASK if body else 0
         self._born = (born_timestamp_ms, born_host.address, born_host.port)
@@ -104,6 +117,10 @@ class Draft:
         self.queue_id = queue_id
         self.takes_queue_offset = flags.takes_queue_offset(sys_flag)
         self.size_bytes = head.size_bytes + len(body) + len(self._tail) + crc_bytes
+
+    def unit_tags_code(self, store_timestamp_ms: int) -> int:
+        """Returns the code for the queue unit, worked out from topic and properties."""
+        return unit_tags_code(self._topic, self.properties, store_timestamp_ms)
 
     def write(
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int

@@ -26,6 +26,12 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
+from seglog.storage.format.sys_flag import (
+    INNER_BATCH,
+    TRANSACTION_MASK,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+)
 
 ROW: Final = np.dtype(
     [
@@ -76,6 +82,25 @@ class QueueTable:
             found = self._numbers[topic, queue_id] = len(self.names)
             self.names.append((topic.decode("utf-8", "replace"), queue_id))
         return found
+
+    def find(self, topic: bytes, queue_id: int) -> int | None:
+        """Returns the number of a queue that had a record, None for any other."""
+        return self._numbers.get((topic, queue_id))
+
+
+def places(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Returns which rows have a place of their own in a plain queue.
+
+    PREPARED and ROLLBACK records have none, and inner batches go to batch queues.
+    """
+    flags = rows["sys_flag"]
+    transaction = flags & TRANSACTION_MASK
+    placed: npt.NDArray[np.bool_] = (
+        (transaction != TRANSACTION_PREPARED)
+        & (transaction != TRANSACTION_ROLLBACK)
+        & (flags & INNER_BATCH == 0)
+    )
+    return placed
 
 
 @dataclass(slots=True)

@@ -1,0 +1,57 @@
+"""seglog: a RocketMQ-style message log as an embedded library.
+
+The public names load on first use, so that ``import seglog`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from seglog.clock import Clock, SystemClock, VirtualClock
+    from seglog.errors import SeglogError
+    from seglog.storage.flush import Durability
+    from seglog.storage.format.message import Message
+    from seglog.storage.get import GetResult, GetStatus
+    from seglog.storage.store import MessageStore, NewMessage
+
+__version__ = "0.1.0"
+
+_HOMES: Final = {
+    "Clock": "seglog.clock",
+    "SystemClock": "seglog.clock",
+    "VirtualClock": "seglog.clock",
+    "SeglogError": "seglog.errors",
+    "Durability": "seglog.storage.flush",
+    "Message": "seglog.storage.format.message",
+    "GetResult": "seglog.storage.get",
+    "GetStatus": "seglog.storage.get",
+    "MessageStore": "seglog.storage.store",
+    "NewMessage": "seglog.storage.store",
+}
+
+__all__ = [
+    "Clock",
+    "Durability",
+    "GetResult",
+    "GetStatus",
+    "Message",
+    "MessageStore",
+    "NewMessage",
+    "SeglogError",
+    "SystemClock",
+    "VirtualClock",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Imports a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'seglog' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

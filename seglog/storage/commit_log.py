@@ -1,0 +1,138 @@
+"""The CommitLog: every message of every queue, one record behind the other, in mapped files.
+
+Truth: this is it. A record's physical offset never changes. Writers fill files in order; a record that
+does not fit with 8 bytes to spare goes to the next file, and a filler takes the rest of this one.
+
+Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCallback doAppend``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from seglog.errors import MessageIllegalError
+from seglog.storage.format.record import FILLER_BYTES
+from seglog.storage.kernels.append import Draft, filler
+from seglog.storage.log_scan import Hole
+from seglog.storage.mapped_file import MappedFile
+from seglog.storage.segments import Segments
+
+
+class HoleMap:
+    """Answers whether a record lies in an unreadable stretch of the log."""
+
+    def __init__(self, holes: Sequence[Hole]) -> None:
+        self._starts = [hole.phy_offset for hole in holes]
+        self._ends = [hole.end for hole in holes]
+
+    def covers(self, phy_offset: int) -> bool:
+        """Returns whether ``phy_offset`` lies in a hole."""
+        if not self._starts:
+            return False
+        at = bisect_right(self._starts, phy_offset) - 1
+        return at >= 0 and phy_offset < self._ends[at]
+
+
+class CommitLog:
+    """The log, open for writing.
+
+    Attributes:
+        min_phy_offset: Where it starts.
+        end_phy_offset: Where the next record goes.
+
+    Thread rule: any thread may read; one at a time may append.
+    """
+
+    def __init__(self, segments: Segments, end_phy_offset: int, holes: Sequence[Hole]) -> None:
+        first = segments.first_offset
+        self.min_phy_offset = end_phy_offset if first is None else first
+        self.end_phy_offset = end_phy_offset
+        self._segments = segments
+        self._holes = HoleMap(holes)
+
+    @property
+    def segment_size_bytes(self) -> int:
+        """Length of every file."""
+        return self._segments.file_size_bytes
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns the bytes of a record without copying; None if they are not there to be served."""
+        if phy_offset + size_bytes > self.end_phy_offset or self._holes.covers(phy_offset):
+            return None
+        segment = self._segments.find(phy_offset)
+        if segment is None:
+            return None
+        position = phy_offset - segment.first_offset
+        return segment.view[position : position + size_bytes].toreadonly()
+
+    def prepare(self, size_bytes: int) -> tuple[MappedFile, int]:
+        """Returns the file and physical offset where ``size_bytes`` will go, with the space reserved.
+
+        Fills up the current file and begins the next one where they do not fit.
+
+        Raises:
+            MessageIllegalError: No file is long enough for them.
+            FullError: The file system is full; the log is as it was.
+        """
+        if size_bytes + FILLER_BYTES > self.segment_size_bytes:
+            raise MessageIllegalError(
+                f"{size_bytes} bytes do not fit into a commit-log file of {self.segment_size_bytes}",
+                help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
+            )
+        at = self.end_phy_offset
+        segment = self._segments.find(at) or self._begin(at)
+        position = at - segment.first_offset
+        rest = segment.size_bytes - position
+        if size_bytes + FILLER_BYTES > rest:
+            segment.reserve(position, position + FILLER_BYTES)
+            following = self._begin(segment.first_offset + segment.size_bytes)
+            segment.view[position : position + FILLER_BYTES] = filler(rest)
+            self.end_phy_offset = at = following.first_offset
+            segment, position = following, 0
+        segment.reserve(position, position + size_bytes)
+        return segment, at
+
+    def write(self, drafts: Sequence[tuple[Draft, int]], store_timestamp_ms: int) -> list[int]:
+        """Appends records so that all of them lie in one file.
+
+        Args:
+            drafts: Records with their queue offsets.
+            store_timestamp_ms: The same for all.
+
+        Returns:
+            Where each of them lies.
+
+        Raises:
+            MessageIllegalError: No file is long enough for them.
+            FullError: The file system is full; the log is as it was.
+        """
+        segment, at = self.prepare(sum(draft.size_bytes for draft, _queue_offset in drafts))
+        view = segment.view
+        starts: list[int] = []
+        for draft, queue_offset in drafts:
+            draft.write(view, at - segment.first_offset, queue_offset, at, store_timestamp_ms)
+            starts.append(at)
+            at += draft.size_bytes
+        self.end_phy_offset = at
+        return starts
+
+    def sync(self, start: int, end: int) -> None:
+        """Returns once ``[start, end)`` is on the disk.
+
+        Raises:
+            OSError: The disk failed; what is there now is unknown.
+        """
+        for segment in self._segments.between(start, end):
+            segment.sync()
+            if segment.first_offset + segment.size_bytes <= end:
+                segment.release()
+
+    def close(self) -> None:
+        """Gives up maps and descriptors."""
+        self._segments.close()
+
+    def _begin(self, phy_offset: int) -> MappedFile:
+        segment = self._segments.add(phy_offset, sync=True)
+        segment.hold()
+        return segment

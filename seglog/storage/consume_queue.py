@@ -1,0 +1,107 @@
+"""A ConsumeQueue: the units of one queue in mapped files, one behind the other.
+
+Truth: none; derived from the commit log. ``max_offset`` is where the next message goes and is published
+last, so readers without a lock see only finished units. Opening works it out anew from the log.
+
+Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
+from seglog.storage.mapped_file import MappedFile
+from seglog.storage.segments import Segments
+
+
+class ConsumeQueue:
+    """One queue, open for writing.
+
+    Attributes:
+        min_offset: Queue offset of the first message that the log holds.
+        max_offset: Queue offset that the next message gets.
+        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+
+    Thread rule: any thread may read; one at a time may append.
+    """
+
+    __slots__ = ("_segments", "_synced_offset", "max_offset", "max_phy_offset", "min_offset", "queue_id", "topic")
+
+    def __init__(
+        self, topic: str, queue_id: int, segments: Segments, *, min_offset: int, max_offset: int, max_phy_offset: int
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.min_offset = min_offset
+        self.max_offset = max_offset
+        self.max_phy_offset = max_phy_offset
+        self._segments = segments
+        self._synced_offset = max_offset
+
+    @property
+    def units_per_file(self) -> int:
+        """Units in each file."""
+        return self._segments.file_size_bytes // CQ_UNIT_BYTES
+
+    def units(self, queue_offset: int, count: int) -> Units:
+        """Returns up to ``count`` units from ``queue_offset`` on, copied; where a file is missing, zeros."""
+        count = max(0, min(count, self.max_offset - queue_offset))
+        found = np.zeros(count, CQ_UNIT.dtype)
+        done = 0
+        while done < count:
+            start = (queue_offset + done) * CQ_UNIT_BYTES
+            position = start % self._segments.file_size_bytes
+            here = min(count - done, (self._segments.file_size_bytes - position) // CQ_UNIT_BYTES)
+            file = self._segments.find(start)
+            if file is not None:
+                found[done : done + here] = np.frombuffer(file.view, CQ_UNIT.dtype, here, position)
+            done += here
+        return found
+
+    def prepare(self, count: int) -> None:
+        """Makes sure that the next ``count`` units find files and space.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+        """
+        size = self._segments.file_size_bytes
+        start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        while start < end:
+            file = self._segments.find(start) or self._begin(start)
+            position = start % size
+            file_end = min(size, position + end - start)
+            file.reserve(position, file_end)
+            start += file_end - position
+
+    def append(self, phy_offset: int, size_bytes: int, tags_code: int) -> None:
+        """Appends one unit; :meth:`prepare` was called for it."""
+        at = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(at)
+        if file is None:
+            raise RuntimeError(f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}")
+        CQ_UNIT.struct.pack_into(file.view, at - file.first_offset, phy_offset, size_bytes, tags_code)
+        self.max_phy_offset = phy_offset + size_bytes
+        self.max_offset += 1
+
+    def sync(self) -> None:
+        """Returns once every unit appended before the call is on the disk."""
+        start, end = self._synced_offset, self.max_offset
+        if start < end:
+            for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
+                file.sync()
+            self._segments.sync_names()
+            self._synced_offset = end
+
+    def close(self) -> None:
+        """Gives up maps and descriptors."""
+        self._segments.close()
+
+    def _begin(self, start: int) -> MappedFile:
+        """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
+        file = self._segments.add(start, sync=False)
+        below = (start - file.first_offset) // CQ_UNIT_BYTES
+        if below:
+            file.reserve(0, below * CQ_UNIT_BYTES)
+            file.view[: below * CQ_UNIT_BYTES] = pre_blanks(below).tobytes()
+        return file

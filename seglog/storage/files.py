@@ -1,0 +1,283 @@
+"""The file calls of the engine, as a seam: what touches a disk goes through :class:`Files`.
+
+Tests put file systems behind it that crash, lie or fill up. :class:`RealFiles` is the real one. Paths
+are :class:`pathlib.Path`; errors are the operating system's ``OSError``, translated where their meaning
+is known (``ENOSPC`` at an allocation becomes :class:`~seglog.errors.FullError`).
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from seglog.errors import FullError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory."""
+
+    name: str
+    is_dir: bool
+    size_bytes: int
+
+
+class OpenFile(Protocol):
+    """An open file; positions are bytes from its start. Calls on one file may come from any thread."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file now."""
+        ...
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Reads up to ``len(buffer)`` bytes; fewer only at the end of the file. Returns how many."""
+        ...
+
+    def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Writes all of ``data``."""
+        ...
+
+    def next_data(self, position: int) -> int | None:
+        """Returns where the next bytes that were ever written start, None if only holes follow.
+
+        A file system that knows no holes may return ``position`` itself.
+        """
+        ...
+
+    def set_size(self, size_bytes: int) -> None:
+        """Cuts the file or extends it by a hole."""
+        ...
+
+    def reserve(self, position: int, size_bytes: int) -> None:
+        """Makes sure that writes to the range find space.
+
+        Raises:
+            FullError: The file system has not enough space; what is in the file stays.
+        """
+        ...
+
+    def map(self) -> memoryview:
+        """Returns the whole file as writable memory, which stays valid as long as a view of it lives."""
+        ...
+
+    def sync(self) -> None:
+        """Returns once all data of the file, and the size it needs, is on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Gives the descriptor back; maps stay."""
+        ...
+
+
+class Files(Protocol):
+    """A file system."""
+
+    def list_dir(self, path: Path) -> list[Entry]:
+        """Returns the entries of a directory sorted by name; an absent directory has none."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is anything of that name."""
+        ...
+
+    def open(self, path: Path, *, writable: bool) -> OpenFile:
+        """Opens an existing file."""
+        ...
+
+    def create(self, path: Path, size_bytes: int) -> OpenFile:
+        """Creates a file of that size, all holes; it must not exist."""
+        ...
+
+    def read_file(self, path: Path) -> bytes:
+        """Returns the whole content."""
+        ...
+
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Creates or replaces a small file in place; not atomic."""
+        ...
+
+    def make_dirs(self, path: Path) -> None:
+        """Creates a directory and its parents where they are missing, and makes the names durable."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames atomically, replacing ``target``."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Removes a file."""
+        ...
+
+    def sync_dir(self, path: Path) -> None:
+        """Returns once the names in the directory are on the disk."""
+        ...
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor", "_path", "_writable")
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
+        self._writable = flags & os.O_RDWR != 0
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file now."""
+        return os.fstat(self._descriptor).st_size
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Reads with ``preadv``, as often as it takes."""
+        done = 0
+        while done < len(buffer):
+            count = os.preadv(self._descriptor, [buffer[done:]], position + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Writes with ``pwrite``, as often as it takes."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                count = os.pwrite(self._descriptor, rest, position)
+                rest, position = rest[count:], position + count
+        except OSError as error:
+            raise _translate(error, self._path) from error
+
+    def next_data(self, position: int) -> int | None:
+        """Asks with ``SEEK_DATA``; a system without it counts everything as data."""
+        if not hasattr(os, "SEEK_DATA"):
+            return position if position < self.size_bytes else None
+        try:
+            return os.lseek(self._descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            if error.errno == errno.EINVAL:
+                return position if position < self.size_bytes else None
+            raise
+
+    def set_size(self, size_bytes: int) -> None:
+        """Cuts or extends with ``ftruncate``."""
+        os.ftruncate(self._descriptor, size_bytes)
+
+    def reserve(self, position: int, size_bytes: int) -> None:
+        """Reserves with ``posix_fallocate``; a system without it writes nothing and relies on luck."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, position, size_bytes)
+        except OSError as error:
+            raise _translate(error, self._path) from error
+
+    def map(self) -> memoryview:
+        """Maps the whole file; the map keeps a descriptor of its own."""
+        access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
+        return memoryview(mmap.mmap(self._descriptor, 0, access=access))
+
+    def sync(self) -> None:
+        """``fdatasync``: releases the GIL, and covers what was written through any map of the file."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the descriptor."""
+        os.close(self._descriptor)
+
+
+class RealFiles:
+    """The operating system's files."""
+
+    def list_dir(self, path: Path) -> list[Entry]:
+        """Returns the entries of a directory sorted by name; an absent directory has none."""
+        try:
+            with os.scandir(path) as found:
+                names = sorted(found, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        entries: list[Entry] = []
+        for item in names:
+            try:
+                status = item.stat()
+            except FileNotFoundError:  # removed by its owner while we looked, or a dangling link
+                continue
+            entries.append(Entry(item.name, stat.S_ISDIR(status.st_mode), status.st_size))
+        return entries
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is anything of that name."""
+        return path.exists()
+
+    def open(self, path: Path, *, writable: bool) -> RealFile:
+        """Opens an existing file."""
+        return RealFile(path, os.O_RDWR if writable else os.O_RDONLY)
+
+    def create(self, path: Path, size_bytes: int) -> RealFile:
+        """Creates a sparse file of that size; leaves none behind if that fails."""
+        made = RealFile(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            made.set_size(size_bytes)
+        except OSError as error:
+            made.close()
+            path.unlink()
+            raise _translate(error, path) from error
+        return made
+
+    def read_file(self, path: Path) -> bytes:
+        """Returns the whole content."""
+        return path.read_bytes()
+
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Creates or replaces a small file in place; not atomic."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if sync:
+                os.fsync(descriptor)
+        except OSError as error:
+            raise _translate(error, path) from error
+        finally:
+            os.close(descriptor)
+
+    def make_dirs(self, path: Path) -> None:
+        """Creates a directory and its parents where they are missing, and makes the names durable."""
+        if path.is_dir():
+            return
+        self.make_dirs(path.parent)
+        path.mkdir(exist_ok=True)
+        self.sync_dir(path.parent)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames atomically, replacing ``target``."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file."""
+        path.unlink()
+
+    def sync_dir(self, path: Path) -> None:
+        """Syncs the directory itself."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _translate(error: OSError, path: Path) -> Exception:
+    if error.errno in _FULL:
+        return FullError(f"{path}: no space left for the next write")
+    return error

@@ -1,0 +1,76 @@
+"""What a look at a store found: one value per fact, with a stable code that programs can match."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+
+class Severity(enum.Enum):
+    """How much a finding matters."""
+
+    NOTE = "note"
+    """Normal, or repaired without loss by opening the store."""
+    WARNING = "warning"
+    """Derived data was wrong; the log is whole."""
+    LOSS = "loss"
+    """Messages cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact about a store.
+
+    Attributes:
+        code: Stable short word, a key of :data:`CODES`.
+        file: Relative to the store.
+        position_bytes: Where in the file.
+        size_bytes: How much of it is concerned, 0 where that says nothing.
+        expected: What should be there.
+        found: What is there.
+        messages: How many messages are concerned, 0 where none or unknown.
+    """
+
+    code: str
+    file: str
+    position_bytes: int = 0
+    size_bytes: int = 0
+    expected: str = ""
+    found: str = ""
+    messages: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return CODES[self.code][0]
+
+    @property
+    def meaning(self) -> str:
+        """What the code stands for, in a sentence."""
+        return CODES[self.code][1]
+
+    def __str__(self) -> str:
+        detail = f": expected {self.expected}, found {self.found}" if self.expected or self.found else ""
+        return f"{self.code} {self.file} +{self.position_bytes}{detail} ({self.meaning})"
+
+
+CODES: Final[dict[str, tuple[Severity, str]]] = {
+    "log-hole": (Severity.LOSS, "records in the middle of the log cannot be read; later ones can"),
+    "log-torn-tail": (Severity.NOTE, "the last write did not finish; nothing after it is valid"),
+    "log-file-missing": (Severity.LOSS, "a file in the middle of the commit log is not there"),
+    "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
+    "log-file-stray": (Severity.WARNING, "not a commit-log file; RocketMQ refuses to start with it"),
+    "log-spare": (Severity.NOTE, "a segment file prepared ahead, still empty"),
+    "queue-missing": (Severity.WARNING, "the log has messages of a queue that has no files"),
+    "queue-short": (Severity.WARNING, "the log has messages that their queue does not know"),
+    "queue-beyond-log": (Severity.WARNING, "queue units lead behind the end of the log"),
+    "queue-unit-wrong": (Severity.WARNING, "queue units disagree with the log"),
+    "queue-unit-stray": (Severity.WARNING, "queue units lead to no message of this queue"),
+    "queue-gap": (Severity.LOSS, "messages are missing in the middle of a queue"),
+    "queue-file-size": (Severity.WARNING, "a queue file is not as long as the others"),
+    "queue-file-stray": (Severity.WARNING, "not a queue file; RocketMQ refuses to start with it"),
+    "queue-deleted": (Severity.NOTE, "the topic is not in topics.json: deleted, its records are left to retention"),
+    "batch-queues": (Severity.NOTE, "batch consume queues are left as they are; this version does not read them"),
+}
+"""Severity and meaning of each code."""

@@ -1,0 +1,179 @@
+"""The rules of reading a queue: which of nine things happens, what comes back, and where to go on.
+
+Source: ``DefaultMessageStore.java getMessage``. Differences: an unreadable record costs that record, where
+Java skips to the next log file; tags are compared exactly unless the filter says otherwise.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Protocol
+
+import numpy as np
+
+from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
+from seglog.storage.format.message import Message, decode_message
+from seglog.storage.message_filter import MessageFilter
+
+MAX_FILTER_BYTES: Final = 16000
+"""``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
+MAX_TOTAL_BYTES: Final = 128 << 20
+"""RocketMQ's own bound of one read."""
+
+
+class GetStatus(enum.Enum):
+    """How a read ended; names and values are RocketMQ's ``GetMessageStatus``."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class Queue(Protocol):
+    """What a read needs of a queue."""
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message."""
+        ...
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset of the next message."""
+        ...
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends, -1 before the first."""
+        ...
+
+    @property
+    def units_per_file(self) -> int:
+        """Units in each file."""
+        ...
+
+    def units(self, queue_offset: int, count: int) -> Units:
+        """Returns up to ``count`` units from ``queue_offset`` on."""
+        ...
+
+
+class Log(Protocol):
+    """What a read needs of the log."""
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a record's bytes, None if they cannot be served."""
+        ...
+
+
+@dataclass(frozen=True)
+class GetResult:
+    """What a read found.
+
+    Attributes:
+        status: Which of the nine things happened.
+        next_offset: Queue offset to ask for next.
+        min_offset: Of the queue.
+        max_offset: Of the queue.
+        records: Whole stored records, views of the log; they stay valid as long as they are held.
+    """
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    records: list[memoryview] = field(default_factory=list)
+
+    @cached_property
+    def messages(self) -> list[Message]:
+        """The records as messages, decoded on first use."""
+        return [decode_message(record) for record in self.records]
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yields the messages, each decoded when its turn comes."""
+        return (decode_message(record) for record in self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+def read_queue(
+    queue: Queue | None,
+    log: Log,
+    queue_offset: int,
+    max_count: int,
+    wanted: MessageFilter | None,
+    max_bytes: int,
+) -> GetResult:
+    """Reads messages of one queue.
+
+    Args:
+        queue: The queue; None if there can be none of that name.
+        log: Where its records are.
+        queue_offset: Where to start.
+        max_count: Messages at most, 1 or more.
+        wanted: Which messages; None for all.
+        max_bytes: Stored bytes at most; the first message always comes whole.
+
+    Returns:
+        Messages of one queue file at most: a read does not go beyond the file that it starts in.
+    """
+    if queue is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
+    if queue_offset < low:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, low, low, high)
+    if queue_offset == high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high)
+    if queue_offset > high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+    file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
+    scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
+    units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
+    if not units["size_bytes"].any() and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any():
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high)
+    chosen = range(len(units))
+    if wanted is not None:
+        chosen = np.flatnonzero(wanted.matches_codes(units["tags_code"].astype(np.int64))).tolist()
+    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
+    status = GetStatus.NO_MATCHED_MESSAGE
+    if records:
+        status = GetStatus.FOUND
+    elif missing:
+        status = GetStatus.MESSAGE_WAS_REMOVING
+    return GetResult(status, queue_offset + examined, low, high, records)
+
+
+def _collect(
+    log: Log,
+    units: list[tuple[int, int, int]],
+    chosen: Iterable[int],
+    max_count: int,
+    wanted: MessageFilter | None,
+    max_bytes: int,
+) -> tuple[list[memoryview], int, bool]:
+    """Returns the records, how many units were examined, and whether any record was not there."""
+    records: list[memoryview] = []
+    held_bytes = 0
+    missing = False
+    for index in chosen:
+        phy_offset, size, _tags_code = units[index]
+        if records and (len(records) >= max_count or held_bytes + size > max_bytes):
+            return records, index, missing
+        record = log.read(phy_offset, size) if 0 < size < PRE_BLANK_BYTES and phy_offset >= 0 else None
+        if record is None:
+            missing = True
+        elif wanted is None or wanted.matches(record):
+            records.append(record)
+            held_bytes += size
+    return records, len(units), missing

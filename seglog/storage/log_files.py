@@ -1,0 +1,127 @@
+"""The commit-log files of a store as they lie there: which are part of the log, and reads that cannot fault.
+
+Reads go through ``pread``: the files may belong to a running broker, or be cut while we look, and a map
+would then end the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.storage.files import Files, OpenFile
+from seglog.storage.findings import Finding
+from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
+
+SCRATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of the log: offset of its first byte and its length on disk."""
+
+    first_offset: int
+    size_bytes: int
+
+
+def list_log_files(files: Files, root: Path) -> tuple[list[LogFile], list[Finding]]:
+    """Returns the commit-log files in order, and a finding for every other file beside them."""
+    found: list[LogFile] = []
+    findings: list[Finding] = []
+    for entry in files.list_dir(root / COMMIT_LOG):
+        if entry.is_dir:
+            continue
+        first = parse_segment_file_name(entry.name)
+        if first is None:
+            findings.append(Finding("log-file-stray", f"{COMMIT_LOG}/{entry.name}", size_bytes=entry.size_bytes))
+        else:
+            found.append(LogFile(first, entry.size_bytes))
+    return found, findings
+
+
+class LogReader:
+    """Reads stretches of the log by physical offset.
+
+    Keeps one file open at a time: scans go forward.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment_size_bytes: Length of every commit-log file.
+    """
+
+    def __init__(self, files: Files, root: Path, segment_size_bytes: int) -> None:
+        self._files = files
+        self._directory = root / COMMIT_LOG
+        self._segment_size_bytes = segment_size_bytes
+        self._first_offset: int | None = None
+        self._handle: OpenFile | None = None
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview:
+        """Returns up to ``size_bytes`` from one segment; shorter where the file ends, empty if it is gone."""
+        size_bytes = min(size_bytes, self.available(phy_offset))
+        position = phy_offset % self._segment_size_bytes
+        handle = self._open(phy_offset - position)
+        if handle is None or not size_bytes:
+            return memoryview(b"")
+        buffer = memoryview(bytearray(size_bytes))
+        return buffer[: handle.read_into(buffer, position)]
+
+    def available(self, phy_offset: int) -> int:
+        """Returns how many bytes the file of ``phy_offset`` has from there on."""
+        position = phy_offset % self._segment_size_bytes
+        handle = self._open(phy_offset - position)
+        if handle is None:
+            return 0
+        return max(0, min(handle.size_bytes, self._segment_size_bytes) - position)
+
+    def next_data(self, phy_offset: int) -> int | None:
+        """Returns where the next bytes lie that were ever written, None if none follow in the segment."""
+        position = phy_offset % self._segment_size_bytes
+        handle = self._open(phy_offset - position)
+        found = None if handle is None else handle.next_data(position)
+        if found is None or found >= self._segment_size_bytes:
+            return None
+        return phy_offset - position + found
+
+    def chunks(self, start: int, end: int, size_bytes: int = SCRATCH_BYTES) -> Iterator[tuple[int, memoryview]]:
+        """Yields ``(phy_offset, bytes)`` for the data of a stretch of one segment; holes are left out."""
+        at: int | None = start
+        while at is not None and at < end:
+            at = self.next_data(at)
+            if at is None or at >= end:
+                return
+            chunk = self.read(at, min(size_bytes, end - at))
+            if not chunk:
+                return
+            yield at, chunk
+            at += len(chunk)
+
+    def close(self) -> None:
+        """Closes the open file."""
+        if self._handle is not None:
+            self._handle.close()
+        self._handle = self._first_offset = None
+
+    def _open(self, first_offset: int) -> OpenFile | None:
+        if first_offset != self._first_offset:
+            self.close()
+            try:
+                self._handle = self._files.open(
+                    self._directory / segment_file_name(first_offset), writable=False
+                )
+            except FileNotFoundError:
+                return None
+            self._first_offset = first_offset
+        return self._handle
+
+
+def last_data_end(reader: LogReader, start: int, end: int) -> int:
+    """Returns the end of the last byte other than 0 in a stretch of one segment; ``start`` if there is none."""
+    last = start
+    for at, chunk in reader.chunks(start, end):
+        kept = len(bytes(chunk).rstrip(b"\0"))
+        if kept:
+            last = at + kept
+    return last

@@ -1,0 +1,193 @@
+"""The one walk over a commit log: records, holes, and where the log ends.
+
+What follows damage decides what the damage is. If a later record proves itself and is newer than what
+came before, the damage is a hole and the walk goes on behind it; if nothing does, it is the torn tail of
+the last write and the log ends there. "Newer" keeps the dead from rising: RocketMQ cuts a log without
+erasing what is behind the cut, so valid records of an older life may lie there. They carry earlier store
+times, or queue offsets that were given again since.
+
+The walk can go on later from where it ended, which is how a reader follows a running writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.sys_flag import takes_queue_offset
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
+from seglog.storage.log_files import LogFile, LogReader
+
+_WINDOW_BYTES: Final = 8 << 20
+_RESYNC_OVERLAP_BYTES: Final = 8 << 20
+"""Longer than any record with the default limits, so that none is missed at a window's edge."""
+
+_HEAD_BYTES: Final = 8
+_MISSING: Final = Damage("missing-file", "a commit-log file", "none")
+_ZERO: Final = Damage("zero", "a record", "zeros")
+_SHORT: Final = Damage("short", "a whole record", "the end of the file")
+
+Progress = Callable[[int, int], None]
+"""Called with bytes read and bytes in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A stretch of the log, between readable records, that holds none.
+
+    Attributes:
+        phy_offset: Where it starts.
+        size_bytes: How long it is.
+        why: The damage at its start, a stable short word.
+    """
+
+    phy_offset: int
+    size_bytes: int
+    why: str
+    expected: str = ""
+    found: str = ""
+
+    @property
+    def end(self) -> int:
+        """Where records go on."""
+        return self.phy_offset + self.size_bytes
+
+
+class LogScan:
+    """A walk over the whole log, and its state.
+
+    Attributes:
+        queues: The queues that records belong to.
+        holes: Stretches without readable records, in order.
+        end_phy_offset: End of the last valid record (or filler): where the next one goes.
+        last_phy_offset: Start of the last valid record, -1 before the first.
+        tail: What is wrong at the end, None if nothing was ever written there.
+    """
+
+    def __init__(
+        self, reader: LogReader, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool = True
+    ) -> None:
+        self._reader = reader
+        self._segment_size_bytes = segment_size_bytes
+        self._verify = verify
+        self._firsts = [file.first_offset for file in log_files]
+        self._known = set(self._firsts)
+        self.queues = QueueTable()
+        self.holes: list[Hole] = []
+        self.end_phy_offset = self._firsts[0] if self._firsts else 0
+        self.last_phy_offset = -1
+        self.tail: Damage | None = None
+        self._last_store_ms = 0
+        self._next_queue_offset: dict[int, int] = {}
+
+    def extend(self, log_files: list[LogFile]) -> None:
+        """Tells of files that came since."""
+        if not self._firsts and log_files:
+            self.end_phy_offset = log_files[0].first_offset
+        self._firsts = [file.first_offset for file in log_files]
+        self._known = set(self._firsts)
+
+    def close(self) -> None:
+        """Closes the file that was read last; :meth:`run` opens files again as it needs them."""
+        self._reader.close()
+
+    def run(self, progress: Progress | None = None) -> Rows:
+        """Walks on to the end of the log.
+
+        Args:
+            progress: Told about every window.
+
+        Returns:
+            ``(n,) ROW``, the records found by this call.
+        """
+        parts: list[Rows] = [np.empty(0, ROW)]
+        total = self._firsts[-1] + self._segment_size_bytes - self.end_phy_offset if self._firsts else 0
+        begun = self.end_phy_offset
+        for rows in self._windows():
+            parts.append(rows)
+            if progress is not None:
+                progress(self.end_phy_offset - begun, total)
+        return np.concatenate(parts)
+
+    def _windows(self) -> Iterator[Rows]:
+        need = _WINDOW_BYTES
+        while self.end_phy_offset - self.end_phy_offset % self._segment_size_bytes in self._known:
+            start = self.end_phy_offset
+            segment_end = start - start % self._segment_size_bytes + self._segment_size_bytes
+            window = self._reader.read(start, min(need, segment_end - start))
+            result = walk(window, start, segment_end, self.queues, verify=self._verify)
+            self._note(result.rows)
+            self.end_phy_offset = start + result.position
+            yield result.rows
+            room = len(window) - result.position
+            need = _WINDOW_BYTES
+            if result.stop is Stop.MORE and room < self._reader.available(self.end_phy_offset):
+                need = max(_WINDOW_BYTES, 2 * room)
+            elif result.stop in (Stop.END, Stop.BLANK):
+                self.end_phy_offset = segment_end
+                if segment_end not in self._known and not self._step_over(_MISSING):
+                    return
+            else:
+                damage = result.damage or (_SHORT if any(window[result.position :][:_HEAD_BYTES]) else _ZERO)
+                if not self._step_over(damage):
+                    self.tail = None if damage is _ZERO else damage
+                    return
+
+    def _note(self, rows: Rows) -> None:
+        if not len(rows):
+            return
+        self.last_phy_offset = int(rows["phy_offset"][-1])
+        self._last_store_ms = int(rows["store_timestamp_ms"][-1])
+        placed = rows[places(rows)]
+        self._next_queue_offset.update(
+            zip(placed["queue"].tolist(), (placed["queue_offset"] + 1).tolist(), strict=True)
+        )
+
+    def _step_over(self, damage: Damage) -> bool:
+        """Moves behind the damage at the end position if the log goes on there."""
+        start = self.end_phy_offset
+        resumed = next(self._candidates(start), None)
+        if resumed is None:
+            return False
+        # The file may be written while we read it: look again before calling it damage.
+        again = self._reader.read(start, min(_WINDOW_BYTES, resumed - start))
+        if len(again) >= MIN_RECORD_BYTES and not isinstance(examine(again, 0, start), Damage):
+            return True
+        self.holes.append(Hole(start, resumed - start, damage.kind, str(damage.expected), str(damage.found)))
+        self.end_phy_offset = resumed
+        return True
+
+    def _candidates(self, start: int) -> Iterator[int]:
+        """Yields places behind ``start`` where a record lies that is newer than all before it."""
+        for first in self._firsts:
+            segment_end = first + self._segment_size_bytes
+            if segment_end <= start:
+                continue
+            for at, window in self._overlapping(max(first, start + 1), segment_end):
+                for found in iter_resync(window, at, 0):
+                    row = examine(window, found, at + found)
+                    if not isinstance(row, Damage) and self._is_newer(row):
+                        yield at + found
+
+    def _overlapping(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
+        at = self._reader.next_data(start)
+        while at is not None and at < end:
+            window = self._reader.read(at, min(_WINDOW_BYTES + _RESYNC_OVERLAP_BYTES, end - at))
+            if len(window) < MIN_RECORD_BYTES:
+                return
+            yield at, window
+            if at + len(window) >= end:
+                return
+            at = self._reader.next_data(at + _WINDOW_BYTES)
+
+    def _is_newer(self, row: RecordRow) -> bool:
+        if row.store_timestamp_ms < self._last_store_ms:
+            return False
+        if not takes_queue_offset(row.sys_flag):
+            return True
+        queue = self.queues.find(row.topic, row.queue_id)
+        return queue is None or row.queue_offset >= self._next_queue_offset.get(queue, 0)

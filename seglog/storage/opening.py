@@ -1,0 +1,159 @@
+"""Opens a store directory: looks what is there, takes the lock, recovers, and hands over what serves it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
+from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.files import Files
+from seglog.storage.format import properties as props
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
+from seglog.storage.geometry import StoreGeometry, check_geometry
+from seglog.storage.log_files import LogReader
+from seglog.storage.reader import Reader
+from seglog.storage.recover import RecoveryReport, recover
+from seglog.storage.store_lock import StoreLock
+from seglog.storage.survey import Survey, check_is_store, survey
+from seglog.storage.waiters import Waiters
+from seglog.storage.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open store: the side that serves it, and what opening it did."""
+
+    side: Writer | Reader
+    lock: StoreLock | None
+    geometry: StoreGeometry
+    record_crc: bool
+    report: RecoveryReport
+
+
+def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
+    """Opens a store for reading, beside its writer or without one.
+
+    Raises:
+        NotFoundError: There is none.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+    """
+    begun_ms = clock.monotonic_ms()
+    found = survey(root, files)
+    report = RecoveryReport(
+        found.mode,
+        len(found.rows),
+        found.max_phy_offset,
+        findings=tuple(found.findings),
+        elapsed_ms=clock.monotonic_ms() - begun_ms,
+    )
+    crc = _writes_record_crc(found, files)
+    return Opened(Reader(found, files, clock), None, found.geometry, crc, report)
+
+
+def open_writer(
+    root: Path, files: Files, clock: Clock, wanted: tuple[int | None, int | None], waiters: Waiters, *, create: bool
+) -> Opened:
+    """Opens a store for writing; creates it where nothing is, if ``create``.
+
+    Args:
+        root: The store directory.
+        files: Where it is.
+        clock: The time.
+        wanted: Lengths of log and queue files for a new store, None for RocketMQ's defaults. An existing
+            store keeps its own; asking it for others is an error.
+        waiters: Told about new messages.
+        create: Whether a missing store is made.
+
+    Raises:
+        NotFoundError: There is none, and ``create`` is false.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+        StoreLockedError: Another process writes to it.
+        ReadOnlyError: The directory cannot be written.
+        InvalidArgumentError: Lengths that do not fit.
+    """
+    begun_ms = clock.monotonic_ms()
+    exists = check_is_store(files, root)
+    if not exists and not create:
+        raise NotFoundError(f"there is no store at {root}")
+    with _read_only_errors(root):
+        files.make_dirs(root)
+        lock = StoreLock(root)
+        try:
+            found = survey(root, files) if exists else None
+            geometry = _geometry(found, wanted)
+            if found is None:
+                report = _create(root, files)
+            else:
+                report = recover(found, files, os.getpid(), clock.now_ms())
+            crc = found is None or _writes_record_crc(found, files)
+            side = Writer(root, geometry, found, files, clock, waiters)
+        except BaseException:
+            lock.release()
+            raise
+    report = replace(report, elapsed_ms=clock.monotonic_ms() - begun_ms)
+    return Opened(side, lock, geometry, crc, report)
+
+
+def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:
+    segment, queue_file = wanted
+    if found is None:
+        default = StoreGeometry()
+        return check_geometry(
+            StoreGeometry(segment or default.segment_size_bytes, queue_file or default.queue_file_size_bytes)
+        )
+    geometry = found.geometry
+    if not found.log_files and segment:
+        geometry = replace(geometry, segment_size_bytes=segment)
+    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file:
+        geometry = replace(geometry, queue_file_size_bytes=queue_file)
+    for name, asked, has in (
+        ("segment_size_bytes", segment, geometry.segment_size_bytes),
+        ("queue_file_size_bytes", queue_file, geometry.queue_file_size_bytes),
+    ):
+        if asked is not None and asked != has:
+            raise InvalidArgumentError(
+                f"{name}={asked}, but the files of {found.root} have {has} bytes",
+                help=f"leave {name} out for an existing store",
+            )
+    found.geometry = check_geometry(geometry)
+    return geometry
+
+
+def _create(root: Path, files: Files) -> RecoveryReport:
+    files.write_file(root / ABORT_FILE, b"%d" % os.getpid())
+    files.make_dirs(root / COMMIT_LOG)
+    write_checkpoint(files, root, Checkpoint())
+    files.sync_dir(root)
+    return RecoveryReport("created")
+
+
+def _writes_record_crc(found: Survey, files: Files) -> bool:
+    """Returns whether the newest record carries ``__CRC32#``; a store without records may as well begin."""
+    if not len(found.rows):
+        return True
+    newest = found.rows[-1]
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    try:
+        record = bytes(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
+    finally:
+        reader.close()
+    return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
+
+
+@contextmanager
+def _read_only_errors(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise ReadOnlyError(f"{error.filename or root} cannot be written: {error.strerror}") from error
+        raise

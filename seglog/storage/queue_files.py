@@ -1,0 +1,132 @@
+"""The consume-queue files of a store as they lie there.
+
+Truth: none. What they say is held against the log in :mod:`seglog.storage.queue_overlay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.names import CONSUME_QUEUE, parse_segment_file_name, segment_file_name
+
+_CHUNK_BYTES = 1 << 20
+_MAX_GAP_FILES = 64
+
+
+@dataclass(slots=True)
+class QueueFiles:
+    """The files of one queue.
+
+    Attributes:
+        sizes: Length of each file by the offset of its first byte.
+        strays: Names of other files beside them.
+    """
+
+    topic: str
+    queue_id: int
+    directory: Path
+    sizes: dict[int, int] = field(default_factory=dict)
+    strays: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Directory relative to the store."""
+        return queue_directory(self.topic, self.queue_id)
+
+
+def queue_directory(topic: str, queue_id: int) -> str:
+    """Returns the directory of a queue relative to the store."""
+    return f"{CONSUME_QUEUE}/{topic}/{queue_id}"
+
+
+def list_queues(files: Files, root: Path) -> Iterator[QueueFiles]:
+    """Yields every queue that has a directory, sorted by name."""
+    base = root / CONSUME_QUEUE
+    for topic in files.list_dir(base):
+        if not topic.is_dir:
+            continue
+        for queue in files.list_dir(base / topic.name):
+            if queue.is_dir and queue.name.isascii() and queue.name.isdigit():
+                yield _list_files(files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name))
+
+
+def _list_files(files: Files, queue: QueueFiles) -> QueueFiles:
+    for entry in files.list_dir(queue.directory):
+        first = parse_segment_file_name(entry.name)
+        if entry.is_dir:
+            continue
+        if first is None or first % CQ_UNIT_BYTES:
+            queue.strays.append(entry.name)
+        else:
+            queue.sizes[first] = entry.size_bytes
+    return queue
+
+
+def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[int, Units]:
+    """Returns the units that a queue's files hold, from its first file on.
+
+    Args:
+        files: Where the store is.
+        queue: The queue.
+        file_size_bytes: Length that every file should have; longer ones are read up to it.
+
+    Returns:
+        Queue offset of the first unit, and ``(n,) CQ_UNIT.dtype`` up to the last byte ever written;
+        what no file holds is zero.
+    """
+    if not queue.sizes:
+        return 0, np.empty(0, CQ_UNIT.dtype)
+    first = min(queue.sizes)
+    parts: list[bytes] = []
+    end = first
+    for offset in sorted(queue.sizes):
+        if not 0 <= offset - end <= _MAX_GAP_FILES * file_size_bytes:
+            continue  # no queue has such a file; its units could only be nonsense
+        data = _read_data(files, queue.directory / segment_file_name(offset), file_size_bytes)
+        parts.append(bytes(offset - end))
+        parts.append(data)
+        end = offset + len(data)
+    joined = b"".join(parts)
+    count = len(joined) // CQ_UNIT_BYTES
+    return first // CQ_UNIT_BYTES, np.frombuffer(joined, CQ_UNIT.dtype, count)
+
+
+def _read_data(files: Files, path: Path, limit_bytes: int) -> bytes:
+    handle = files.open(path, writable=False)
+    try:
+        limit_bytes = min(limit_bytes, handle.size_bytes)
+        data = bytearray()
+        at = handle.next_data(0)
+        while at is not None and at < limit_bytes:
+            data.extend(bytes(at - len(data)))
+            chunk = memoryview(bytearray(min(_CHUNK_BYTES, limit_bytes - at)))
+            count = handle.read_into(chunk, at)
+            if not count:
+                break
+            data.extend(chunk[:count])
+            at = handle.next_data(at + count)
+    finally:
+        handle.close()
+    used = len(data.rstrip(b"\0"))
+    return bytes(data[: used + -used % CQ_UNIT_BYTES])
+
+
+def unit_finding(code: str, queue: str, slot: int, file_size_bytes: int, count: int, **detail: str) -> Finding:
+    """Returns a finding about ``count`` units from queue offset ``slot`` on."""
+    position = slot * CQ_UNIT_BYTES
+    file = segment_file_name(position - position % file_size_bytes)
+    return Finding(
+        code,
+        f"{queue}/{file}",
+        position % file_size_bytes,
+        count * CQ_UNIT_BYTES,
+        messages=count,
+        **detail,
+    )

@@ -1,0 +1,223 @@
+"""What each consume queue must hold, worked out from the log and held against the queue's files.
+
+The log decides. A unit that a file holds counts only where the log cannot know better: for slots whose
+record lies before the log's first file (expired) or in a hole of the log (so that an offset once given
+is never given again), for ``%LMQ%`` queues whose units share other queues' records, and for tags codes
+that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
+
+Where a queue offset was given twice, the record that the file already points to stays; otherwise the
+later record wins. A queue offset that falls back to 0 begins the queue's life anew (its topic was
+deleted and made again).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.findings import Finding
+from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.log_scan import Hole
+from seglog.storage.queue_files import queue_directory, unit_finding
+
+_MAX_EXT_ADDRESS: Final = -2147483649
+"""A tagsCode this small is no hash but an address in ConsumeQueueExt."""
+
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class QueueState:
+    """A queue as it must be.
+
+    Attributes:
+        first_slot: Queue offset of ``units[0]``.
+        units: ``(n,) CQ_UNIT.dtype``; a slot without message is zero, or as its file has it.
+        min_offset: Queue offset of the first message that the log holds; equals the maximum if none.
+        findings: Where the files differ.
+        agrees: Whether the files hold exactly this, and nothing behind it.
+    """
+
+    topic: str
+    queue_id: int
+    first_slot: int
+    units: Units
+    min_offset: int
+    findings: list[Finding]
+    agrees: bool
+
+    @classmethod
+    def empty(cls, topic: str, queue_id: int) -> QueueState:
+        """Returns a queue that never had a message."""
+        return cls(topic, queue_id, 0, np.empty(0, CQ_UNIT.dtype), 0, [], agrees=True)
+
+    @property
+    def max_offset(self) -> int:
+        """The queue offset that the next message gets."""
+        return self.first_slot + len(self.units)
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends; -1 for a queue that never had one."""
+        real = self.units[is_message(self.units)]
+        return int(real["phy_offset"][-1]) + int(real["size_bytes"][-1]) if len(real) else -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What of the log decides about units.
+
+    Attributes:
+        min_phy_offset: Where the log starts.
+        end_phy_offset: Where it ends.
+        holes: Its unreadable stretches.
+        record_starts: ``(n,) i8``, sorted, where all valid records start.
+        record_sizes: ``(n,) i4``, their sizes.
+        file_size_bytes: Length of a queue file.
+    """
+
+    min_phy_offset: int
+    end_phy_offset: int
+    holes: tuple[Hole, ...]
+    record_starts: npt.NDArray[np.int64]
+    record_sizes: npt.NDArray[np.int32]
+    file_size_bytes: int
+
+
+def is_message(units: Units) -> _Mask:
+    """Returns which units stand for a message: in use, and no pre-blank filler."""
+    mask: _Mask = in_use(units) & (units["size_bytes"] != PRE_BLANK_BYTES)
+    return mask
+
+
+def overlay_queue(
+    topic: str, queue_id: int, rows: Rows, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
+) -> QueueState:
+    """Returns what a queue must hold.
+
+    Args:
+        topic: Its topic.
+        queue_id: Its number.
+        rows: ``(n,) ROW``, the log's records of this queue that have a place in it, in log order.
+        first_slot: Queue offset of ``stored[0]``.
+        stored: Units of the queue's files.
+        facts: The log.
+        has_files: Whether the queue has any file.
+    """
+    kept = _kept(topic, stored, facts)
+    rows = _last_life(rows, first_slot, stored)
+    slots = rows["queue_offset"].astype(np.int64)
+    edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
+    if kept.any():
+        edges += [first_slot + int(kept.argmax()), first_slot + len(kept) - int(kept[::-1].argmax())]
+    if not edges:
+        base = first_slot if len(stored) else 0
+        findings = _beyond(topic, queue_id, first_slot, stored, facts)
+        return QueueState(topic, queue_id, base, stored[:0], base, findings, agrees=not len(stored))
+    base, top = min(edges), max(edges)
+    units = np.zeros(top - base, CQ_UNIT.dtype)
+    known = _window(stored, first_slot, base, top)
+    kept_window = _window(kept, first_slot, base, top)
+    units[kept_window] = known[kept_window]
+    fresh = np.zeros(len(rows), CQ_UNIT.dtype)
+    for name in ("phy_offset", "size_bytes", "tags_code"):
+        fresh[name] = rows[name]
+    units[slots - base] = fresh
+    _prefer_stored(topic, units, known, slots - base, rows)
+    messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
+    min_offset = base + int(messages.argmax()) if messages.any() else top
+    state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
+    state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    state.agrees = not state.findings and first_slot + len(stored) <= top
+    return state
+
+
+def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:
+    """Returns which stored units count although the log has no record for them."""
+    phy = stored["phy_offset"]
+    end = phy + stored["size_bytes"]
+    message = is_message(stored)
+    kept: _Mask = message & (end <= facts.min_phy_offset)
+    for hole in facts.holes:
+        kept |= message & (phy >= hole.phy_offset) & (end <= hole.end)
+    if topic.startswith(LMQ_PREFIX) and len(facts.record_starts):
+        at = np.searchsorted(facts.record_starts, phy).clip(max=len(facts.record_starts) - 1)
+        kept |= message & (facts.record_starts[at] == phy) & (facts.record_sizes[at] == stored["size_bytes"])
+    return kept
+
+
+def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
+    slots = rows["queue_offset"]
+    restarts = np.flatnonzero((slots[1:] == 0) & (slots[:-1] > 0)) + 1
+    if not len(restarts):
+        return rows
+    last = int(restarts[-1])
+    if first_slot == 0 and len(stored) and stored["phy_offset"][0] in rows["phy_offset"][:last]:
+        # The files still show the first life: Java appended a second "0" at the queue's end.
+        return np.delete(rows, restarts)
+    return rows[last:]
+
+
+def _prefer_stored(
+    topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows
+) -> None:
+    same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
+    own_code = known["tags_code"] <= _MAX_EXT_ADDRESS
+    if topic == SCHEDULE_TOPIC:
+        own_code |= known["tags_code"] > 0
+    own_code &= same & (known["size_bytes"] > 0)
+    units["tags_code"][own_code] = known["tags_code"][own_code]
+    if len(slots) > 1 and len(np.unique(slots)) < len(slots):
+        agreed = known[slots]["phy_offset"] == rows["phy_offset"]
+        units[slots[agreed]] = known[slots[agreed]]
+
+
+def _window(values: npt.NDArray[np.generic], first: int, base: int, top: int) -> npt.NDArray[np.generic]:
+    """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
+    window = np.zeros(top - base, values.dtype)
+    start, end = max(first, base), min(first + len(values), top)
+    if start < end:
+        window[start - base : end - base] = values[start - first : end - first]
+    return window
+
+
+def _compare(
+    state: QueueState, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
+) -> list[Finding]:
+    queue = queue_directory(state.topic, state.queue_id)
+    size = facts.file_size_bytes
+    if not has_files:
+        return [Finding("queue-missing", queue, messages=int(is_message(state.units).sum()))]
+    found: list[Finding] = []
+    known = _window(stored, first_slot, state.first_slot, state.max_offset)
+    held = in_use(known)
+    right = known == state.units
+    runs = {
+        "queue-short": ~held & is_message(state.units),
+        "queue-unit-wrong": held & ~right & is_message(state.units),
+        "queue-unit-stray": held & ~right & ~is_message(state.units) & is_message(known),
+        "queue-gap": ~in_use(state.units) & ~held,
+    }
+    for code, mask in runs.items():
+        if mask.any():
+            found.append(unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum())))
+    return found + _beyond(state.topic, state.queue_id, first_slot, stored, facts, after=state.max_offset)
+
+
+def _beyond(
+    topic: str, queue_id: int, first_slot: int, stored: Units, facts: LogFacts, after: int = 0
+) -> list[Finding]:
+    tail = stored[max(0, after - first_slot) :]
+    extra = int(is_message(tail).sum())
+    if not extra:
+        return []
+    code = "queue-unit-stray"
+    if (tail["phy_offset"][is_message(tail)] >= facts.end_phy_offset).all():
+        code = "queue-beyond-log"
+    queue = queue_directory(topic, queue_id)
+    return [unit_finding(code, queue, max(after, first_slot), facts.file_size_bytes, extra)]

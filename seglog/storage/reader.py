@@ -1,0 +1,169 @@
+"""The reading side of a store that this process has no lock of: a snapshot that can follow the writer.
+
+Nothing is written and nothing is mapped: the files may be cut at any moment by their owner. Queues are
+worked out from the log in memory, so a reader sees what recovery would serve even where queue files are
+wrong or gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.storage.commit_log import HoleMap
+from seglog.storage.files import Files
+from seglog.storage.format.consume_queue import CQ_UNIT, Units
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.log_files import LogReader, list_log_files
+from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.survey import Survey, rows_by_queue
+
+_POLL_MS: Final = 20
+_MIN_CAPACITY: Final = 64
+
+
+class SnapshotQueue:
+    """A queue in memory, which grows as the log does.
+
+    Attributes:
+        min_offset: Queue offset of the first message that the log holds.
+        max_offset: Queue offset of the next message.
+        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+    """
+
+    def __init__(self, state: QueueState, units_per_file: int) -> None:
+        self.topic = state.topic
+        self.queue_id = state.queue_id
+        self.units_per_file = units_per_file
+        self.min_offset = state.min_offset
+        self.max_offset = state.max_offset
+        self.max_phy_offset = state.max_phy_offset
+        self._first_slot = state.first_slot
+        self._units = state.units
+
+    def units(self, queue_offset: int, count: int) -> Units:
+        """Returns up to ``count`` units from ``queue_offset`` on."""
+        start = max(0, queue_offset - self._first_slot)
+        return self._units[start : min(start + max(0, count), self.max_offset - self._first_slot)]
+
+    def extend(self, rows: Rows) -> None:
+        """Adds the units of records that came since; slots given before keep their message."""
+        rows = rows[rows["queue_offset"] >= self.max_offset]
+        if not len(rows):
+            return
+        if self.max_offset == self.min_offset == self._first_slot:
+            self._first_slot = self.min_offset = int(rows["queue_offset"][0])
+        slots = rows["queue_offset"] - self._first_slot
+        top = int(slots.max()) + 1
+        if top > len(self._units):
+            grown = np.zeros(max(top, 2 * len(self._units), _MIN_CAPACITY), CQ_UNIT.dtype)
+            grown[: len(self._units)] = self._units
+            self._units = grown
+        for name in ("phy_offset", "size_bytes", "tags_code"):
+            self._units[name][slots] = rows[name]
+        last = rows[-1]
+        self.max_phy_offset = int(last["phy_offset"]) + int(last["size_bytes"])
+        self.max_offset = self._first_slot + top
+
+    def raise_min(self, min_phy_offset: int) -> None:
+        """Moves the minimum behind messages that retention took away."""
+        units = self.units(self.min_offset, self.max_offset - self.min_offset)
+        there = is_message(units) & (units["phy_offset"] >= min_phy_offset)
+        self.min_offset = self.min_offset + int(there.argmax()) if there.any() else self.max_offset
+
+
+class SnapshotLog:
+    """The log through ``pread``."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self.holes = HoleMap(())
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of a record's bytes, None if they are gone."""
+        if self.holes.covers(phy_offset):
+            return None
+        with self._lock:
+            record = self._reader.read(phy_offset, size_bytes)
+        return record if len(record) == size_bytes else None
+
+    def close(self) -> None:
+        """Closes the open file."""
+        with self._lock:
+            self._reader.close()
+
+
+class Reader:
+    """A store opened for reading."""
+
+    def __init__(self, found: Survey, files: Files, clock: Clock) -> None:
+        self._found = found
+        self._files = files
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._units_per_file = found.geometry.units_per_file
+        self._queues = {
+            key: SnapshotQueue(state, self._units_per_file) for key, state in found.queues.items()
+        }
+        self.log = SnapshotLog(LogReader(files, found.root, found.geometry.segment_size_bytes))
+        self.log.holes = HoleMap(found.holes)
+        self.min_phy_offset = found.min_phy_offset
+
+    @property
+    def end_phy_offset(self) -> int:
+        """Where the log ends, as far as was looked."""
+        return self._found.max_phy_offset
+
+    def queue(self, topic: str, queue_id: int) -> SnapshotQueue | None:
+        """Returns a queue that had a message."""
+        return self._queues.get((topic, queue_id))
+
+    def queues(self) -> list[SnapshotQueue]:
+        """Returns all queues."""
+        return list(self._queues.values())
+
+    def refresh(self) -> int:
+        """Looks for what was written since; returns how many records that were."""
+        found = self._found
+        with self._lock:
+            found.log_files, _strays = list_log_files(self._files, found.root)
+            found.scan.extend(found.log_files)
+            try:
+                rows = found.scan.run()
+            finally:
+                found.scan.close()
+            self.log.holes = HoleMap(found.holes)
+            for key, added in rows_by_queue(rows, found.scan.queues).items():
+                queue = self._queues.get(key)
+                if queue is None:
+                    queue = SnapshotQueue(QueueState.empty(*key), self._units_per_file)
+                queue.extend(added)
+                self._queues[key] = queue
+            if found.min_phy_offset > self.min_phy_offset >= 0:
+                for queue in self.queues():
+                    queue.raise_min(found.min_phy_offset)
+            self.min_phy_offset = found.min_phy_offset
+        return len(rows)
+
+    def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
+        """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        condition = threading.Condition()
+        while True:
+            queue = self.queue(topic, queue_id)
+            if queue is not None and queue.max_offset > queue_offset:
+                return True
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0:
+                return False
+            if not self.refresh():
+                with condition:
+                    self._clock.wait(condition, min(_POLL_MS, left_ms))
+
+    def close(self) -> None:
+        """Closes open files."""
+        self.log.close()

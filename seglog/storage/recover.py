@@ -1,0 +1,223 @@
+"""Brings a store that was just surveyed into the state that it will serve, before it is served.
+
+What is cut off the log is first copied to ``<store>/seglog/attic/``; then the tail is zeroed, so that no
+record of an older life can come back; queue files are made to say what the log says. Everything is on the
+disk before the first read: a message that was served must not be gone after the next power cut.
+
+The ``abort`` file goes in first and stays until a clean close, so a crash in here is just another crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
+from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
+from seglog.storage.log_files import LogReader, last_data_end
+from seglog.storage.queue_files import queue_directory
+from seglog.storage.queue_overlay import QueueState
+from seglog.storage.survey import Survey
+
+_ZEROS = bytes(1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening a store did.
+
+    Attributes:
+        mode: ``created``, ``normal`` (after a clean stop) or ``abnormal`` (after a crash).
+        records: Valid records in the log.
+        end_phy_offset: Where the log goes on.
+        cut_bytes: Bytes behind the end that were no records and went to the attic.
+        rewritten_queue_files: Queue files that did not say what the log says.
+        findings: What was not as it should be.
+        elapsed_ms: How long it took.
+    """
+
+    mode: str
+    records: int = 0
+    end_phy_offset: int = 0
+    cut_bytes: int = 0
+    rewritten_queue_files: int = 0
+    findings: tuple[Finding, ...] = ()
+    elapsed_ms: float = 0.0
+
+
+def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryReport:
+    """Applies what the survey calls for; the caller holds the store lock.
+
+    Args:
+        found: A survey made under the lock.
+        files: Where the store is.
+        pid: Goes into the abort file, as RocketMQ has it.
+        now_ms: Names what goes to the attic.
+    """
+    files.write_file(found.root / ABORT_FILE, b"%d" % pid)
+    files.sync_dir(found.root)
+    cut_bytes = _cut_log(found, files, now_ms)
+    if found.mode == "abnormal" or cut_bytes:
+        _sync_log(found, files)
+    rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
+    _write_checkpoint(found, files)
+    return RecoveryReport(
+        found.mode,
+        len(found.rows),
+        found.max_phy_offset,
+        cut_bytes,
+        rewritten,
+        tuple(found.findings),
+    )
+
+
+def kept_log_files(found: Survey) -> list[int]:
+    """Returns the first offsets of the commit-log files that stay: those that begin before the log's end.
+
+    A file that begins exactly there stays if it is the only one: its name is all that tells where the log is.
+    """
+    end = found.max_phy_offset
+    kept = [file.first_offset for file in found.log_files if file.first_offset < end]
+    if not kept and end > 0:
+        kept = [file.first_offset for file in found.log_files if file.first_offset == end]
+    return kept
+
+
+def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
+    """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
+    segment = found.geometry.segment_size_bytes
+    end = found.max_phy_offset
+    kept = set(kept_log_files(found))
+    reader = LogReader(files, found.root, segment)
+    cut_bytes = 0
+    try:
+        for file in found.log_files:
+            start = max(end, file.first_offset)
+            file_end = file.first_offset + segment
+            if start >= file_end:
+                continue
+            data_end = last_data_end(reader, start, file_end)
+            if data_end > start:
+                cut_bytes += data_end - start
+                _to_attic(found.root, files, reader, (start, data_end), now_ms)
+            path = found.root / COMMIT_LOG / segment_file_name(file.first_offset)
+            if file.first_offset not in kept:
+                files.remove(path)
+            elif data_end > start:
+                _zero(files, path, start - file.first_offset, data_end - file.first_offset)
+    finally:
+        reader.close()
+    for file in found.log_files:
+        if file.first_offset in kept and file.size_bytes < segment:
+            _extend(files, found.root / COMMIT_LOG / segment_file_name(file.first_offset), segment)
+    if found.log_files:
+        files.sync_dir(found.root / COMMIT_LOG)
+    return cut_bytes
+
+
+def _to_attic(root: Path, files: Files, reader: LogReader, cut: tuple[int, int], now_ms: int) -> None:
+    attic = root / OURS / "attic"
+    files.make_dirs(attic)
+    for at, chunk in reader.chunks(*cut):
+        if any(chunk):
+            files.write_file(attic / f"{now_ms}-{COMMIT_LOG}-{segment_file_name(at)}", bytes(chunk))
+    files.sync_dir(attic)
+
+
+def _zero(files: Files, path: Path, start: int, end: int) -> None:
+    handle = files.open(path, writable=True)
+    try:
+        for at in range(start, end, len(_ZEROS)):
+            handle.write_at(_ZEROS[: end - at], at)
+        handle.sync()
+    finally:
+        handle.close()
+
+
+def _extend(files: Files, path: Path, size_bytes: int) -> None:
+    handle = files.open(path, writable=True)
+    try:
+        handle.set_size(size_bytes)
+        handle.sync()
+    finally:
+        handle.close()
+
+
+def _sync_log(found: Survey, files: Files) -> None:
+    for first in kept_log_files(found):
+        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=True)
+        try:
+            handle.sync()
+        finally:
+            handle.close()
+
+
+def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
+    """Makes the files of one queue say what the log says; returns how many had to change."""
+    size = found.geometry.queue_file_size_bytes
+    directory = found.root / queue_directory(state.topic, state.queue_id)
+    known = found.queue_files.get((state.topic, state.queue_id))
+    stored = dict(known.sizes) if known is not None else {}
+    if state.agrees and all(length == size for length in stored.values()):
+        return 0
+    changed = 0
+    for first in [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]:
+        # An empty queue file is not harmless: RocketMQ takes its first unit without a look.
+        files.remove(directory / segment_file_name(first))
+        changed += 1
+    if len(state.units):
+        start = state.first_slot * CQ_UNIT_BYTES
+        for first in range(start - start % size, state.max_offset * CQ_UNIT_BYTES, size):
+            changed += _write_queue_file(files, directory, first, size, state, exists=first in stored)
+    if changed:
+        files.sync_dir(directory)
+    return changed
+
+
+def _write_queue_file(
+    files: Files, directory: Path, first: int, size: int, state: QueueState, *, exists: bool
+) -> int:
+    path = directory / segment_file_name(first)
+    if not exists:
+        files.make_dirs(directory)
+        files.create(path, size).close()
+    handle = files.open(path, writable=True)
+    try:
+        short = handle.size_bytes < size
+        if short:
+            handle.set_size(size)
+        buffer = memoryview(bytearray(size))
+        handle.read_into(buffer, 0)
+        held = bytes(buffer)
+        slot = first // CQ_UNIT_BYTES
+        below = max(0, state.first_slot - slot) * CQ_UNIT_BYTES
+        head = held[:below] if held[:below].strip(b"\0") else pre_blanks(below // CQ_UNIT_BYTES).tobytes()
+        wanted = head + _file_units(state, slot, size // CQ_UNIT_BYTES).tobytes()
+        if held == wanted.ljust(size, b"\0"):
+            return int(short)
+        used = max(len(wanted), len(held.rstrip(b"\0")))
+        handle.reserve(0, used)
+        handle.write_at(wanted.ljust(used, b"\0"), 0)
+        handle.sync()
+    finally:
+        handle.close()
+    return 1
+
+
+def _file_units(state: QueueState, slot: int, count: int) -> Units:
+    """Returns the queue's units that lie in the file of ``slot``; slots that lost their message are pre-blank."""
+    start = max(0, slot - state.first_slot)
+    units = state.units[start : max(0, slot + count - state.first_slot)].copy()
+    lost = ~in_use(units)
+    if lost.any():
+        units[lost] = pre_blanks(int(lost.sum()))
+    return units.astype(CQ_UNIT.dtype, copy=False)
+
+
+def _write_checkpoint(found: Survey, files: Files) -> None:
+    confirm = max(found.scan.last_phy_offset, 0)
+    if found.checkpoint.confirm_phy_offset != confirm or not files.exists(found.root / CHECKPOINT_FILE):
+        write_checkpoint(files, found.root, replace(found.checkpoint, confirm_phy_offset=confirm))

@@ -1,0 +1,595 @@
+"""MessageStore: a RocketMQ store directory as an embedded durable queue.
+
+    with MessageStore.open("/var/lib/orders") as store:
+        put = store.put("orders", b"42 apples", tags="fruit", keys="o-1")
+        for message in store.get("orders", 0, put.queue_offset):
+            print(message.queue_offset, message.body)
+
+One process writes; any number read beside it with ``read_only=True``. Calls come from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from seglog.clock import Clock, SystemClock
+from seglog.errors import (
+    ClosedError,
+    CorruptError,
+    InvalidArgumentError,
+    InvalidNameError,
+    MessageIllegalError,
+    NotFoundError,
+    ReadOnlyError,
+)
+from seglog.storage.files import Files, RealFiles
+from seglog.storage.flush import Durability
+from seglog.storage.format import properties as props
+from seglog.storage.format.host import Host
+from seglog.storage.format.message import Message, decode_message, message_id
+from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.record import FILLER
+from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.tags import tags_code
+from seglog.storage.geometry import StoreGeometry
+from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
+from seglog.storage.kernels.append import Draft
+from seglog.storage.message_filter import MessageFilter, make_filter
+from seglog.storage.offset_by_time import Boundary, offset_by_time
+from seglog.storage.opening import Opened, open_reader, open_writer
+from seglog.storage.reader import Reader
+from seglog.storage.recover import RecoveryReport
+from seglog.storage.waiters import Waiters
+from seglog.storage.writer import Writer
+
+DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
+DEFAULT_FLUSH_INTERVAL_MS: Final = 500
+DEFAULT_STORE_HOST: Final = Host(b"\x7f\x00\x00\x01", 10911)
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to put, as part of a batch.
+
+    Attributes:
+        body: The payload.
+        tags: The tag that consumers filter by.
+        keys: Index keys; several are separated by spaces.
+        properties: More properties.
+        flag: The application's own 32 bits.
+    """
+
+    body: bytes | memoryview
+    tags: str | None = None
+    keys: str | Iterable[str] | None = None
+    properties: Mapping[str, str] | None = None
+    flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """Where a message went.
+
+    Attributes:
+        queue_offset: Its index in the queue; 0 for PREPARED and ROLLBACK records, which have none.
+        durability: What was reached before the call returned.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    phy_offset: int
+    size_bytes: int
+    store_timestamp_ms: int
+    message_id: str
+    durability: Durability
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """Where a batch went.
+
+    Attributes:
+        queue_offset: Of the first message; the others follow without gap.
+        phy_offset: Of the first record.
+        size_bytes: Of all records.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    count: int
+    phy_offset: int
+    size_bytes: int
+    store_timestamp_ms: int
+    message_ids: list[str]
+    durability: Durability
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    """A queue and its range.
+
+    Attributes:
+        max_phy_offset: Where the record of its last unit ends, -1 if it never had one.
+    """
+
+    topic: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
+
+
+class MessageStore:
+    """A store, made by :meth:`open`; close it, or use it in a ``with`` statement.
+
+    Attributes:
+        path: The store directory.
+        geometry: Lengths of its files.
+        recovery: What opening it did and found.
+        record_crc: Whether new records carry ``__CRC32#``.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        opened: Opened,
+        waiters: Waiters,
+        clock: Clock,
+        *,
+        durability: Durability,
+        record_crc: bool,
+        max_message_size_bytes: int,
+        store_host: Host,
+    ) -> None:
+        """Serves an opened store; applications call :meth:`open`."""
+        self.path = path
+        self.geometry: StoreGeometry = opened.geometry
+        self.recovery: RecoveryReport = opened.report
+        self.record_crc = record_crc
+        self._side: Writer | Reader = opened.side
+        self._lock = opened.lock
+        self._waiters = waiters
+        self._clock = clock
+        self._durability = durability
+        self._max_message_size_bytes = max_message_size_bytes
+        self._store_host = store_host
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        segment_size_bytes: int | None = None,
+        queue_file_size_bytes: int | None = None,
+        durability: Durability = Durability.ASYNC,
+        record_crc: bool | None = None,
+        max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+        flush_interval_ms: int = DEFAULT_FLUSH_INTERVAL_MS,
+        store_host: Host = DEFAULT_STORE_HOST,
+        clock: Clock | None = None,
+        files: Files | None = None,
+    ) -> MessageStore:
+        """Opens the store at ``path``, recovering it first where it was not closed.
+
+        Args:
+            path: The store directory (RocketMQ's ``storePathRootDir``).
+            create: Whether a store is made in an absent or empty directory.
+            read_only: Whether to read only, possibly beside a writer; nothing is written, and what recovery
+                would serve is served. :meth:`refresh` and :meth:`wait_for` follow the writer.
+            segment_size_bytes: Length of commit-log files of a new store, 1 GiB by default.
+            queue_file_size_bytes: Length of queue files of a new store, 6,000,000 by default.
+            durability: What puts wait for unless they say otherwise.
+            record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
+                new stores write it and existing stores keep their way.
+            max_message_size_bytes: Longest body (``maxMessageSize``).
+            flush_interval_ms: How often ASYNC puts are brought to the disk.
+            store_host: Address written into records, part of message ids.
+            clock: Source of time stamps.
+            files: Where the store is.
+
+        Raises:
+            NotFoundError: There is no store, and none is to be made.
+            NotAStoreError: The directory holds something else.
+            UnsupportedStoreError: RocksDB queues or a DLedger log.
+            StoreLockedError: Another process has it open for writing.
+            ReadOnlyError: It cannot be written.
+            InvalidArgumentError: Lengths that do not fit the store.
+            FullError: No space for what opening must write.
+        """
+        root = Path(path)
+        clock = clock or SystemClock()
+        files = files or RealFiles()
+        waiters = Waiters(clock)
+        if read_only:
+            opened = open_reader(root, files, clock)
+        else:
+            wanted = (segment_size_bytes, queue_file_size_bytes)
+            opened = open_writer(root, files, clock, wanted, waiters, create=create)
+        if isinstance(opened.side, Writer):
+            opened.side.start_flusher(flush_interval_ms)
+        return cls(
+            root,
+            opened,
+            waiters,
+            clock,
+            durability=durability,
+            record_crc=opened.record_crc if record_crc is None else record_crc,
+            max_message_size_bytes=max_message_size_bytes,
+            store_host=store_host,
+        )
+
+    def __enter__(self) -> MessageStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether puts are refused."""
+        return isinstance(self._side, Reader)
+
+    @property
+    def min_phy_offset(self) -> int:
+        """Where the log starts; -1 for a store that was opened for reading and has no log file."""
+        return self._side.min_phy_offset if isinstance(self._side, Reader) else self._side.log.min_phy_offset
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the log ends."""
+        return self._side.end_phy_offset if isinstance(self._side, Reader) else self._side.log.end_phy_offset
+
+    def put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: Durability | None = None,
+    ) -> PutResult:
+        """Appends one message.
+
+        Args:
+            topic: Its topic, which needs no other declaration.
+            body: The payload.
+            queue_id: Its queue in the topic, from 0.
+            tags: The tag that consumers filter by.
+            keys: Index keys; several are separated by spaces.
+            properties: More properties; names and values must not hold 0x01 or 0x02.
+            flag: The application's own 32 bits.
+            durability: What to wait for; None for the store's setting.
+
+        Raises:
+            InvalidNameError: No topic or queue can be called so.
+            MessageIllegalError: Body or properties are too large.
+            FullError: No space; nothing was written.
+            ReadOnlyError: The store was opened for reading.
+            StoreFailedError: A flush failed; nothing is acknowledged any more.
+        """
+        raw = props.encode_properties(_all_properties(tags, keys, properties))
+        return self.append(topic, queue_id, body, raw, tags_code(tags), flag=flag, durability=durability)
+
+    def append(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        tags_code: int,
+        *,
+        sys_flag: int = 0,
+        flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        store_host: Host | None = None,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+        durability: Durability | None = None,
+    ) -> PutResult:
+        """Appends one message whose properties are encoded already, as brokers have them.
+
+        Args:
+            topic: As in :meth:`put`.
+            queue_id: As in :meth:`put`.
+            body: Stored as it is.
+            properties: Stored as they are, but for a ``__CRC32#`` entry.
+            tags_code: Goes into the queue unit; in the delay topic the delivery time does instead.
+            sys_flag: RocketMQ's bits; those of the address families are set here.
+            flag: The application's own 32 bits.
+            born_timestamp_ms: The client's time; now by default.
+            born_host: The client; the store's own host by default.
+            store_host: The broker; the store's own host by default.
+            reconsume_times: Deliveries that failed.
+            prepared_transaction_offset: Physical offset of the half message of a COMMIT.
+            durability: As in :meth:`put`.
+
+        Raises:
+            As :meth:`put`.
+        """
+        writer = self._writer()
+        draft = self._draft(
+            topic,
+            queue_id,
+            body,
+            properties,
+            sys_flag=sys_flag,
+            flag=flag,
+            born_timestamp_ms=born_timestamp_ms,
+            born_host=born_host,
+            store_host=store_host,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
+        )
+        durability = durability or self._durability
+        code = None if topic == SCHEDULE_TOPIC else tags_code
+        queue_offset, starts, now_ms = writer.append(topic, queue_id, (draft,), (code,), durability)
+        return PutResult(
+            topic,
+            queue_id,
+            queue_offset if draft.takes_queue_offset else 0,
+            starts[0],
+            draft.size_bytes,
+            now_ms,
+            message_id(store_host or self._store_host, starts[0]),
+            durability,
+        )
+
+    def put_batch(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage | bytes],
+        *,
+        queue_id: int = 0,
+        durability: Durability | None = None,
+    ) -> BatchResult:
+        """Appends messages to one queue, all or none, behind each other and with one store time.
+
+        Raises:
+            InvalidArgumentError: There are none.
+            MessageIllegalError: One is too large, or all together are for one commit-log file.
+            As :meth:`put`, for the rest.
+        """
+        writer = self._writer()
+        if not messages:
+            raise InvalidArgumentError("a batch needs at least one message")
+        drafts: list[Draft] = []
+        codes: list[int | None] = []
+        for item in messages:
+            message = item if isinstance(item, NewMessage) else NewMessage(item)
+            raw = props.encode_properties(_all_properties(message.tags, message.keys, message.properties))
+            drafts.append(self._draft(topic, queue_id, message.body, raw, flag=message.flag))
+            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(message.tags))
+        durability = durability or self._durability
+        queue_offset, starts, now_ms = writer.append(topic, queue_id, drafts, codes, durability)
+        return BatchResult(
+            topic,
+            queue_id,
+            queue_offset,
+            len(drafts),
+            starts[0],
+            sum([draft.size_bytes for draft in drafts]),
+            now_ms,
+            [message_id(self._store_host, start) for start in starts],
+            durability,
+        )
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int = 32,
+        filter: str | MessageFilter | None = None,  # noqa: A002 - RocketMQ's own word for it
+        *,
+        max_bytes: int = MAX_TOTAL_BYTES,
+    ) -> GetResult:
+        """Reads messages of one queue from ``queue_offset`` on.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            queue_offset: Where to start; outside of the queue the result says where to go on.
+            max_count: Messages at most, 1 or more.
+            filter: ``TagA || TagB``, ``*`` for all, or any :class:`MessageFilter`.
+            max_bytes: Stored bytes at most; the first message always comes whole.
+
+        Returns:
+            Status, messages and the queue offset to ask for next. For a queue that never had a message the
+            status is ``NO_MESSAGE_IN_QUEUE``; for one that no store can have, ``NO_MATCHED_LOGIC_QUEUE``.
+
+        Raises:
+            InvalidArgumentError: ``max_count`` or ``max_bytes`` is below 1.
+            ClosedError: The store was closed.
+        """
+        self._check_open()
+        if max_count < 1 or max_bytes < 1:
+            raise InvalidArgumentError(f"max_count={max_count} and max_bytes={max_bytes} must be 1 or more")
+        queue = self._side.queue(topic, queue_id)
+        if queue is None and _can_exist(topic, queue_id):
+            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
+
+    def message_at(self, phy_offset: int) -> Message:
+        """Returns the message whose record starts at ``phy_offset``, verified.
+
+        Raises:
+            NotFoundError: No record starts there.
+        """
+        self._check_open()
+        head = self._side.log.read(phy_offset, FILLER.size_bytes) if phy_offset >= 0 else None
+        size = FILLER.struct.unpack_from(head)[0] if head is not None else 0
+        record = self._side.log.read(phy_offset, size) if size > 0 else None
+        try:
+            if record is not None:
+                message = decode_message(record, verify=True)
+                if message.phy_offset == phy_offset:
+                    return message
+        except CorruptError as error:
+            raise NotFoundError(f"no message starts at {phy_offset}: {error}") from error
+        raise NotFoundError(f"no message starts at {phy_offset}")
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Returns the queue offset of the first message, 0 for a queue that never had one."""
+        queue = self._side.queue(topic, queue_id)
+        return 0 if queue is None else queue.min_offset
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Returns the queue offset that the next message gets."""
+        queue = self._side.queue(topic, queue_id)
+        return 0 if queue is None else queue.max_offset
+
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "lower"
+    ) -> int:
+        """Returns the queue offset of the first message stored at or after a moment.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            timestamp_ms: The moment.
+            boundary: ``upper`` for the last message at or before it instead.
+        """
+        self._check_open()
+        queue = self._side.queue(topic, queue_id)
+        return 0 if queue is None else offset_by_time(queue, self._side.log, timestamp_ms, boundary)
+
+    def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
+        """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
+        self._check_open()
+        side = self._side
+        if isinstance(side, Reader):
+            return side.wait_for(topic, queue_id, queue_offset, timeout_ms)
+
+        def ready() -> bool:
+            return self._closed or self.max_offset(topic, queue_id) > queue_offset
+
+        return self._waiters.wait(topic, queue_id, ready, timeout_ms) and not self._closed
+
+    def topics(self) -> list[str]:
+        """Returns the topics that have a queue, sorted as Java sorts strings."""
+        return sorted({queue.topic for queue in self._side.queues()}, key=_java_order)
+
+    def queues(self) -> list[QueueInfo]:
+        """Returns every queue and its range, sorted by topic (as Java sorts strings) and number."""
+        found = [
+            QueueInfo(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, queue.max_phy_offset)
+            for queue in self._side.queues()
+        ]
+        return sorted(found, key=lambda info: (_java_order(info.topic), info.queue_id))
+
+    def flush(self) -> None:
+        """Returns once everything put before is on the disk.
+
+        Raises:
+            StoreFailedError: The disk failed, now or earlier.
+        """
+        self._writer().flush()
+
+    def refresh(self) -> int:
+        """Lets a read-only store see what was written since; returns how many records that were."""
+        self._check_open()
+        return self._side.refresh() if isinstance(self._side, Reader) else 0
+
+    def close(self) -> None:
+        """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
+
+        Raises:
+            StoreFailedError: What was put could not be brought to the disk; the next open recovers.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._side.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _writer(self) -> Writer:
+        self._check_open()
+        if isinstance(self._side, Reader):
+            raise ReadOnlyError(f"{self.path} was opened for reading")
+        return self._side
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"the store {self.path} was closed")
+
+    def _draft(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        *,
+        sys_flag: int = 0,
+        flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        store_host: Host | None = None,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+    ) -> Draft:
+        check_topic(topic)
+        check_queue_id(queue_id)
+        if len(body) > self._max_message_size_bytes:
+            raise MessageIllegalError(
+                f"the body has {len(body)} bytes, at most {self._max_message_size_bytes}",
+                help="send it in pieces, or open the store with a larger max_message_size_bytes",
+            )
+        if sys_flag & INNER_BATCH:
+            raise MessageIllegalError("inner batches need a topic with queue.type=BatchCQ", help="use put_batch")
+        host = store_host or self._store_host
+        return Draft(
+            topic.encode(),
+            queue_id,
+            body,
+            properties,
+            sys_flag=sys_flag,
+            flag=flag,
+            born_timestamp_ms=self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
+            born_host=born_host or host,
+            store_host=host,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
+            record_crc=self.record_crc,
+        )
+
+
+def _all_properties(
+    tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
+) -> dict[str, str]:
+    found = dict(properties) if properties else {}
+    if tags is not None:
+        found[props.TAGS] = tags
+    if keys is not None:
+        found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+    return found
+
+
+def _can_exist(topic: str, queue_id: int) -> bool:
+    try:
+        return bool(check_topic(topic)) and check_queue_id(queue_id) >= 0
+    except InvalidNameError:
+        return False
+
+
+def _java_order(text: str) -> bytes:
+    """Sort key that orders strings by UTF-16 code units, as Java does."""
+    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,263 @@
+"""Reads a store directory, whole, and says what is in it and what opening it would serve; writes nothing.
+
+Everything that looks at a store stands on this: ``open`` recovers by it, reading commands show it, the
+doctor and the audit compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seglog.errors import NotAStoreError, NotFoundError, UnsupportedStoreError
+from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format import names
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
+from seglog.storage.log_files import LogFile, LogReader, list_log_files
+from seglog.storage.log_scan import Hole, LogScan, Progress
+from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
+from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
+
+_KNOWN_NAMES = frozenset(
+    {
+        names.COMMIT_LOG,
+        names.CONSUME_QUEUE,
+        names.BATCH_CONSUME_QUEUE,
+        names.INDEX,
+        names.CHECKPOINT_FILE,
+        names.ABORT_FILE,
+        names.CONFIG,
+        names.LOCK_FILE,
+    }
+)
+_TELLING_NAMES = _KNOWN_NAMES - {names.CONFIG, names.LOCK_FILE, names.INDEX}
+"""Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
+_NO_UNITS = np.empty(0, CQ_UNIT.dtype)
+
+
+@dataclass(slots=True)
+class Survey:
+    """A store as it was found.
+
+    Attributes:
+        root: The store directory.
+        geometry: Lengths of its files.
+        mode: ``normal`` after a clean stop, ``abnormal`` with an ``abort`` file (a crash, or a live writer).
+        checkpoint: Its checkpoint.
+        log_files: Commit-log files in order.
+        scan: The walk, which can go on from its end.
+        rows: ``(n,) ROW``, every valid record in log order.
+        queues: What each queue must hold, by topic and number.
+        queue_files: The files of each queue that has a directory.
+        findings: Everything that is not as it should be.
+    """
+
+    root: Path
+    geometry: StoreGeometry
+    mode: str
+    checkpoint: Checkpoint
+    log_files: list[LogFile]
+    scan: LogScan
+    rows: Rows
+    queues: dict[tuple[str, int], QueueState]
+    queue_files: dict[tuple[str, int], QueueFiles]
+    findings: list[Finding]
+
+    @property
+    def min_phy_offset(self) -> int:
+        """Where the log starts; -1 without any segment, as RocketMQ says it."""
+        kept = [file.first_offset for file in self.log_files if file.first_offset < self.max_phy_offset]
+        if not kept and self.max_phy_offset > 0:
+            return self.max_phy_offset
+        return min(kept, default=-1)
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the log ends: the place of the next record."""
+        return self.scan.end_phy_offset
+
+    @property
+    def holes(self) -> list[Hole]:
+        """Unreadable stretches of the log."""
+        return self.scan.holes
+
+
+def check_is_store(files: Files, root: Path) -> bool:
+    """Returns whether there is a store at ``root``; False for an absent or empty directory.
+
+    Raises:
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of a kind that this engine does not read.
+    """
+    entries = files.list_dir(root)
+    if not entries:
+        if files.exists(root) and not root.is_dir():
+            raise NotAStoreError(f"{root} is a file, not a store directory")
+        return False
+    found = {entry.name for entry in entries}
+    ledgers = sorted(name for name in found if name.startswith("dledger-"))
+    if ledgers:
+        raise UnsupportedStoreError(f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format")
+    queue_names = {entry.name for entry in files.list_dir(root / names.CONSUME_QUEUE) if not entry.is_dir}
+    if "CURRENT" in queue_names or "consumequeue_rocksdb" in found or "consumequeue_r" in found:
+        raise UnsupportedStoreError(f"{root} keeps its consume queues in RocksDB (storeType=defaultRocksDB)")
+    if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
+        shown = ", ".join(sorted(found)[:4])
+        raise NotAStoreError(f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/")
+    return True
+
+
+def survey(
+    root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None
+) -> Survey:
+    """Reads everything that decides what a store holds.
+
+    Args:
+        root: The store directory.
+        files: Where it is.
+        verify: Whether to check checksums; everything else is always checked.
+        progress: Told how far the walk over the log is.
+
+    Raises:
+        NotFoundError: There is nothing at ``root``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: The store is of another kind.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    log_files, findings = list_log_files(files, root)
+    queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
+    geometry = infer_geometry(log_files, queue_files.values())
+    reader = LogReader(files, root, geometry.segment_size_bytes)
+    scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
+    try:
+        rows = scan.run(progress)
+    finally:
+        scan.close()
+    result = Survey(
+        root,
+        geometry,
+        "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
+        read_checkpoint(files, root),
+        log_files,
+        scan,
+        rows,
+        {},
+        queue_files,
+        findings,
+    )
+    result.findings += _log_findings(result)
+    result.queues = overlay_queues(result, files)
+    for queue in queue_files.values():
+        result.findings += _file_findings(queue, geometry.queue_file_size_bytes)
+    for state in result.queues.values():
+        result.findings += state.findings
+    if files.list_dir(root / names.BATCH_CONSUME_QUEUE):
+        result.findings.append(Finding("batch-queues", names.BATCH_CONSUME_QUEUE))
+    return result
+
+
+def infer_geometry(log_files: list[LogFile], queues: Iterable[QueueFiles]) -> StoreGeometry:
+    """Returns the file lengths of a store; RocketMQ's defaults for kinds of which there is no file."""
+    segment = infer_file_size(
+        [(file.first_offset, file.size_bytes) for file in log_files], DEFAULT_SEGMENT_BYTES
+    )
+    queue_sizes = [item for queue in queues for item in queue.sizes.items()]
+    return StoreGeometry(
+        segment, infer_file_size(queue_sizes, DEFAULT_QUEUE_FILE_BYTES, multiple_of=CQ_UNIT_BYTES)
+    )
+
+
+def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueState]:
+    """Returns what each queue must hold, for queues of the log and queues that only have files."""
+    rows = found.rows
+    facts = LogFacts(
+        max(0, found.min_phy_offset),
+        found.max_phy_offset,
+        tuple(found.holes),
+        rows["phy_offset"],
+        rows["size_bytes"],
+        found.geometry.queue_file_size_bytes,
+    )
+    by_name = rows_by_queue(rows, found.scan.queues)
+    batch_topics = {entry.name for entry in files.list_dir(found.root / names.BATCH_CONSUME_QUEUE)}
+    states: dict[tuple[str, int], QueueState] = {}
+    for topic, queue_id in sorted(by_name.keys() | found.queue_files.keys()):
+        if topic in batch_topics:
+            continue
+        queue = found.queue_files.get((topic, queue_id))
+        first_slot, stored = 0, _NO_UNITS
+        if queue is not None:
+            first_slot, stored = read_units(files, queue, facts.file_size_bytes)
+        states[topic, queue_id] = overlay_queue(
+            topic,
+            queue_id,
+            by_name.get((topic, queue_id), np.empty(0, ROW)),
+            first_slot,
+            stored,
+            facts,
+            has_files=queue is not None and bool(queue.sizes),
+        )
+    return states
+
+
+def rows_by_queue(rows: Rows, queues: QueueTable) -> dict[tuple[str, int], Rows]:
+    """Returns the rows that have a place in a queue, by topic and queue number, each in log order."""
+    placed = rows[places(rows)]
+    if not len(placed):
+        return {}
+    placed = placed[np.argsort(placed["queue"], kind="stable")]
+    numbers = placed["queue"]
+    starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
+    groups = np.split(placed, starts[1:])
+    return {queues.names[number]: rows for number, rows in zip(numbers[starts].tolist(), groups, strict=True)}
+
+
+def _log_findings(found: Survey) -> list[Finding]:
+    segment = found.geometry.segment_size_bytes
+    findings: list[Finding] = []
+    for hole in found.holes:
+        code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
+        findings.append(_log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, hole.found))
+    if found.scan.tail is not None:
+        tail = found.scan.tail
+        findings.append(
+            _log_finding("log-torn-tail", found.max_phy_offset, segment, 0, str(tail.expected), str(tail.found))
+        )
+    for file in found.log_files:
+        if file.size_bytes != segment:
+            findings.append(
+                _log_finding("log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes))
+            )
+        elif file.first_offset > found.max_phy_offset:
+            findings.append(_log_finding("log-spare", file.first_offset, segment, 0, "", ""))
+    return findings
+
+
+def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: str, got: str) -> Finding:
+    position = phy_offset % segment
+    file = f"{names.COMMIT_LOG}/{names.segment_file_name(phy_offset - position)}"
+    return Finding(code, file, position, size, expected, got)
+
+
+def _file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
+    base = queue_directory(queue.topic, queue.queue_id)
+    wrong = [
+        Finding(
+            "queue-file-size",
+            f"{base}/{names.segment_file_name(first)}",
+            expected=str(file_size_bytes),
+            found=str(size),
+        )
+        for first, size in sorted(queue.sizes.items())
+        if size != file_size_bytes
+    ]
+    return wrong + [Finding("queue-file-stray", f"{base}/{name}") for name in queue.strays]
