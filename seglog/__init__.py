@@ -1,0 +1,1 @@
+"""SQLite for message logs: an embedded storage engine over RocketMQ's own files."""
