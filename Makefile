@@ -77,7 +77,7 @@ types: $(DEV) ## Check types
 	@$(BIN)/mypy
 
 layers: $(DEV) ## Check which room may import which
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: $(DEV) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format .
