@@ -68,8 +68,8 @@ interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven a
 	    $(PYTEST) -m interop --junitxml=$(RESULTS)/interop.xml $(ARGS)
 
 lint: $(DEV) ## Check format and style
-	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff .; exit 1; }
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
 
 types: $(DEV) ## Check types
 	@$(BIN)/mypy
