@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 RESULTS := build/test-results
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --use-pep517
 PYTEST := $(BIN)/python -m pytest
 # Arguments for pytest (make test ARGS='-k recover') and the scale of the benches (make perf SIZE=1).
 ARGS ?=
