@@ -1,0 +1,110 @@
+# One entry for everything. `make` alone lists the targets.
+# All of it lives in .venv; only `test`, `interop` and `ci` may install system packages (Java, Maven),
+# and only as root or with a sudo that asks no password. PYTHON=... names another interpreter.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+RESULTS := build/test-results
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --use-pep517
+PYTEST := $(BIN)/python -m pytest
+# Arguments for pytest (make test ARGS='-k recover') and the scale of the benches (make perf SIZE=1).
+ARGS ?=
+SIZE ?=
+export PYTHON
+
+# A stamp says what is installed; a changed pyproject.toml makes it stale.
+MADE := $(VENV)/.stamp-made
+BASE := $(VENV)/.stamp-base
+SPARK := $(VENV)/.stamp-spark
+DEV := $(VENV)/.stamp-dev
+
+.PHONY: help setup demo test lint types layers format interop perf coverage docs build ci fresh-results clean
+
+help: ## Show this list
+	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(MADE):
+	@tools/make-venv $(VENV)
+	@touch $@
+
+$(BASE): pyproject.toml | $(MADE)
+	@echo "seglog: installing into $(VENV) ..."
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(SPARK): pyproject.toml | $(MADE)
+	@echo "seglog: installing into $(VENV), PySpark included (about 500 MB) ..."
+	@$(PIP_INSTALL) -e '.[spark]'
+	@touch $@ $(BASE)
+
+$(DEV): pyproject.toml | $(MADE)
+	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
+	@$(PIP_INSTALL) -e '.[dev,spark]'
+	@touch $@ $(SPARK) $(BASE)
+
+setup: $(DEV) ## Make .venv with everything for development
+
+# The demo takes the Spark audit along where a Java is found, and installs none.
+DEMO_JAVA := $(if $(filter demo,$(MAKECMDGOALS)),$(shell tools/ensure-java --check))
+demo: $(if $(DEMO_JAVA),$(SPARK),$(BASE)) ## See it work: write, pull, crash, recover, read a real RocketMQ store
+	@$(if $(DEMO_JAVA),JAVA_HOME='$(DEMO_JAVA)') $(BIN)/seglog demo
+
+test: $(DEV) ## Run all tests but interop; installs a headless Java where it can
+	@mkdir -p $(RESULTS)
+	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
+	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
+
+interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
+	@mkdir -p $(RESULTS)
+	@java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" \
+	    $(PYTEST) -m interop --junitxml=$(RESULTS)/interop.xml $(ARGS)
+
+lint: $(DEV) ## Check format and style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(DEV) ## Check types
+	@$(BIN)/mypy
+
+layers: $(DEV) ## Check which room may import which
+	@$(BIN)/lint-imports --no-logo
+
+format: $(DEV) ## Format the code and repair what ruff can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+coverage: $(DEV) ## Run the tests with branch coverage
+	@$(BIN)/coverage erase
+	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
+	    $(BIN)/coverage run -m pytest -m "not interop" $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --fail-under=90
+
+perf: $(DEV) ## Run the benches beside their peers; SIZE=1 is the quick run
+	@if java_home=$$(tools/ensure-java --jdk --check); then export JAVA_HOME="$$java_home"; fi; \
+	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE))
+
+docs: $(DEV) ## Write the tables of docs/ from the code
+	@$(BIN)/python tools/render-docs
+
+build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
+	@rm -rf dist build/lib build/bdist.*
+	@$(BIN)/python -m build --outdir dist . > /dev/null
+	@$(BIN)/check-wheel-contents dist/*.whl
+
+ci: SIZE := 1
+ci: fresh-results lint types layers test interop build perf ## Everything, as CI runs it
+
+fresh-results:
+	@rm -rf $(RESULTS)
+
+clean: ## Remove .venv and everything made
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

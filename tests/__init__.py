@@ -1,0 +1,1 @@
+"""Tests, by the rooms of the package."""
