@@ -16,7 +16,7 @@ def read_checkpoint(files: Files, root: Path) -> Checkpoint:
 
 
 def write_checkpoint(files: Files, root: Path, checkpoint: Checkpoint) -> None:
-    """Writes and syncs the checkpoint without ever shortening the file, so that a full disk cannot empty it."""
+    """Writes and syncs the checkpoint; never shortens the file, so a full disk cannot empty it."""
     path = root / CHECKPOINT_FILE
     data = encode_checkpoint(checkpoint)
     handle = files.open(path, writable=True) if files.exists(path) else files.create(path, len(data))

@@ -26,10 +26,25 @@ class ConsumeQueue:
     Thread rule: any thread may read; one at a time may append.
     """
 
-    __slots__ = ("_segments", "_synced_offset", "max_offset", "max_phy_offset", "min_offset", "queue_id", "topic")
+    __slots__ = (
+        "_segments",
+        "_synced_offset",
+        "max_offset",
+        "max_phy_offset",
+        "min_offset",
+        "queue_id",
+        "topic",
+    )
 
     def __init__(
-        self, topic: str, queue_id: int, segments: Segments, *, min_offset: int, max_offset: int, max_phy_offset: int
+        self,
+        topic: str,
+        queue_id: int,
+        segments: Segments,
+        *,
+        min_offset: int,
+        max_offset: int,
+        max_phy_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -79,7 +94,9 @@ class ConsumeQueue:
         at = self.max_offset * CQ_UNIT_BYTES
         file = self._segments.find(at)
         if file is None:
-            raise RuntimeError(f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}")
+            raise RuntimeError(
+                f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}"
+            )
         CQ_UNIT.struct.pack_into(file.view, at - file.first_offset, phy_offset, size_bytes, tags_code)
         self.max_phy_offset = phy_offset + size_bytes
         self.max_offset += 1

@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 
 class Severity(enum.Enum):
     """How much a finding matters."""
@@ -50,6 +52,7 @@ class Finding:
         """What the code stands for, in a sentence."""
         return CODES[self.code][1]
 
+    @override
     def __str__(self) -> str:
         detail = f": expected {self.expected}, found {self.found}" if self.expected or self.found else ""
         return f"{self.code} {self.file} +{self.position_bytes}{detail} ({self.meaning})"
@@ -70,7 +73,13 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "queue-gap": (Severity.LOSS, "messages are missing in the middle of a queue"),
     "queue-file-size": (Severity.WARNING, "a queue file is not as long as the others"),
     "queue-file-stray": (Severity.WARNING, "not a queue file; RocketMQ refuses to start with it"),
-    "queue-deleted": (Severity.NOTE, "the topic is not in topics.json: deleted, its records are left to retention"),
-    "batch-queues": (Severity.NOTE, "batch consume queues are left as they are; this version does not read them"),
+    "queue-deleted": (
+        Severity.NOTE,
+        "the topic is not in topics.json: deleted, its records are left to retention",
+    ),
+    "batch-queues": (
+        Severity.NOTE,
+        "batch consume queues are left as they are; this version does not read them",
+    ),
 }
 """Severity and meaning of each code."""

@@ -47,7 +47,8 @@ def check_geometry(geometry: StoreGeometry) -> StoreGeometry:
     """
     if not MIN_SEGMENT_BYTES <= geometry.segment_size_bytes <= MAX_SEGMENT_BYTES:
         raise InvalidArgumentError(
-            f"segment_size_bytes={geometry.segment_size_bytes} is outside {MIN_SEGMENT_BYTES}..{MAX_SEGMENT_BYTES}"
+            f"segment_size_bytes={geometry.segment_size_bytes} is outside"
+            f" {MIN_SEGMENT_BYTES}..{MAX_SEGMENT_BYTES}"
         )
     size = geometry.queue_file_size_bytes
     if size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= MAX_SEGMENT_BYTES:
@@ -67,7 +68,9 @@ def infer_file_size(files: Iterable[tuple[int, int]], default_bytes: int, *, mul
     """
     known = list(files)
     sizes = Counter(size for _first, size in known if size > 0 and size % multiple_of == 0)
-    fitting = {size: count for size, count in sizes.items() if all(first % size == 0 for first, _size in known)}
+    fitting = {
+        size: count for size, count in sizes.items() if all(first % size == 0 for first, _size in known)
+    }
     candidates = fitting or sizes
     if not candidates:
         return default_bytes

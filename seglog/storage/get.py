@@ -7,7 +7,7 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
@@ -140,9 +140,12 @@ def read_queue(
     file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
     scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
     units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
-    if not units["size_bytes"].any() and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any():
+    if (
+        not units["size_bytes"].any()
+        and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any()
+    ):
         return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high)
-    chosen = range(len(units))
+    chosen: Sequence[int] = range(len(units))
     if wanted is not None:
         chosen = np.flatnonzero(wanted.matches_codes(units["tags_code"].astype(np.int64))).tolist()
     records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
@@ -157,7 +160,7 @@ def read_queue(
 def _collect(
     log: Log,
     units: list[tuple[int, int, int]],
-    chosen: Iterable[int],
+    chosen: Sequence[int],
     max_count: int,
     wanted: MessageFilter | None,
     max_bytes: int,

@@ -34,7 +34,9 @@ def list_log_files(files: Files, root: Path) -> tuple[list[LogFile], list[Findin
             continue
         first = parse_segment_file_name(entry.name)
         if first is None:
-            findings.append(Finding("log-file-stray", f"{COMMIT_LOG}/{entry.name}", size_bytes=entry.size_bytes))
+            findings.append(
+                Finding("log-file-stray", f"{COMMIT_LOG}/{entry.name}", size_bytes=entry.size_bytes)
+            )
         else:
             found.append(LogFile(first, entry.size_bytes))
     return found, findings
@@ -85,7 +87,9 @@ class LogReader:
             return None
         return phy_offset - position + found
 
-    def chunks(self, start: int, end: int, size_bytes: int = SCRATCH_BYTES) -> Iterator[tuple[int, memoryview]]:
+    def chunks(
+        self, start: int, end: int, size_bytes: int = SCRATCH_BYTES
+    ) -> Iterator[tuple[int, memoryview]]:
         """Yields ``(phy_offset, bytes)`` for the data of a stretch of one segment; holes are left out."""
         at: int | None = start
         while at is not None and at < end:
@@ -118,7 +122,7 @@ class LogReader:
 
 
 def last_data_end(reader: LogReader, start: int, end: int) -> int:
-    """Returns the end of the last byte other than 0 in a stretch of one segment; ``start`` if there is none."""
+    """Returns the end of the last byte other than 0 in a stretch of one segment, ``start`` without any."""
     last = start
     for at, chunk in reader.chunks(start, end):
         kept = len(bytes(chunk).rstrip(b"\0"))

@@ -46,7 +46,9 @@ class TagFilter:
     def __init__(self, expression: str, *, exact: bool = True) -> None:
         self.tags = frozenset(tag.strip() for tag in expression.split("||") if tag.strip())
         if not self.tags:
-            raise InvalidArgumentError(f"{expression!r} names no tag", help="write 'TagA || TagB', or '*' for all")
+            raise InvalidArgumentError(
+                f"{expression!r} names no tag", help="write 'TagA || TagB', or '*' for all"
+            )
         self._codes = np.array(sorted({tags_code(tag) for tag in self.tags}), np.int64)
         self._wanted = {tag.encode() for tag in self.tags}
         self._exact = exact

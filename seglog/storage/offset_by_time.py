@@ -41,7 +41,9 @@ def _time_from(queue: Queue, log: Log, queue_offset: int, end: int) -> tuple[int
     """Returns the first readable message in a range and its store time; None if there is none."""
     for at in range(queue_offset, end):
         unit = queue.units(at, 1)[0]
-        record = log.read(int(unit["phy_offset"]), int(unit["size_bytes"])) if unit["size_bytes"] > 0 else None
+        record = (
+            log.read(int(unit["phy_offset"]), int(unit["size_bytes"])) if unit["size_bytes"] > 0 else None
+        )
         if record is not None:
             bits = _I32.unpack_from(record, SYS_FLAG_AT)[0] & HOST_BITS
             return at, int(_I64.unpack_from(record, _STORE_TIME_AT[bits])[0])

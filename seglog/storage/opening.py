@@ -59,7 +59,13 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
 
 
 def open_writer(
-    root: Path, files: Files, clock: Clock, wanted: tuple[int | None, int | None], waiters: Waiters, *, create: bool
+    root: Path,
+    files: Files,
+    clock: Clock,
+    wanted: tuple[int | None, int | None],
+    waiters: Waiters,
+    *,
+    create: bool,
 ) -> Opened:
     """Opens a store for writing; creates it where nothing is, if ``create``.
 

@@ -54,7 +54,9 @@ def list_queues(files: Files, root: Path) -> Iterator[QueueFiles]:
             continue
         for queue in files.list_dir(base / topic.name):
             if queue.is_dir and queue.name.isascii() and queue.name.isdigit():
-                yield _list_files(files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name))
+                yield _list_files(
+                    files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name)
+                )
 
 
 def _list_files(files: Files, queue: QueueFiles) -> QueueFiles:
@@ -118,7 +120,9 @@ def _read_data(files: Files, path: Path, limit_bytes: int) -> bytes:
     return bytes(data[: used + -used % CQ_UNIT_BYTES])
 
 
-def unit_finding(code: str, queue: str, slot: int, file_size_bytes: int, count: int, **detail: str) -> Finding:
+def unit_finding(
+    code: str, queue: str, slot: int, file_size_bytes: int, count: int, **detail: str
+) -> Finding:
     """Returns a finding about ``count`` units from queue offset ``slot`` on."""
     position = slot * CQ_UNIT_BYTES
     file = segment_file_name(position - position % file_size_bytes)

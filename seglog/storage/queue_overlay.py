@@ -13,7 +13,7 @@ deleted and made again).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ _MAX_EXT_ADDRESS: Final = -2147483649
 """A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
 _Mask = npt.NDArray[np.bool_]
+_T = TypeVar("_T", bound=np.generic)
 
 
 @dataclass(slots=True)
@@ -163,9 +164,7 @@ def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
     return rows[last:]
 
 
-def _prefer_stored(
-    topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows
-) -> None:
+def _prefer_stored(topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows) -> None:
     same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
     own_code = known["tags_code"] <= _MAX_EXT_ADDRESS
     if topic == SCHEDULE_TOPIC:
@@ -177,7 +176,7 @@ def _prefer_stored(
         units[slots[agreed]] = known[slots[agreed]]
 
 
-def _window(values: npt.NDArray[np.generic], first: int, base: int, top: int) -> npt.NDArray[np.generic]:
+def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
     """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
     window = np.zeros(top - base, values.dtype)
     start, end = max(first, base), min(first + len(values), top)
@@ -205,7 +204,9 @@ def _compare(
     }
     for code, mask in runs.items():
         if mask.any():
-            found.append(unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum())))
+            found.append(
+                unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))
+            )
     return found + _beyond(state.topic, state.queue_id, first_slot, stored, facts, after=state.max_offset)
 
 

@@ -208,7 +208,7 @@ def _write_queue_file(
 
 
 def _file_units(state: QueueState, slot: int, count: int) -> Units:
-    """Returns the queue's units that lie in the file of ``slot``; slots that lost their message are pre-blank."""
+    """Returns the units in the file of ``slot``; slots that lost their message are pre-blank."""
     start = max(0, slot - state.first_slot)
     units = state.units[start : max(0, slot + count - state.first_slot)].copy()
     lost = ~in_use(units)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seglog.storage.files import Files
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.mapped_file import MapPool, MappedFile
+from seglog.storage.mapped_file import MappedFile, MapPool
 
 
 class Segments:
@@ -49,7 +49,7 @@ class Segments:
 
     def __iter__(self) -> Iterator[MappedFile]:
         """Yields the files in order."""
-        return iter([self._by_offset[first] for first in sorted(list(self._by_offset))])
+        return iter([self._by_offset[first] for first in sorted(self._by_offset)])
 
     def __len__(self) -> int:
         return len(self._by_offset)
@@ -66,7 +66,9 @@ class Segments:
     def between(self, start: int, end: int) -> list[MappedFile]:
         """Returns the files that hold some of ``[start, end)``, in order."""
         first = start - start % self.file_size_bytes
-        return [self._by_offset[at] for at in range(first, end, self.file_size_bytes) if at in self._by_offset]
+        return [
+            self._by_offset[at] for at in range(first, end, self.file_size_bytes) if at in self._by_offset
+        ]
 
     def add(self, offset: int, *, sync: bool) -> MappedFile:
         """Returns the file that holds ``offset``, created with its first step reserved if it is missing.
@@ -86,9 +88,7 @@ class Segments:
         if not self._by_offset:
             self._files.make_dirs(self.directory)
         path = self.directory / segment_file_name(first)
-        made = MappedFile.create(
-            self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes
-        )
+        made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
         if sync:
             made.sync()
             self._files.sync_dir(self.directory)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
@@ -228,7 +228,7 @@ class MessageStore:
             store_host=store_host,
         )
 
-    def __enter__(self) -> MessageStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -554,7 +554,9 @@ class MessageStore:
                 help="send it in pieces, or open the store with a larger max_message_size_bytes",
             )
         if sys_flag & INNER_BATCH:
-            raise MessageIllegalError("inner batches need a topic with queue.type=BatchCQ", help="use put_batch")
+            raise MessageIllegalError(
+                "inner batches need a topic with queue.type=BatchCQ", help="use put_batch"
+            )
         host = store_host or self._store_host
         return Draft(
             topic.encode(),

@@ -64,7 +64,9 @@ class StoreLock:
             os.close(descriptor)
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
-            who = f"process {holder}" if holder is not None and holder > 0 else "another process, or this one,"
+            who = (
+                f"process {holder}" if holder is not None and holder > 0 else "another process, or this one,"
+            )
             raise StoreLockedError(f"{who} has {root} open for writing") from error
         self._descriptor = descriptor
         if status.st_size < len(_CONTENT):
@@ -78,7 +80,7 @@ class StoreLock:
 
 
 def lock_holder(root: Path) -> int | None:
-    """Returns the process that holds the store: its id, -1 if the system does not tell, None if nobody does."""
+    """Returns the id of the process that holds the store, -1 if the system does not tell, None if nobody."""
     try:
         descriptor = os.open(root / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

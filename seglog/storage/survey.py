@@ -105,7 +105,9 @@ def check_is_store(files: Files, root: Path) -> bool:
     found = {entry.name for entry in entries}
     ledgers = sorted(name for name in found if name.startswith("dledger-"))
     if ledgers:
-        raise UnsupportedStoreError(f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format")
+        raise UnsupportedStoreError(
+            f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format"
+        )
     queue_names = {entry.name for entry in files.list_dir(root / names.CONSUME_QUEUE) if not entry.is_dir}
     if "CURRENT" in queue_names or "consumequeue_rocksdb" in found or "consumequeue_r" in found:
         raise UnsupportedStoreError(f"{root} keeps its consume queues in RocksDB (storeType=defaultRocksDB)")
@@ -115,9 +117,7 @@ def check_is_store(files: Files, root: Path) -> bool:
     return True
 
 
-def survey(
-    root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None
-) -> Survey:
+def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None) -> Survey:
     """Reads everything that decides what a store holds.
 
     Args:
@@ -226,16 +226,22 @@ def _log_findings(found: Survey) -> list[Finding]:
     findings: list[Finding] = []
     for hole in found.holes:
         code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
-        findings.append(_log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, hole.found))
+        findings.append(
+            _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, hole.found)
+        )
     if found.scan.tail is not None:
         tail = found.scan.tail
         findings.append(
-            _log_finding("log-torn-tail", found.max_phy_offset, segment, 0, str(tail.expected), str(tail.found))
+            _log_finding(
+                "log-torn-tail", found.max_phy_offset, segment, 0, str(tail.expected), str(tail.found)
+            )
         )
     for file in found.log_files:
         if file.size_bytes != segment:
             findings.append(
-                _log_finding("log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes))
+                _log_finding(
+                    "log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes)
+                )
             )
         elif file.first_offset > found.max_phy_offset:
             findings.append(_log_finding("log-spare", file.first_offset, segment, 0, "", ""))

@@ -42,7 +42,13 @@ class Writer:
     """A store that this process has the lock of."""
 
     def __init__(
-        self, root: Path, geometry: StoreGeometry, found: Survey | None, files: Files, clock: Clock, waiters: Waiters
+        self,
+        root: Path,
+        geometry: StoreGeometry,
+        found: Survey | None,
+        files: Files,
+        clock: Clock,
+        waiters: Waiters,
     ) -> None:
         self._root = root
         self._geometry = geometry
@@ -53,7 +59,9 @@ class Writer:
         self._append_lock = threading.Lock()
         self._flush_lock = threading.Lock()
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._last_store_ms = int(found.rows["store_timestamp_ms"][-1]) if found is not None and len(found.rows) else 0
+        self._last_store_ms = (
+            int(found.rows["store_timestamp_ms"][-1]) if found is not None and len(found.rows) else 0
+        )
         self.log = CommitLog(
             Segments(
                 files,
@@ -90,7 +98,12 @@ class Writer:
         return list(self._queues.values())
 
     def append(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft], codes: Sequence[int | None], durability: Durability
+        self,
+        topic: str,
+        queue_id: int,
+        drafts: Sequence[Draft],
+        codes: Sequence[int | None],
+        durability: Durability,
     ) -> tuple[int, list[int], int]:
         """Appends records of one queue, all or none, in one file.
 
@@ -130,7 +143,9 @@ class Writer:
             starts = self.log.write(numbered, now_ms)
             for draft, start, code in zip(drafts, starts, codes, strict=True):
                 if draft.takes_queue_offset:
-                    queue.append(start, draft.size_bytes, draft.unit_tags_code(now_ms) if code is None else code)
+                    queue.append(
+                        start, draft.size_bytes, draft.unit_tags_code(now_ms) if code is None else code
+                    )
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)

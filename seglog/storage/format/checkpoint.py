@@ -21,7 +21,12 @@ CHECKPOINT: Final = Layout(
         Field("logics_timestamp_ms", "i64", "ms", "store time of the last unit put into any queue"),
         Field("index_timestamp_ms", "i64", "ms", "end time of the last full index file"),
         Field("master_flushed_offset", "i64", "bytes from log start", "replication"),
-        Field("confirm_phy_offset", "i64", "bytes from log start", "start of the last valid record after recovery"),
+        Field(
+            "confirm_phy_offset",
+            "i64",
+            "bytes from log start",
+            "start of the last valid record after recovery",
+        ),
         Field("logics_phy_offset", "i64", "bytes from log start", "5.5.0 and later"),
     ),
 )

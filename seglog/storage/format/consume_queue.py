@@ -23,7 +23,9 @@ CQ_UNIT: Final = Layout(
     (
         Field("phy_offset", "i64", "bytes from log start", "where the record starts in the commit log"),
         Field("size_bytes", "i32", "bytes", "the whole record, its own size field included"),
-        Field("tags_code", "i64", "–", "Java hash of the tag; in SCHEDULE_TOPIC_XXXX the delivery time in ms"),
+        Field(
+            "tags_code", "i64", "–", "Java hash of the tag; in SCHEDULE_TOPIC_XXXX the delivery time in ms"
+        ),
     ),
 )
 

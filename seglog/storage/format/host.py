@@ -6,6 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from typing_extensions import override
+
 from seglog.errors import InvalidArgumentError
 
 IPV4_BYTES = 4
@@ -45,6 +47,7 @@ class Host:
         """Whether the address has 16 bytes."""
         return len(self.address) == IPV6_BYTES
 
+    @override
     def __str__(self) -> str:
         """``10.1.2.3:40000`` or ``[1050::5]:40000``."""
         address = ipaddress.ip_address(self.address)

@@ -58,7 +58,9 @@ def _head(born_address: str, store_address: str) -> Layout:
             Field("store_address", store_address, "–", "the broker's address in network order"),
             Field("store_port", "i32", "–", ""),
             Field("reconsume_times", "i32", "–", "deliveries that failed"),
-            Field("prepared_transaction_offset", "i64", "bytes from log start", "the half message of a COMMIT"),
+            Field(
+                "prepared_transaction_offset", "i64", "bytes from log start", "the half message of a COMMIT"
+            ),
             Field("body_bytes", "i32", "bytes", "size of the body that follows"),
         ),
     )
@@ -134,7 +136,9 @@ def examine(buffer: memoryview, at: int, phy_offset: int, *, verify: bool = True
     room = len(buffer) - at
     if room < MIN_RECORD_BYTES:
         return Damage("short", f"at least {MIN_RECORD_BYTES} bytes", room)
-    size, magic, body_crc, queue_id, _flag, queue_offset, own_offset, sys_flag = _PREFIX.unpack_from(buffer, at)
+    size, magic, body_crc, queue_id, _flag, queue_offset, own_offset, sys_flag = _PREFIX.unpack_from(
+        buffer, at
+    )
     if magic not in (MAGIC_V1, MAGIC_V2):
         return Damage("magic", f"{MAGIC_V1:#x} or {MAGIC_V2:#x}", f"{magic:#x}")
     if not MIN_RECORD_BYTES <= size <= room:
@@ -213,7 +217,26 @@ def unit_tags_code(topic: bytes, properties: bytes, store_timestamp_ms: int) -> 
 
 
 _SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
-DELAY_LEVELS_S: Final = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+DELAY_LEVELS_S: Final = (
+    1,
+    5,
+    10,
+    30,
+    60,
+    120,
+    180,
+    240,
+    300,
+    360,
+    420,
+    480,
+    540,
+    600,
+    1200,
+    1800,
+    3600,
+    7200,
+)
 """Default ``messageDelayLevel``: 1s 5s 10s 30s, 1m to 10m, 20m 30m 1h 2h."""
 
 
