@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 
@@ -27,3 +28,16 @@ def _give_up(reason):
     if os.environ.get("CI"):
         pytest.fail(f"the interop tests cannot run: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """Copies a store directory, so that each engine gets its own."""
+
+    def copy(path):
+        twin = tmp_path / f"copy of {path.name}"
+        # cp keeps files sparse; shutil would write a gigabyte of zeros.
+        subprocess.run(["cp", "--recursive", "--sparse=always", path, twin], check=True)
+        return twin
+
+    return copy

@@ -14,6 +14,9 @@ final class MessageFields {
 
   static Map<String, Object> of(MessageExt message) {
     byte[] body = message.getBody() == null ? new byte[0] : message.getBody();
+    // A record without properties decodes to no map at all.
+    Map<String, String> properties =
+        message.getProperties() == null ? Map.of() : message.getProperties();
     Map<String, Object> fields = new LinkedHashMap<>();
     fields.put("topic", message.getTopic());
     fields.put("queueId", message.getQueueId());
@@ -31,7 +34,7 @@ final class MessageFields {
     fields.put("preparedTransactionOffset", message.getPreparedTransactionOffset());
     fields.put("bodyLen", body.length);
     fields.put("bodySha256", sha256(body));
-    fields.put("properties", new TreeMap<>(message.getProperties()));
+    fields.put("properties", new TreeMap<>(properties));
     return fields;
   }
 

@@ -136,16 +136,11 @@ final class StoreDump {
     line.send();
   }
 
-  /** RocketMQ itself stumbles over messages without properties; its words are kept then. */
   private void putMessage(Answers.Line line, MessageExt message) {
-    try {
-      line.putAll(MessageFields.of(message));
-      Map<String, Integer> keyFound = new KeyLookup(store).lookUp(message);
-      if (!keyFound.isEmpty()) {
-        line.put("keyFound", keyFound);
-      }
-    } catch (RuntimeException error) {
-      line.put("dumpError", error.toString());
+    line.putAll(MessageFields.of(message));
+    Map<String, Integer> keyFound = new KeyLookup(store).lookUp(message);
+    if (!keyFound.isEmpty()) {
+      line.put("keyFound", keyFound);
     }
   }
 
