@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -134,4 +135,5 @@ def command_line(class_path: str, *jvm_options: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(*command_line(build()))
+    program, *arguments = [*command_line(build()), *sys.argv[1:]]
+    os.execvp(program, [program, *arguments])  # noqa: S606 - the point: this process becomes the judge
