@@ -1,0 +1,55 @@
+package seglog.judge;
+
+import java.util.List;
+import java.util.Map;
+
+/** One command with its options, read from a JSON line or from the command line. */
+final class Request {
+  /** What to do; see {@link Judge}. */
+  String op;
+
+  /** The store directory. */
+  String dir;
+
+  /** Length of a commit-log file, in bytes. */
+  int segmentBytes = 1 << 30;
+
+  /** Length of a consume-queue file, in bytes. */
+  int queueBytes = 6_000_000;
+
+  /** Further properties of MessageStoreConfig, by their name in broker.conf. */
+  Map<String, String> config = Map.of();
+
+  /** append, write: what to add, in this order. */
+  List<MessageSpec> messages = List.of();
+
+  /** append, write, bench fill: end with Runtime.halt, as a crash would; the abort file stays. */
+  boolean halt;
+
+  /** probe: what to ask. */
+  List<Probe> probes = List.of();
+
+  /** trylock: after a refused start go through the shutdown that the broker goes through. */
+  boolean likeBroker;
+
+  /** hold: how long at most; bench: how long to measure. */
+  double seconds = 3;
+
+  /** bench: what to measure. */
+  String workload;
+
+  /** bench: how long to run before measuring. */
+  double warmUpSeconds = 1;
+
+  /** bench: body length of each message. */
+  int bodyBytes = 1024;
+
+  /** bench batch, fill, pull32: messages a batch. */
+  int batchSize = 32;
+
+  /** bench fill, pull32: messages to write; 0 lets the workload choose. */
+  long messageCount;
+
+  /** bench: stop earlier when so many body bytes were written. */
+  long maxBytes = 1L << 30;
+}

@@ -1,0 +1,69 @@
+"""The judge itself: what it writes it serves again, and a directory it cannot open it says so about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, JudgeError, Probe
+
+pytestmark = pytest.mark.interop
+
+
+def test_dump_serves_what_was_written(judge, tmp_path):
+    messages = JavaMessages(
+        topic="Orders", queue_id=2, count=5, tags="Paid", keys="order-", born_host=JavaHost("fe80::1", 4711)
+    )
+    answers = judge.write(tmp_path, [messages], SMALL_GEOMETRY)
+    served = judge.dump(tmp_path, SMALL_GEOMETRY).of_kind("msg")
+    assert [line["commitLogOffset"] for line in served] == [answer["phyOffset"] for answer in answers]
+    assert [line["keyFound"] for line in served] == [{f"order-{number}": 1} for number in range(5)]
+    assert {line["bornHost"] for line in served} == {"/[fe80:0:0:0:0:0:0:1]:4711"}
+
+
+def test_halt_leaves_the_abort_file_and_a_clean_stop_removes_it(judge, tmp_path):
+    judge.write(tmp_path, [JavaMessages(topic="T", count=3)], SMALL_GEOMETRY, halt=True)
+    assert (tmp_path / "abort").exists()
+    assert judge.dump(tmp_path, SMALL_GEOMETRY).store["abortBefore"] is True
+    assert not (tmp_path / "abort").exists()
+
+
+def test_a_directory_of_other_sizes_is_refused(judge, tmp_path):
+    judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
+    assert judge.dump(tmp_path).refusal == "load() returned false"
+
+
+def test_write_refuses_a_directory_that_holds_a_store(judge, tmp_path):
+    judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
+    with pytest.raises(JudgeError, match="holds a store already"):
+        judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
+
+
+def test_held_store_refuses_a_second_one_until_it_is_released(judge, tmp_path):
+    judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
+    with judge.hold(tmp_path, SMALL_GEOMETRY):
+        assert "Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY)
+    assert judge.try_lock(tmp_path, SMALL_GEOMETRY) is None
+
+
+def test_probe_answers_with_status_and_next_offset(judge, tmp_path):
+    judge.write(tmp_path, [JavaMessages(topic="T", count=3)], SMALL_GEOMETRY)
+    inside, behind = judge.probe(
+        tmp_path, [Probe(topic="T"), Probe(topic="T", queue_offset=9)], SMALL_GEOMETRY
+    )
+    assert (inside["status"], inside["nextOffset"], len(inside["phyOffsets"])) == ("FOUND", 3, 3)
+    assert (behind["status"], behind["nextOffset"]) == ("OFFSET_OVERFLOW_BADLY", 3)
+
+
+@pytest.mark.parametrize("workload", ["append", "batch", "sync1", "pull32"])
+def test_bench_counts_messages_and_calls(judge, tmp_path, workload):
+    result = judge.bench(
+        tmp_path, workload, body_bytes=128, seconds=0.2, warm_up_seconds=0.1, message_count=1_000
+    )
+    assert result["n"] > 0
+    assert result["msgs_per_s"] == pytest.approx(result["n"] / result["seconds"], rel=0.01)
+    assert 0 < result["p50_us"] <= result["p99_us"]
+
+
+def test_bench_reopens_what_fill_left(judge, tmp_path):
+    judge.bench(tmp_path, "fill", body_bytes=128, message_count=3_200, halt=True)
+    assert judge.bench(tmp_path, "reopen", body_bytes=128)["n"] == 3_200
