@@ -1,0 +1,89 @@
+"""Bodies that are values: queue sets of locks, routes, batches, and the records of a pull.
+
+Source: ``remoting/.../protocol/body/LockBatchRequestBody.java``, ``.../route/TopicRouteData.java``,
+``MessageDecoder.java encodeMessages/decodeMessages``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seglog.remoting.command import TypedBody
+from seglog.remoting.message_queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class LockBatchBody(TypedBody):
+    """Asks to lock or unlock queues for one client of a group."""
+
+    consumer_group: str
+    client_id: str
+    queues: frozenset[MessageQueue]
+    is_only_this_broker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LockedQueuesBody(TypedBody):
+    """The queues of a lock request that are now the client's."""
+
+    queues: frozenset[MessageQueue]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueData:
+    """How many queues of a topic one broker has, and what may be done with them."""
+
+    broker_name: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    topic_sys_flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerData:
+    """Where a broker can be reached, by broker id."""
+
+    cluster: str
+    broker_name: str
+    broker_addresses: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRouteBody(TypedBody):
+    """Where a topic's queues are."""
+
+    queues: tuple[QueueData, ...]
+    brokers: tuple[BrokerData, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsBody(TypedBody):
+    """Records of a pull, as they lie in the commit log.
+
+    Attributes:
+        records: One view a record; views of the store's maps, valid until it is closed.
+    """
+
+    records: Sequence[memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMessage:
+    """One message of a batch.
+
+    Attributes:
+        properties: Stored form; the broker stores it as it is.
+    """
+
+    body: bytes | memoryview
+    properties: bytes = b""
+    flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch(TypedBody):
+    """Body of SEND_BATCH_MESSAGE."""
+
+    messages: Sequence[BatchMessage]

@@ -1,0 +1,107 @@
+"""One request or response of the protocol, as values.
+
+In process these objects are handed over as they are, so nothing is encoded, copied or decoded. On the
+wire the header becomes ext fields (``headers.py``) and a typed body becomes bytes.
+
+Source: ``RemotingCommand.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from seglog.errors import ProtocolError, RemoteProtocolError
+from seglog.remoting.codes import RequestCode, ResponseCode
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the typed headers of requests and responses are; itself the header of those without fields."""
+
+
+class TypedBody:
+    """Marks bodies that are values; see ``bodies.py``."""
+
+    __slots__ = ()
+
+
+Body: TypeAlias = bytes | memoryview | TypedBody | None
+H = TypeVar("H", bound=Header)
+B = TypeVar("B", bound=TypedBody)
+
+NO_HEADER: Final = Header()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks.
+
+    Attributes:
+        code: What is asked.
+        header: Typed; its class belongs to the code.
+        body: Message, batch or typed body, as the code says.
+        ext: Fields beyond the header's own.
+        is_oneway: The answer is not wanted and never sent.
+    """
+
+    code: RequestCode
+    header: Header = NO_HEADER
+    body: Body = None
+    ext: Mapping[str, str] | None = None
+    is_oneway: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the broker answers.
+
+    Attributes:
+        code: How it went; only some codes besides ``SUCCESS`` carry a header.
+        header: Typed; its class belongs to the request's code.
+        body: Records or typed body, as the request's code says.
+        remark: Explanation of a refusal, or the store's status of a pull.
+        ext: Fields beyond the header's own.
+    """
+
+    code: ResponseCode
+    header: Header = NO_HEADER
+    body: Body = None
+    remark: str | None = None
+    ext: Mapping[str, str] | None = None
+
+
+def refuse(code: ResponseCode, remark: str) -> Response:
+    """Returns the answer to a request that is not carried out."""
+    return Response(code, remark=remark)
+
+
+def expect_header(message: Request | Response, kind: type[H]) -> H:
+    """Returns the header if it is of the class that the code requires.
+
+    Raises:
+        RemoteProtocolError: ``message`` is a refusal and so has no header.
+        ProtocolError: It is of another class.
+    """
+    header = message.header
+    if isinstance(header, kind):
+        return header
+    if isinstance(message, Response) and message.code is not ResponseCode.SUCCESS:
+        raise RemoteProtocolError(message.code, message.remark or message.code.name)
+    raise ProtocolError(f"{message.code.name} came with {type(header).__name__}, not {kind.__name__}")
+
+
+def expect_body(message: Request | Response, kind: type[B]) -> B:
+    """Returns the body if it is of the class that the code requires.
+
+    Raises:
+        RemoteProtocolError: ``message`` is a refusal and so has no body.
+        ProtocolError: It is of another class.
+    """
+    body = message.body
+    if isinstance(body, kind):
+        return body
+    if isinstance(message, Response) and message.code is not ResponseCode.SUCCESS:
+        raise RemoteProtocolError(message.code, message.remark or message.code.name)
+    raise ProtocolError(f"{message.code.name} came with {type(body).__name__}, not {kind.__name__}")

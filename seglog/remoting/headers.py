@@ -1,0 +1,350 @@
+"""Typed headers of the requests and responses in use, and the table of their names on the wire.
+
+A header travels as ext fields, string to string. Each class names its fields once in ``WIRE``, in
+RocketMQ's spelling; :func:`encode_header` and :func:`decode_header` are derived from that table and from
+the types of the fields. Fields without a default are required, as RocketMQ's ``@CFNotNull``.
+
+Source: ``remoting/.../protocol/header/*.java``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from seglog.errors import ProtocolError
+from seglog.remoting.command import Header
+
+WireNames = Mapping[str, str]
+H = TypeVar("H", bound=Header)
+
+_QUEUE: WireNames = {"topic": "topic", "queue_id": "queueId"}
+_GROUP_QUEUE: WireNames = {"consumer_group": "consumerGroup", **_QUEUE}
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessageHeader(Header):
+    """SEND_MESSAGE, and with the one-letter names of ``WIRE_V2`` SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
+
+    Attributes:
+        queue_id: Below 0 lets the broker choose.
+        properties: Stored form, ``name 0x01 value 0x02`` and so on.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp_ms: int
+    flag: int
+    properties: bytes = b""
+    reconsume_times: int = 0
+    is_unit_mode: bool = False
+    max_reconsume_times: int | None = None
+    is_batch: bool = False
+    broker_name: str | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "producer_group": "producerGroup",
+        "topic": "topic",
+        "default_topic": "defaultTopic",
+        "default_topic_queue_nums": "defaultTopicQueueNums",
+        "queue_id": "queueId",
+        "sys_flag": "sysFlag",
+        "born_timestamp_ms": "bornTimestamp",
+        "flag": "flag",
+        "properties": "properties",
+        "reconsume_times": "reconsumeTimes",
+        "is_unit_mode": "unitMode",
+        "max_reconsume_times": "maxReconsumeTimes",
+        "is_batch": "batch",
+        "broker_name": "bname",
+    }
+    WIRE_V2: ClassVar[WireNames] = dict(zip(WIRE, "abcdefghijklmn", strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessageResponseHeader(Header):
+    """Answer to all sends.
+
+    Attributes:
+        msg_id: The offsetMsgId; those of a batch are joined by commas.
+        queue_offset: Of the message, or of the first one of a batch.
+        transaction_id: The UNIQ_KEY, where it is known.
+        durability: What was reached before the answer; seglog's own, other clients do not read it.
+    """
+
+    msg_id: str
+    queue_id: int
+    queue_offset: int
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    durability: str | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "msg_id": "msgId",
+        "queue_id": "queueId",
+        "queue_offset": "queueOffset",
+        "transaction_id": "transactionId",
+        "batch_uniq_id": "batchUniqId",
+        "durability": "seglogDurability",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PullMessageHeader(Header):
+    """PULL_MESSAGE.
+
+    Attributes:
+        sys_flag: Bits of ``PullFlag``.
+        commit_offset: Stored as the group's offset if ``PullFlag.COMMIT_OFFSET`` is set.
+        max_msg_bytes: Java's broker ignores it; ours stops there, but never before the first message.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    max_msg_nums: int
+    sys_flag: int
+    commit_offset: int
+    suspend_timeout_ms: int
+    sub_version: int
+    subscription: str | None = None
+    expression_type: str | None = None
+    max_msg_bytes: int | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        **_GROUP_QUEUE,
+        "queue_offset": "queueOffset",
+        "max_msg_nums": "maxMsgNums",
+        "sys_flag": "sysFlag",
+        "commit_offset": "commitOffset",
+        "suspend_timeout_ms": "suspendTimeoutMillis",
+        "sub_version": "subVersion",
+        "subscription": "subscription",
+        "expression_type": "expressionType",
+        "max_msg_bytes": "maxMsgBytes",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PullMessageResponseHeader(Header):
+    """Answer to a pull, with every status of the store."""
+
+    suggest_which_broker_id: int
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+
+    WIRE: ClassVar[WireNames] = {
+        "suggest_which_broker_id": "suggestWhichBrokerId",
+        "next_begin_offset": "nextBeginOffset",
+        "min_offset": "minOffset",
+        "max_offset": "maxOffset",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryConsumerOffsetHeader(Header):
+    """QUERY_CONSUMER_OFFSET.
+
+    Attributes:
+        set_zero_if_not_found: False asks for QUERY_NOT_FOUND whatever the age of the queue.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    set_zero_if_not_found: bool = True
+
+    WIRE: ClassVar[WireNames] = {**_GROUP_QUEUE, "set_zero_if_not_found": "setZeroIfNotFound"}
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateConsumerOffsetHeader(Header):
+    """UPDATE_CONSUMER_OFFSET."""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    commit_offset: int
+
+    WIRE: ClassVar[WireNames] = {**_GROUP_QUEUE, "commit_offset": "commitOffset"}
+
+
+@dataclass(frozen=True, slots=True)
+class GetMaxOffsetHeader(Header):
+    """GET_MAX_OFFSET."""
+
+    topic: str
+    queue_id: int
+    is_committed: bool = True
+
+    WIRE: ClassVar[WireNames] = {**_QUEUE, "is_committed": "committed"}
+
+
+@dataclass(frozen=True, slots=True)
+class GetMinOffsetHeader(Header):
+    """GET_MIN_OFFSET."""
+
+    topic: str
+    queue_id: int
+
+    WIRE: ClassVar[WireNames] = _QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOffsetHeader(Header):
+    """SEARCH_OFFSET_BY_TIMESTAMP.
+
+    Attributes:
+        boundary_type: ``lower`` (the default) or ``upper``.
+    """
+
+    topic: str
+    queue_id: int
+    timestamp_ms: int
+    boundary_type: str | None = None
+
+    WIRE: ClassVar[WireNames] = {**_QUEUE, "timestamp_ms": "timestamp", "boundary_type": "boundaryType"}
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetResponseHeader(Header):
+    """Answer to every request for one offset."""
+
+    offset: int
+
+    WIRE: ClassVar[WireNames] = {"offset": "offset"}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicHeader(Header):
+    """UPDATE_AND_CREATE_TOPIC.
+
+    Attributes:
+        perm: 4 read, 2 write, 1 inherit.
+        attributes: ``+name=value,-name``.
+    """
+
+    topic: str
+    default_topic: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    is_order: bool = False
+    attributes: str | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "topic": "topic",
+        "default_topic": "defaultTopic",
+        "read_queue_nums": "readQueueNums",
+        "write_queue_nums": "writeQueueNums",
+        "perm": "perm",
+        "topic_filter_type": "topicFilterType",
+        "topic_sys_flag": "topicSysFlag",
+        "is_order": "order",
+        "attributes": "attributes",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class GetRouteInfoHeader(Header):
+    """GET_ROUTEINFO_BY_TOPIC."""
+
+    topic: str
+    accepts_standard_json_only: bool = False
+
+    WIRE: ClassVar[WireNames] = {
+        "topic": "topic",
+        "accepts_standard_json_only": "acceptStandardJsonOnly",
+    }
+
+
+def encode_header(header: Header, names: WireNames | None = None) -> dict[str, str]:
+    """Returns the ext fields of a header; what is None is left out, as Java leaves out null.
+
+    Args:
+        header: Any header of this module.
+        names: Other names than the class's ``WIRE``, such as ``SendMessageHeader.WIRE_V2``.
+    """
+    found: dict[str, str] = {}
+    for field in _fields(type(header)):
+        value = getattr(header, field.name)
+        if value is not None:
+            found[names[field.name] if names else field.wire_name] = field.encode(value)
+    return found
+
+
+def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None = None) -> H:
+    """Returns the header that ext fields hold; fields it does not know are left alone.
+
+    Raises:
+        ProtocolError: A required field is missing, or a value is not of its type.
+    """
+    values: dict[str, object] = {}
+    for field in _fields(kind):
+        wire_name = names[field.name] if names else field.wire_name
+        text = ext.get(wire_name)
+        if text is not None:
+            try:
+                values[field.name] = field.decode(text)
+            except ValueError as error:
+                raise ProtocolError(f"the field {wire_name} holds {text[:40]!r}: {error}") from error
+        elif field.is_required:
+            raise ProtocolError(f"the custom field <{wire_name}> is null")
+    return kind(**values)
+
+
+class _Field(typing.NamedTuple):
+    name: str
+    wire_name: str
+    is_required: bool
+    encode: Callable[[typing.Any], str]
+    decode: Callable[[str], object]
+
+
+def _decode_int(text: str) -> int:
+    if not text.isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
+        raise ValueError("a whole number is expected")
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("64 bits are too few for it")
+    return number
+
+
+_CODECS: dict[object, tuple[Callable[[typing.Any], str], Callable[[str], object]]] = {
+    str: (str, str),
+    int: (str, _decode_int),
+    # As Java's Boolean.parseBoolean: everything but "true" is false.
+    bool: (lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
+    bytes: (lambda value: value.decode("utf-8", "replace"), lambda text: text.encode("utf-8", "replace")),
+}
+
+
+_FIELDS: dict[type[Header], tuple[_Field, ...]] = {}
+
+
+def _fields(kind: type[Header]) -> tuple[_Field, ...]:
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        fields = _FIELDS[kind] = tuple(_iter_fields(kind))
+    return fields
+
+
+def _iter_fields(kind: type[Header]) -> Iterator[_Field]:
+    wire: WireNames = getattr(kind, "WIRE", {})
+    types = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        options = [option for option in typing.get_args(types[field.name]) if option is not type(None)]
+        encode, decode = _CODECS[options[0] if options else types[field.name]]
+        is_required = field.default is dataclasses.MISSING
+        yield _Field(field.name, wire[field.name], is_required, encode, decode)

@@ -1,0 +1,104 @@
+"""Typed headers and ext fields say the same, in RocketMQ's spelling."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.errors import ProtocolError
+from seglog.remoting import headers
+from seglog.remoting.command import Header
+from seglog.remoting.headers import (
+    GetMaxOffsetHeader,
+    PullMessageHeader,
+    SendMessageHeader,
+    decode_header,
+    encode_header,
+)
+
+KINDS = [
+    kind
+    for kind in vars(headers).values()
+    if isinstance(kind, type) and issubclass(kind, Header) and kind is not Header
+]
+VALUES = {
+    "str": st.text(st.characters(exclude_categories=["Cs"]), max_size=10),
+    "int": st.integers(-(2**63), 2**63 - 1),
+    "bool": st.booleans(),
+    "bytes": st.text(st.characters(exclude_categories=["Cs"]), max_size=10).map(str.encode),
+}
+
+
+def any_header(kind):
+    fields = {}
+    for field in dataclasses.fields(kind):
+        name, _, optional = field.type.partition(" | ")
+        fields[field.name] = (st.none() | VALUES[name]) if optional else VALUES[name]
+    return st.builds(kind, **fields)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_field_has_one_wire_name(kind):
+    names = [field.name for field in dataclasses.fields(kind)]
+    assert list(kind.WIRE) == names
+    assert len(set(kind.WIRE.values())) == len(names)
+
+
+@given(st.sampled_from(KINDS).flatmap(any_header))
+def test_a_header_survives_its_ext_fields(header):
+    assert decode_header(type(header), encode_header(header)) == header
+
+
+@given(any_header(SendMessageHeader))
+def test_a_send_header_survives_the_one_letter_names(header):
+    ext = encode_header(header, SendMessageHeader.WIRE_V2)
+    assert set(ext) <= set("abcdefghijklmn")
+    assert decode_header(SendMessageHeader, ext, SendMessageHeader.WIRE_V2) == header
+
+
+def test_one_letter_names_are_rocketmqs():
+    assert SendMessageHeader.WIRE_V2["topic"] == "b"
+    assert SendMessageHeader.WIRE_V2["queue_id"] == "e"
+    assert SendMessageHeader.WIRE_V2["properties"] == "i"
+    assert SendMessageHeader.WIRE_V2["broker_name"] == "n"
+
+
+def test_absent_optional_fields_take_their_defaults_and_unknown_ones_are_ignored():
+    ext = {"topic": "T", "queueId": "3", "bname": "b", "lo": "x"}
+    assert decode_header(GetMaxOffsetHeader, ext) == GetMaxOffsetHeader("T", 3, is_committed=True)
+
+
+def test_none_is_left_out():
+    header = PullMessageHeader("g", "T", 0, 5, 32, 2, 0, 15_000, 0)
+    assert encode_header(header) == {
+        "consumerGroup": "g",
+        "topic": "T",
+        "queueId": "0",
+        "queueOffset": "5",
+        "maxMsgNums": "32",
+        "sysFlag": "2",
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "15000",
+        "subVersion": "0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ext", "says"),
+    [
+        pytest.param({"topic": "T"}, "<queueId> is null", id="missing"),
+        pytest.param({"topic": "T", "queueId": "three"}, "queueId holds 'three'", id="word"),
+        pytest.param({"topic": "T", "queueId": ""}, "whole number", id="empty"),
+        pytest.param({"topic": "T", "queueId": "٣"}, "whole number", id="other digits"),
+        pytest.param({"topic": "T", "queueId": "1_0"}, "whole number", id="underscore"),
+        pytest.param({"topic": "T", "queueId": "--1"}, "queueId", id="two signs"),
+        pytest.param({"topic": "T", "queueId": str(2**63)}, "64 bits", id="65 bits"),
+        pytest.param({"topic": "T", "queueId": "9" * 5000}, "whole number", id="5000 digits"),
+    ],
+)
+def test_bad_fields_are_refused_by_name(ext, says):
+    with pytest.raises(ProtocolError, match=says):
+        decode_header(GetMaxOffsetHeader, ext)
