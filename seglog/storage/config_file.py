@@ -16,40 +16,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from seglog.errors import ConfigError, CorruptError
+from seglog.storage.files import Files
 from seglog.storage.format.config_json import ConfigValue, decode_config, encode_config
 
 T = TypeVar("T")
-
-
-class ConfigFiles(Protocol):
-    """The file calls that a config file needs."""
-
-    def read_file(self, path: Path) -> bytes:
-        """Returns the whole file."""
-        ...
-
-    def write_file(self, path: Path, data: bytes, sync: bool = True) -> None:
-        """Creates or replaces the file, and syncs it if asked to."""
-        ...
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Renames a file over whatever has the target's name."""
-        ...
-
-    def sync_dir(self, path: Path) -> None:
-        """Makes the names in a folder durable."""
-        ...
-
-    def exists(self, path: Path) -> bool:
-        """Returns whether there is a file or folder of that name."""
-        ...
-
-    def make_dirs(self, path: Path) -> None:
-        """Makes the folder and those above it where they are missing."""
-        ...
 
 
 class ConfigFile:
@@ -64,7 +37,7 @@ class ConfigFile:
             that must not change a byte.
     """
 
-    def __init__(self, files: ConfigFiles, path: Path, evidence: Path | None = None) -> None:
+    def __init__(self, files: Files, path: Path, evidence: Path | None = None) -> None:
         self._files = files
         self.path = path
         self._backup = path.with_name(path.name + ".bak")

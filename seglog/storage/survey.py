@@ -21,6 +21,7 @@ from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
+from seglog.storage.known_topics import known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
@@ -189,9 +190,14 @@ def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueSt
     )
     by_name = rows_by_queue(rows, found.scan.queues)
     batch_topics = {entry.name for entry in files.list_dir(found.root / names.BATCH_CONSUME_QUEUE)}
+    # After a crash the topic table may be behind the log; then every queue of the log counts.
+    known = known_topics(files, found.root) if found.mode == "normal" else None
     states: dict[tuple[str, int], QueueState] = {}
     for topic, queue_id in sorted(by_name.keys() | found.queue_files.keys()):
         if topic in batch_topics:
+            continue
+        if known is not None and topic not in known and (topic, queue_id) not in found.queue_files:
+            found.findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
             continue
         queue = found.queue_files.get((topic, queue_id))
         first_slot, stored = 0, _NO_UNITS
