@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import resource
 import threading
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -37,21 +36,22 @@ class MapPool:
             soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             capacity = max(_MIN_MAPS, min(soft, 1 << 16) - _KEPT_DESCRIPTORS)
         self._capacity = capacity
-        self._mapped: deque[MappedFile] = deque()
+        self._mapped: dict[MappedFile, None] = {}  # in the order of mapping
         self._lock = threading.Lock()
 
     def enter(self, file: MappedFile) -> None:
         """Counts a file that was just mapped."""
         with self._lock:
-            self._mapped.append(file)
+            self._mapped[file] = None
             while len(self._mapped) > self._capacity:
-                self._mapped.popleft().park()
+                oldest = next(iter(self._mapped))
+                del self._mapped[oldest]
+                oldest.park()
 
     def leave(self, file: MappedFile) -> None:
         """Forgets a file that needs no map any more."""
         with self._lock:
-            if file in self._mapped:
-                self._mapped.remove(file)
+            self._mapped.pop(file, None)
 
 
 class MappedFile:

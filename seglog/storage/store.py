@@ -206,7 +206,7 @@ class MessageStore:
             InvalidArgumentError: Lengths that do not fit the store.
             FullError: No space for what opening must write.
         """
-        root = Path(path)
+        root = Path(path).absolute()
         clock = clock or SystemClock()
         files = files or RealFiles()
         waiters = Waiters(clock)
@@ -358,7 +358,9 @@ class MessageStore:
         queue_id: int = 0,
         durability: Durability | None = None,
     ) -> BatchResult:
-        """Appends messages to one queue, all or none, behind each other and with one store time.
+        """Appends messages to one queue, behind each other in one file and with one store time.
+
+        All are acknowledged or none; of a batch that a crash interrupts, a prefix may remain.
 
         Raises:
             InvalidArgumentError: There are none.

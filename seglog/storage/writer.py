@@ -7,7 +7,9 @@ acknowledged. Durability is awaited outside of the lock.
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +38,8 @@ LOG_STEP_BYTES = 16 << 20
 QUEUE_STEP_BYTES = 64 << 10
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
 class Writer:
@@ -79,6 +83,7 @@ class Writer:
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
         self._closed = False
+        _writers.add(self)
         self._stop = threading.Condition()
         self._flusher: threading.Thread | None = None
 
@@ -122,6 +127,7 @@ class Writer:
             StoreFailedError: A flush failed, now or earlier.
             ClosedError: The store was closed.
         """
+        self._check_open()
         with self._append_lock:
             self._check_open()
             self._commit.check()
@@ -176,9 +182,9 @@ class Writer:
 
     def close(self) -> None:
         """Flushes everything and marks the stop as clean; only gives everything back after a failed flush."""
+        if self._closed:
+            return
         with self._append_lock:
-            if self._closed:
-                return
             self._closed = True
         with self._stop:
             self._stop.notify_all()
@@ -237,3 +243,12 @@ class Writer:
                 continue  # only the checkpoint needs space here, and it can wait
             except StoreFailedError:
                 return  # the latch holds the reason; every later put reports it
+
+
+def _close_in_child() -> None:
+    # A forked child shares the maps but not the lock: whatever it wrote would go through the parent's log.
+    for writer in list(_writers):
+        writer._closed = True
+
+
+os.register_at_fork(after_in_child=_close_in_child)
