@@ -52,9 +52,6 @@ class JavaHost:
     address: str = "127.0.0.1"
     port: int = 10911
 
-    def __str__(self) -> str:
-        return f"{self.address}:{self.port}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaMessages:

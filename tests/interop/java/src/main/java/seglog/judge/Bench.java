@@ -19,8 +19,8 @@ import org.apache.rocketmq.store.GetMessageResult;
  *   reopen   load and start of a filled directory, and its first read and append
  * </pre>
  *
- * Each measures after a warm-up phase (reopen: in a cold process) and prints one {@code bench} line;
- * the rates count messages, the percentiles calls.
+ * <p>Each measures after a warm-up phase (reopen: in a cold process) and prints one {@code bench}
+ * line; the rates count messages, the percentiles calls.
  */
 final class Bench {
   private static final int PULL_COUNT = 32;

@@ -21,9 +21,7 @@ final class KeyLookup {
     this.store = store;
   }
 
-  /**
-   * Returns, for each key, the hits n &gt; 0 when the message is among them, and −hits−1 when not.
-   */
+  /** Returns, for each key, how often it hit: n &gt; 0 when one is the message, else -n-1. */
   Map<String, Integer> lookUp(MessageExt message) {
     List<String> keys = new ArrayList<>();
     if (message.getKeys() != null) {

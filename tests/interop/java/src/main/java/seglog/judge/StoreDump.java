@@ -60,7 +60,7 @@ final class StoreDump {
         .send();
   }
 
-  /** Null where RocketMQ throws: it reads too few bytes of a first record with an IPv6 born host. */
+  /** Null where RocketMQ throws: it reads too little of a first record with an IPv6 born host. */
   private Long earliestMessageTime() {
     try {
       return store.getEarliestMessageTime();

@@ -1,0 +1,140 @@
+"""Messages as the judge's ``msg`` lines, made from seglog's side, and what differs between two sets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+
+from seglog import GetStatus, MessageStore
+from seglog.storage.format.message import Message
+from seglog.storage.format.properties import CRC32
+from tests.interop.judge import JavaMessages, Line
+
+Place = tuple[str, int, int]
+"""Topic, queue id and queue offset."""
+
+
+def place(line: Line) -> Place:
+    return line["cqTopic"], line["cqQueueId"], line["cqOffset"]
+
+
+def body_fields(body: bytes) -> Line:
+    return {
+        "bodyLen": len(body),
+        "bodySha256": hashlib.sha256(body).hexdigest(),
+        "bodyCRC": zlib.crc32(body) & 0x7FFF_FFFF,
+    }
+
+
+def message_line(message: Message) -> Line:
+    """Returns all that the ``msg`` line of a message states, but for ``tagsCode`` and ``keyFound``."""
+    return {
+        "cqTopic": message.topic,
+        "cqQueueId": message.queue_id,
+        "cqOffset": message.queue_offset,
+        "cqPos": message.phy_offset,
+        "cqSize": message.size_bytes,
+        "topic": message.topic,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "commitLogOffset": message.phy_offset,
+        "storeSize": message.size_bytes,
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "bornTimestamp": message.born_timestamp_ms,
+        "storeTimestamp": message.store_timestamp_ms,
+        "bornHost": message.born_host.java_text(),
+        "storeHost": message.store_host.java_text(),
+        "reconsumeTimes": message.reconsume_times,
+        "preparedTransactionOffset": message.prepared_transaction_offset,
+        "properties": dict(message.properties),
+        **body_fields(message.body),
+    }
+
+
+def served_lines(store: MessageStore) -> list[Line]:
+    """Reads every queue of ``store`` from its min to its max offset."""
+    lines: list[Line] = []
+    for queue in store.queues():
+        next_offset = queue.min_offset
+        while next_offset < queue.max_offset:
+            result = store.get(queue.topic, queue.queue_id, next_offset)
+            assert result.status is GetStatus.FOUND, (
+                f"{result.status} at {queue.topic}/{queue.queue_id} {next_offset}"
+            )
+            lines += [message_line(message) for message in result.messages]
+            next_offset = result.next_offset
+    return lines
+
+
+def java_lines(messages: JavaMessages, answers: Sequence[Line]) -> list[Line]:
+    """Returns what must be served of messages that the real store said it appended.
+
+    Args:
+        messages: What it was asked for.
+        answers: Its ``appended`` lines for them: one for each message, or one for a batch.
+    """
+    lines: list[Line] = []
+    for answer in answers:
+        assert answer["status"] == "PUT_OK", answer
+        for index in range(answer["count"]):
+            number = answer["number"] + index
+            properties = dict(messages.properties)
+            if messages.tags:
+                properties["TAGS"] = messages.tags
+            if messages.keys:
+                properties["KEYS"] = f"{messages.keys}{number}"
+            lines.append(
+                {
+                    "cqTopic": messages.topic,
+                    "cqQueueId": messages.queue_id,
+                    "cqOffset": answer["queueOffset"] + index,
+                    "flag": messages.flag,
+                    "bornTimestamp": messages.born_timestamp,
+                    "storeTimestamp": answer["storeTimestamp"],
+                    "reconsumeTimes": messages.reconsume_times,
+                    "properties": properties,
+                    **body_fields(messages.body(number)),
+                }
+            )
+    return lines
+
+
+def differences(
+    wanted: Iterable[Line], served: Iterable[Line], *, ignoring: Collection[str] = ("keyFound",)
+) -> list[str]:
+    """Returns one sentence for each message that is missing, added, or differs in a field of ``wanted``.
+
+    Args:
+        wanted: Lines that may state less than a ``msg`` line, but all of its place.
+        served: Whole ``msg`` lines.
+        ignoring: Fields to leave out. ``__CRC32#`` is left out of the properties as well: only the writer of
+            a record can know it.
+    """
+    served_at = {place(line): line for line in served}
+    found: list[str] = []
+    for line in wanted:
+        other = served_at.pop(place(line), None)
+        if other is None:
+            found.append(f"{place(line)} is missing")
+            continue
+        for name, value in line.items():
+            if name == "kind" or name in ignoring:
+                continue
+            left, right = _comparable(name, value), _comparable(name, other.get(name))
+            if left != right:
+                found.append(f"{place(line)} {name}: {_short(left)}, served {_short(right)}")
+    found += [f"{extra} is served and was not wanted" for extra in served_at]
+    return found
+
+
+def _comparable(name: str, value: object) -> object:
+    if name == "properties" and isinstance(value, dict):
+        return {key: text for key, text in value.items() if key != CRC32}
+    return value
+
+
+def _short(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)[:200]
