@@ -7,6 +7,7 @@ by the survey's few dozen bytes a message; bodies are read one window at a time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 import click
 import numpy as np
 
-from seglog.cli import java_lines, options, render
+from seglog.cli import java_lines, messages, options, render
 from seglog.cli.reading import iter_records
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
@@ -28,7 +29,6 @@ from seglog.storage.survey import Survey, survey
 
 _CHUNK_CHARS: Final = 1 << 16
 _BATCH_ROWS: Final = 16384
-_BODY_CHARS: Final = 60
 
 
 class HoleFound(NamedTuple):
@@ -198,7 +198,7 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
         if isinstance(item, HoleFound):
             yield _text_of_hole(item)
         else:
-            yield f"{item.topic}/{item.queue_id} @{item.queue_offset} {_text_of(item.message)}"
+            yield messages.message_text(item.message) + "\n"
     for hole in iter_holes(found):
         yield _text_of_hole(hole)
     if with_log:
@@ -206,15 +206,7 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
             if isinstance(record, HoleFound):
                 yield _text_of_hole(record)
             else:
-                message = record[2]
-                yield f"log {message.phy_offset} {message.topic}/{message.queue_id} {_text_of(message)}"
-
-
-def _text_of(message: Message) -> str:
-    body = render.printable(message.body[:_BODY_CHARS].decode("utf-8", "replace"))
-    rest = "…" if len(message.body) > _BODY_CHARS else ""
-    labels = " ".join(render.printable(label) for label in (message.tags or "-", *message.keys))
-    return f"{render.time_text(message.store_timestamp_ms)} {labels} {len(message.body)} bytes: {body}{rest}\n"
+                yield f"log {record[2].phy_offset}  {messages.message_text(record[2])}\n"
 
 
 def _text_of_hole(hole: HoleFound) -> str:
@@ -229,7 +221,7 @@ def _write(lines: Iterable[str]) -> None:
         pieces.append(line)
         held += len(line)
         if held >= _CHUNK_CHARS:
-            click.echo("".join(pieces), nl=False)
+            sys.stdout.write("".join(pieces))
             pieces.clear()
             held = 0
-    click.echo("".join(pieces), nl=False)
+    sys.stdout.write("".join(pieces))

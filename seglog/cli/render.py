@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
+from typing_extensions import override
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, Task
 
 Tell = Callable[[int, int], None]
 """Told how much of a step is done and how much there is in all; 0 in all if that is unknown."""
@@ -28,13 +29,20 @@ _STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def emit(fields: Mapping[str, object]) -> None:
-    """Prints one JSON object as a line of its own."""
-    click.echo(json.dumps(fields, separators=(",", ":")))
+    """Prints one JSON object as a line of its own; not flushed, unlike :func:`say`."""
+    sys.stdout.write(json.dumps(fields, separators=(",", ":")) + "\n")
 
 
 def say(text: str = "") -> None:
     """Prints a line for people."""
     click.echo(text)
+
+
+def facts(named: Mapping[str, str]) -> None:
+    """Prints names and values, one a line, in two columns."""
+    width = max(map(len, named))
+    for name, value in named.items():
+        click.echo(f"{click.style(f'{name:<{width}}', bold=True)}  {value}")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
@@ -70,11 +78,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Seq
 
 
 @contextmanager
-def progress(step: str) -> Iterator[Tell]:
+def progress(step: str, *, unit: str = "bytes") -> Iterator[Tell]:
     """Shows rate and time left of a step that lasts, if a person may be watching stderr.
 
     Args:
         step: What is being done, such as ``reading the log``.
+        unit: What is counted.
 
     Yields:
         What the step calls with bytes done and bytes in all, as often as it likes.
@@ -89,7 +98,7 @@ def progress(step: str) -> Iterator[Tell]:
         if not shown:
             if time.monotonic() - begun_s < PROGRESS_AFTER_S:
                 return
-            shown.append(_open_progress(step))
+            shown.append(_open_progress(step, unit))
         shown[0].update(shown[0].task_ids[0], completed=done, total=total or None)
 
     try:
@@ -137,15 +146,31 @@ def _tell_nobody(_done: int, _total: int) -> None:
     pass
 
 
-def _open_progress(step: str) -> Progress:
+def _open_progress(step: str, unit: str) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.text import Text
 
+    class CountColumn(TextColumn):
+        """How much is done, and how much a second."""
+
+        @override
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.completed:,.0f} {unit}, {task.speed or 0:,.0f}/s")
+
+    is_bytes = unit == "bytes"
+    amount = (DownloadColumn(binary_units=True), TransferSpeedColumn()) if is_bytes else (CountColumn(""),)
     shown = Progress(
         "{task.description}",
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
+        BarColumn(bar_width=30),
+        *amount,
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
