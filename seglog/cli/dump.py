@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
 from seglog.cli.reading import iter_records
@@ -22,7 +23,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_AT, MAGIC_BLANK
+from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey, survey
@@ -53,7 +54,9 @@ class Served(NamedTuple):
 @click.command
 @options.store
 @click.option("--log", "with_log", is_flag=True, help="Walk the log too: every record and filler in order.")
-@click.option("--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits.")
+@click.option(
+    "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
+)
 @options.as_json
 def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> None:
     """Print everything that STORE serves, queue by queue, as recovery would leave it.
@@ -64,16 +67,21 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     files = RealFiles()
     with render.progress("reading the log") as tell:
         found = survey(path, files, verify=not no_verify, progress=tell)
+    if any(finding.code == "batch-queues" for finding in found.findings):
+        click.echo("note: queues under batchconsumequeue/ are left out, see `seglog info`", err=True)
     reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    to_lines = _json_lines if as_json else _text_lines
     try:
-        _write(_json_lines(found, reader, with_log=with_log) if as_json else _text_lines(found, reader, with_log=with_log))
+        _write(to_lines(found, reader, with_log=with_log))
     finally:
         reader.close()
 
 
 def java_sorted(found: Survey) -> list[QueueState]:
     """Returns the queues of a store in RocketMQ's order: topics as Java sorts strings, then queue ids."""
-    return sorted(found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id))
+    return sorted(
+        found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id)
+    )
 
 
 def iter_holes(found: Survey) -> Iterator[HoleFound]:
@@ -131,7 +139,7 @@ def iter_fillers(found: Survey) -> Iterator[tuple[int, int]]:
 
 
 def _decode(
-    places: np.ndarray[tuple[int], np.dtype[np.void]], found: Survey, reader: LogReader
+    places: npt.NDArray[np.void], found: Survey, reader: LogReader
 ) -> Iterator[tuple[int, Message] | HoleFound]:
     segment = found.geometry.segment_size_bytes
     phy_offsets = places["phy_offset"]
@@ -146,7 +154,7 @@ def _decode(
             yield int.from_bytes(record[MAGIC_AT : MAGIC_AT + 4], "big"), message
 
 
-def _in_holes(phy_offsets: np.ndarray[tuple[int], np.dtype[np.int64]], found: Survey) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_holes(phy_offsets: npt.NDArray[np.int64], found: Survey) -> npt.NDArray[np.bool_]:
     inside = np.zeros(len(phy_offsets), bool)
     for hole in found.holes:
         inside |= (phy_offsets >= hole.phy_offset) & (phy_offsets < hole.end)
@@ -161,7 +169,12 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
     yield java_lines.store_line(found.min_phy_offset, found.max_phy_offset)
     for queue in java_sorted(found):
         yield java_lines.queue_line(
-            queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, queue.max_phy_offset, CQ_UNIT_BYTES
+            queue.topic,
+            queue.queue_id,
+            queue.min_offset,
+            queue.max_offset,
+            queue.max_phy_offset,
+            CQ_UNIT_BYTES,
         )
     for item in iter_served(found, reader):
         yield java_lines.hole_line(*item) if isinstance(item, HoleFound) else java_lines.message_line(*item)
@@ -198,7 +211,8 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
         if isinstance(item, HoleFound):
             yield _text_of_hole(item)
         else:
-            yield messages.message_text(item.message) + "\n"
+            place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
+            yield messages.message_text(item.message, place) + "\n"
     for hole in iter_holes(found):
         yield _text_of_hole(hole)
     if with_log:
@@ -206,7 +220,8 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
             if isinstance(record, HoleFound):
                 yield _text_of_hole(record)
             else:
-                yield f"log {record[2].phy_offset}  {messages.message_text(record[2])}\n"
+                message = record[2]
+                yield f"log {message.phy_offset}  {messages.message_text(message)}\n"
 
 
 def _text_of_hole(hole: HoleFound) -> str:

@@ -39,7 +39,11 @@ _BY_ERRNO: Final[dict[int, tuple[type[StoreError], str, str]]] = {
         "the file system is read-only",
         "reading commands work here; to write, use a file system that is mounted for writing",
     ),
-    errno.EACCES: (StoreError, "permission denied", "run as the owner of the store, or change its permissions"),
+    errno.EACCES: (
+        StoreError,
+        "permission denied",
+        "run as the owner of the store, or change its permissions",
+    ),
     errno.EPERM: (StoreError, "not permitted", "run as the owner of the store, or change its permissions"),
     errno.ENOENT: (NotFoundError, "no such file or folder", ""),
     errno.ENOTDIR: (NotAStoreError, "not a folder", ""),
@@ -69,7 +73,13 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
         return error.exit_code
     traceback.print_exception(error)
     text = f"{type(error).__name__}: {error}"
-    _report("Bug", text, "this is a bug in seglog: report it with the lines above", INTERNAL_EXIT_CODE, as_json=as_json)
+    _report(
+        "Bug",
+        text,
+        "this is a bug in seglog: report it with the lines above",
+        INTERNAL_EXIT_CODE,
+        as_json=as_json,
+    )
     return INTERNAL_EXIT_CODE
 
 

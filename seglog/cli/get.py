@@ -19,7 +19,12 @@ from seglog.storage.store import MessageStore
 _STEP_MESSAGES: Final = 512
 _TABLE_ROWS: Final = 1000
 _GOES_ON: Final = frozenset(
-    {GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE, GetStatus.MESSAGE_WAS_REMOVING, GetStatus.OFFSET_FOUND_NULL}
+    {
+        GetStatus.FOUND,
+        GetStatus.NO_MATCHED_MESSAGE,
+        GetStatus.MESSAGE_WAS_REMOVING,
+        GetStatus.OFFSET_FOUND_NULL,
+    }
 )
 
 
@@ -83,7 +88,9 @@ class QueueRead:
 @options.store
 @click.argument("topic")
 @click.option("--queue", "queue_id", type=int, help="One queue of the topic.  [default: all of them]")
-@click.option("--offset", "queue_offset", type=int, help="Queue offset to start at.  [default: the first message]")
+@click.option(
+    "--offset", "queue_offset", type=int, help="Queue offset to start at.  [default: the first message]"
+)
 @click.option("--count", type=int, default=32, show_default=True, help="Messages at most, of each queue.")
 @click.option("--filter", "expression", default="*", help="Tags, such as 'TagA || TagB'.")
 @click.option(
@@ -135,7 +142,8 @@ def check_range(option: str, value: int) -> None:
     """
     if value < 0:
         raise InvalidArgumentError(
-            f"{option} {value} is negative", help="queue offsets and counts start at 0; `seglog info STORE` shows ranges"
+            f"{option} {value} is negative",
+            help="queue offsets and counts start at 0; `seglog info STORE` shows ranges",
         )
 
 

@@ -80,7 +80,9 @@ class Facts:
     @property
     def rebuilt_queues(self) -> int:
         """How many queues recovery would put right from the log."""
-        wrong = {finding.file.rsplit("/", 1)[0] for finding in self.found.findings if finding.code in _DERIVED}
+        wrong = {
+            finding.file.rsplit("/", 1)[0] for finding in self.found.findings if finding.code in _DERIVED
+        }
         return len(wrong)
 
 
@@ -121,7 +123,14 @@ def gather(path: Path, *, verify: bool) -> Facts:
         reader.close()
     disk_bytes, file_bytes = _disk_use(path)
     return Facts(
-        found, path, "open" if holder is not None else state, holder, disk_bytes, file_bytes, cut_bytes, record_crc
+        found,
+        path,
+        "open" if holder is not None else state,
+        holder,
+        disk_bytes,
+        file_bytes,
+        cut_bytes,
+        record_crc,
     )
 
 
@@ -225,18 +234,20 @@ def _show(facts: Facts) -> None:
     found = facts.found
     geometry = found.geometry
     log_start = max(0, found.min_phy_offset)
+    log_size = render.size_text(found.max_phy_offset - log_start)
+    log_files = render.count_text(len(found.log_files), "file")
     topics = len({queue.topic for queue in facts.queues})
     messages = sum(queue.max_offset - queue.min_offset for queue in facts.queues)
     render.facts(
         {
             "store": f"{facts.path} ({facts.kind})",
             "state": _state_text(facts),
-            "log": f"{log_start}..{found.max_phy_offset}, {render.size_text(found.max_phy_offset - log_start)} in"
-            f" {render.count_text(len(found.log_files), 'file')} of {render.size_text(geometry.segment_size_bytes)}",
+            "log": f"{log_start}..{found.max_phy_offset}, {log_size} in {log_files}"
+            f" of {render.size_text(geometry.segment_size_bytes)}",
             "records": render.count_text(len(found.rows)),
             "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
             f" {render.count_text(messages, 'message')}",
-            "disk": f"{render.size_text(facts.disk_bytes)} used by {render.size_text(facts.file_bytes)} of files",
+            "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
             "recovery": _recovery_text(facts),
         }
     )
@@ -258,7 +269,11 @@ def _show(facts: Facts) -> None:
 
 def _state_text(facts: Facts) -> str:
     if facts.holder is not None:
-        return f"open for writing by process {facts.holder}" if facts.holder > 0 else "open for writing by a process"
+        return (
+            f"open for writing by process {facts.holder}"
+            if facts.holder > 0
+            else "open for writing by a process"
+        )
     return "closed cleanly" if facts.state == "clean" else "not closed: its last writer crashed or was killed"
 
 

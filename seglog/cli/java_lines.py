@@ -1,8 +1,8 @@
-"""Lines of ``seglog dump --json``: what RocketMQ's own store serves, one JSON object a line.
+r"""Lines of ``seglog dump --json``: what RocketMQ's own store serves, one JSON object a line.
 
 Field names, their order and the forms of values are those that a dump program linked against RocketMQ
 prints, so that two dumps can be compared as text: text is ASCII with every other UTF-16 unit as
-``\\uXXXX`` in lower-case hexadecimal (control characters too), properties are sorted as Java's
+``\uXXXX`` in lower-case hexadecimal (control characters too), properties are sorted as Java's
 ``TreeMap<String>`` sorts, hosts look like Java's ``InetSocketAddress.toString``.
 """
 
@@ -29,7 +29,7 @@ def java_order(text: str) -> bytes:
 
 
 def json_text(text: str) -> str:
-    """Returns ``text`` as a JSON string with ``\\uXXXX`` for everything outside of printable ASCII."""
+    r"""Returns ``text`` as a JSON string with ``\uXXXX`` for everything outside of printable ASCII."""
     encoded = encode_basestring_ascii(text)
     if "\\" in encoded:
         # Python writes \n where the compared form is \u000a.

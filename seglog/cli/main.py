@@ -62,7 +62,7 @@ class SeglogGroup(click.Group):
         except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):
             raise
         # The top of every command: what is not expected here is reported as a bug, with its traceback.
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+        except (Exception, KeyboardInterrupt) as error:
             raise click.exceptions.Exit(exit_code_of(error, as_json=as_json)) from error
         return result
 

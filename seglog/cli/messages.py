@@ -11,6 +11,7 @@ from seglog.cli import render
 from seglog.storage.format.message import Message
 
 FORMS: Final = ("text", "hex", "base64", "raw")
+_BODY_CHARS: Final = 100
 COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
 
 
@@ -34,14 +35,26 @@ def message_cells(message: Message, form: str) -> tuple[str, ...]:
     )
 
 
-def message_text(message: Message, form: str = "text") -> str:
-    """Returns a message as one line, which ends at the right border where stdout is a terminal."""
-    offset, stored, tags, keys, body = message_cells(message, form)
-    line = f"{render.printable(message.topic)}/{message.queue_id} @{offset}  {stored}  {tags}  {keys}  {body}"
-    if not sys.stdout.isatty():
-        return line
-    width = shutil.get_terminal_size().columns
-    return line if len(line) <= width else line[: width - 1] + "…"
+def message_text(message: Message, place: str | None = None) -> str:
+    """Returns a message as one line, of a long body only the start.
+
+    Args:
+        message: The message.
+        place: What stands before it; its queue and queue offset by default.
+    """
+    offset, *cells, body = message_cells(message, "text")
+    place = place or place_text(message.topic, message.queue_id, int(offset))
+    line = "  ".join((place, *cells, _start(body, _BODY_CHARS)))
+    return _start(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
+
+
+def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
+    """Returns a place in a queue for people."""
+    return f"{render.printable(topic)}/{queue_id} @{queue_offset}"
+
+
+def _start(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def message_fields(message: Message, form: str) -> dict[str, object]:

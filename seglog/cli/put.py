@@ -6,7 +6,8 @@ no new store behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
@@ -14,10 +15,11 @@ from typing import IO, Final
 import click
 
 from seglog.cli import options, render
-from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
+from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.store import BatchResult, Durability, MessageStore, NewMessage, PutResult
+from seglog.storage.store import BatchResult, MessageStore, NewMessage, PutResult
 
 _MAX_BODY_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 18
@@ -30,19 +32,18 @@ _BATCH_PARTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where messages go, and what they have in common."""
+    """Where messages go, and what they have in common.
+
+    Attributes:
+        model: Everything of the messages but the body.
+        overhead_bytes: What a record adds to its body, at most.
+    """
 
     topic: str
     queue_id: int
     model: NewMessage
     durability: Durability
-
-    @property
-    def overhead_bytes(self) -> int:
-        """What a record of these messages adds to its body, with room to spare."""
-        labels = [self.topic, self.model.tags or "", *(self.model.keys or ())]
-        named = len(props.encode_properties(self.model.properties or {}))
-        return _RECORD_OVERHEAD_BYTES + named + sum(len(label.encode()) for label in labels)
+    overhead_bytes: int
 
 
 @click.command
@@ -52,8 +53,12 @@ class Target:
 @click.option("--queue", "queue_id", type=int, default=0, show_default=True, help="Queue of the topic.")
 @click.option("--tags", help="Tag, by which readers filter.")
 @click.option("--key", "keys", multiple=True, help="Key for look-ups; may be given several times.")
-@click.option("--property", "pairs", metavar="NAME=VALUE", multiple=True, help="Property; may be given several times.")
-@click.option("--sync", is_flag=True, help="Return once messages are on the disk, not only in the page cache.")
+@click.option(
+    "--property", "pairs", metavar="NAME=VALUE", multiple=True, help="Property; may be given several times."
+)
+@click.option(
+    "--sync", is_flag=True, help="Return once messages are on the disk, not only in the page cache."
+)
 @click.option("--lines", is_flag=True, help="Store each line of stdin as a message, in batches.")
 @options.as_json
 def command(
@@ -74,26 +79,44 @@ def command(
     Makes the store where STORE is missing or empty. With --json each message, or with --lines each batch,
     is acknowledged by a line of its own.
     """
-    model = NewMessage(b"", tags=tags, keys=keys or None, properties=parse_properties(pairs) or None)
+    check_topic(topic)
+    check_queue_id(queue_id)
+    properties = parse_properties(pairs)
+    overhead_bytes = check_size(properties, tags, keys)
     target = Target(
-        check_topic(topic), check_queue_id(queue_id), model, Durability.SYNC if sync else Durability.ASYNC
+        topic,
+        queue_id,
+        NewMessage(b"", tags=tags, keys=keys or None, properties=properties),
+        Durability.SYNC if sync else Durability.ASYNC,
+        overhead_bytes + len(topic),
     )
-    stdin = click.get_binary_stream("stdin")
-    if lines:
-        if body not in (None, "-"):
-            raise InvalidArgumentError("--lines reads stdin, so there can be no BODY", help="leave BODY out")
-        _put_lines(path, target, stdin, as_json=as_json)
-        return
-    data = stdin.read(_MAX_BODY_BYTES + 1) if body is None or body == "-" else body.encode("utf-8", "surrogateescape")
-    if len(data) > _MAX_BODY_BYTES:
+    if not lines:
+        _put_one(path, target, _body(body), as_json=as_json)
+    elif body is None or body == "-":
+        _put_lines(path, target, sys.stdin.buffer, as_json=as_json)
+    else:
+        raise InvalidArgumentError("--lines reads stdin, so there can be no BODY", help="leave BODY out")
+
+
+def _body(argument: str | None) -> bytes:
+    if argument is None or argument == "-":
+        body = sys.stdin.buffer.read(_MAX_BODY_BYTES + 1)
+    else:
+        body = argument.encode("utf-8", "surrogateescape")
+    if len(body) > _MAX_BODY_BYTES:
         raise MessageIllegalError(f"the body is larger than {_MAX_BODY_BYTES} bytes (4 MiB)")
+    return body
+
+
+def _put_one(path: Path, target: Target, body: bytes, *, as_json: bool) -> None:
+    model = target.model
     with MessageStore.open(path) as store:
         result = store.put(
             target.topic,
-            data,
+            body,
             queue_id=target.queue_id,
-            tags=tags,
-            keys=keys or None,
+            tags=model.tags,
+            keys=model.keys,
             properties=model.properties,
             durability=target.durability,
         )
@@ -111,7 +134,6 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
 
     Raises:
         InvalidArgumentError: An argument without ``=``, or a name that has an option of its own.
-        MessageIllegalError: What no record can hold.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -119,12 +141,28 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
         if not equals:
             raise InvalidArgumentError(f"--property {pair!r} has no '='", help="write --property NAME=VALUE")
         if name in (props.TAGS, props.KEYS):
-            raise InvalidArgumentError(f"--property {name} sets the same as an option", help="use --tags and --key")
+            raise InvalidArgumentError(
+                f"--property {name} sets the same as an option", help="use --tags and --key"
+            )
         found[name] = value
-    size = len(props.encode_properties(found))
-    if size > props.MAX_PROPERTIES_BYTES:
-        raise MessageIllegalError(f"properties take {size} bytes, at most {props.MAX_PROPERTIES_BYTES}")
     return found
+
+
+def check_size(properties: Mapping[str, str], tags: str | None, keys: Iterable[str]) -> int:
+    """Returns how much a record with such properties adds to body and topic, at most.
+
+    Raises:
+        MessageIllegalError: No record can hold them.
+    """
+    labels = {props.TAGS: tags or "", props.KEYS: " ".join(keys)}
+    everything = {**properties, **{name: label for name, label in labels.items() if label}}
+    size = len(props.encode_properties(everything))
+    if size > props.MAX_PROPERTIES_BYTES:
+        raise MessageIllegalError(
+            f"properties take {size} bytes, at most {props.MAX_PROPERTIES_BYTES}",
+            help="move large values into the body",
+        )
+    return size + _RECORD_OVERHEAD_BYTES
 
 
 def iter_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
@@ -171,20 +209,27 @@ def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -
     count = 0
     with MessageStore.open(path) as store, render.progress("storing lines", unit="messages") as tell:
         max_bytes = min(_MAX_BATCH_BYTES, store.geometry.segment_size_bytes // _BATCH_PARTS)
-        for ready in iter_lines(stdin):
-            for group in batches(ready, target.overhead_bytes, max_bytes):
-                messages = [replace(target.model, body=line) for line in group]
-                result = store.put_batch(
-                    target.topic, messages, queue_id=target.queue_id, durability=target.durability
-                )
-                count += result.count
-                if as_json:
-                    render.emit(_batch_fields(result))
-                tell(count, 0)
+        try:
+            for ready in iter_lines(stdin):
+                for group in batches(ready, target.overhead_bytes, max_bytes):
+                    result = _put_group(store, target, group)
+                    count += result.count
+                    if as_json:
+                        render.emit(_batch_fields(result))
+                        sys.stdout.flush()
+                    tell(count, 0)
+        except SeglogError:
+            if not as_json:
+                click.echo(f"note: {render.count_text(count, 'line')} stored before the error", err=True)
+            raise
     if not as_json:
-        render.say(
-            f"{target.topic}/{target.queue_id}: {render.count_text(count, 'message')}, {_reached(target.durability)}"
-        )
+        stored = render.count_text(count, "message")
+        render.say(f"{target.topic}/{target.queue_id}: {stored}, {_reached(target.durability)}")
+
+
+def _put_group(store: MessageStore, target: Target, group: list[bytes]) -> BatchResult:
+    messages = [replace(target.model, body=line) for line in group]
+    return store.put_batch(target.topic, messages, queue_id=target.queue_id, durability=target.durability)
 
 
 def _put_fields(result: PutResult) -> dict[str, object]:

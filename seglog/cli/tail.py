@@ -28,7 +28,9 @@ _STEP_MESSAGES: Final = 512
 @click.command
 @options.store
 @click.argument("topic", required=False)
-@click.option("-n", "--count", type=int, default=10, show_default=True, help="How many of the newest messages.")
+@click.option(
+    "-n", "--count", type=int, default=10, show_default=True, help="How many of the newest messages."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
 @options.as_json
 def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
@@ -92,7 +94,9 @@ def iter_following(
 
 
 def _queues(store: MessageStore, topic: str | None) -> list[tuple[str, int]]:
-    return [(queue.topic, queue.queue_id) for queue in store.queues() if topic is None or queue.topic == topic]
+    return [
+        (queue.topic, queue.queue_id) for queue in store.queues() if topic is None or queue.topic == topic
+    ]
 
 
 def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) -> Iterator[Message]:
