@@ -1,0 +1,1 @@
+"""The command `seglog`: one file per command, the only importer of click and rich."""

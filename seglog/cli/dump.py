@@ -1,0 +1,242 @@
+"""``seglog dump``: everything that a store serves, or would serve after recovery.
+
+Works on the survey of the store, so it changes nothing: what a crash left behind is shown as opening
+would put it right. With ``--json`` the lines are those of :mod:`seglog.cli.java_lines`. Memory is bounded
+by the survey's few dozen bytes a message; bodies are read one window at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from seglog.cli import java_lines, messages, options, render
+from seglog.cli.reading import iter_records
+from seglog.errors import CorruptError
+from seglog.storage.files import RealFiles
+from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
+from seglog.storage.log_files import LogReader
+from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.survey import Survey, survey
+
+_CHUNK_CHARS: Final = 1 << 16
+_BATCH_ROWS: Final = 16384
+
+
+class HoleFound(NamedTuple):
+    """Bytes of one commit-log file that should be records and cannot be served."""
+
+    file: str
+    position_bytes: int
+    size_bytes: int
+    why: str
+
+
+class Served(NamedTuple):
+    """A unit of a queue and the message that it leads to."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    tags_code: int
+    message: Message
+
+
+@click.command
+@options.store
+@click.option("--log", "with_log", is_flag=True, help="Walk the log too: every record and filler in order.")
+@click.option(
+    "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
+)
+@options.as_json
+def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> None:
+    """Print everything that STORE serves, queue by queue, as recovery would leave it.
+
+    With --json the lines are those that a dump linked against RocketMQ prints: kinds store, queue and msg,
+    log with --log, and hole for bytes of the log that cannot be served.
+    """
+    files = RealFiles()
+    with render.progress("reading the log") as tell:
+        found = survey(path, files, verify=not no_verify, progress=tell)
+    if any(finding.code == "batch-queues" for finding in found.findings):
+        click.echo("note: queues under batchconsumequeue/ are left out, see `seglog info`", err=True)
+    reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    to_lines = _json_lines if as_json else _text_lines
+    try:
+        _write(to_lines(found, reader, with_log=with_log))
+    finally:
+        reader.close()
+
+
+def java_sorted(found: Survey) -> list[QueueState]:
+    """Returns the queues of a store in RocketMQ's order: topics as Java sorts strings, then queue ids."""
+    return sorted(
+        found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id)
+    )
+
+
+def iter_holes(found: Survey) -> Iterator[HoleFound]:
+    """Yields the unreadable stretches of the log, cut at the borders of its files."""
+    segment = found.geometry.segment_size_bytes
+    for hole in found.holes:
+        at = hole.phy_offset
+        while at < hole.end:
+            end = min(hole.end, at - at % segment + segment)
+            yield HoleFound(_log_file(at, segment), at % segment, end - at, hole.why)
+            at = end
+
+
+def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound]:
+    """Yields every message that every queue serves, by queue and queue offset.
+
+    What was removed or damaged since the survey comes as a hole.
+    """
+    for queue in java_sorted(found):
+        served = queue.units[max(0, queue.min_offset - queue.first_slot) :]
+        slots = np.flatnonzero(is_message(served) & ~_in_holes(served["phy_offset"], found))
+        first = max(queue.min_offset, queue.first_slot)
+        for start in range(0, len(slots), _BATCH_ROWS):
+            batch = slots[start : start + _BATCH_ROWS]
+            units = served[batch]
+            codes = units["tags_code"].tolist()
+            offsets = (batch + first).tolist()
+            for place, offset, code in zip(_decode(units, found, reader), offsets, codes, strict=True):
+                if isinstance(place, HoleFound):
+                    yield place
+                else:
+                    yield Served(queue.topic, queue.queue_id, offset, code, place[1])
+
+
+def iter_log(found: Survey, reader: LogReader) -> Iterator[tuple[int, int, Message] | HoleFound]:
+    """Yields ``(magic, tags_code, message)`` for every record of the log in order, in a queue or not."""
+    for start in range(0, len(found.rows), _BATCH_ROWS):
+        rows = found.rows[start : start + _BATCH_ROWS]
+        for place, code in zip(_decode(rows, found, reader), rows["tags_code"].tolist(), strict=True):
+            yield place if isinstance(place, HoleFound) else (place[0], code, place[1])
+
+
+def iter_fillers(found: Survey) -> Iterator[tuple[int, int]]:
+    """Yields ``(phy_offset, size_bytes)`` of the fillers at the ends of segment files, in order."""
+    segment = found.geometry.segment_size_bytes
+    starts = found.rows["phy_offset"]
+    ends = starts + found.rows["size_bytes"]
+    after = {hole.phy_offset for hole in found.holes}
+    ends_in_segment = ends % segment != 0
+    next_starts = np.append(starts[1:], found.max_phy_offset)
+    for index in np.flatnonzero((next_starts != ends) & ends_in_segment).tolist():
+        end = int(ends[index])
+        if end not in after:
+            yield end, segment - end % segment
+
+
+def _decode(
+    places: npt.NDArray[np.void], found: Survey, reader: LogReader
+) -> Iterator[tuple[int, Message] | HoleFound]:
+    segment = found.geometry.segment_size_bytes
+    phy_offsets = places["phy_offset"]
+    sizes = places["size_bytes"]
+    records = iter_records(reader, phy_offsets, sizes, segment)
+    for record, phy_offset, size in zip(records, phy_offsets.tolist(), sizes.tolist(), strict=True):
+        try:
+            message = decode_message(record)
+        except CorruptError as error:
+            yield HoleFound(_log_file(phy_offset, segment), phy_offset % segment, size, error.kind)
+        else:
+            yield int.from_bytes(record[MAGIC_AT : MAGIC_AT + 4], "big"), message
+
+
+def _in_holes(phy_offsets: npt.NDArray[np.int64], found: Survey) -> npt.NDArray[np.bool_]:
+    inside = np.zeros(len(phy_offsets), bool)
+    for hole in found.holes:
+        inside |= (phy_offsets >= hole.phy_offset) & (phy_offsets < hole.end)
+    return inside
+
+
+def _log_file(phy_offset: int, segment_size_bytes: int) -> str:
+    return f"{COMMIT_LOG}/{segment_file_name(phy_offset - phy_offset % segment_size_bytes)}"
+
+
+def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator[str]:
+    yield java_lines.store_line(found.min_phy_offset, found.max_phy_offset)
+    for queue in java_sorted(found):
+        yield java_lines.queue_line(
+            queue.topic,
+            queue.queue_id,
+            queue.min_offset,
+            queue.max_offset,
+            queue.max_phy_offset,
+            CQ_UNIT_BYTES,
+        )
+    for item in iter_served(found, reader):
+        yield java_lines.hole_line(*item) if isinstance(item, HoleFound) else java_lines.message_line(*item)
+    for hole in iter_holes(found):
+        yield java_lines.hole_line(*hole)
+    if with_log:
+        yield from _json_log_lines(found, reader)
+
+
+def _json_log_lines(found: Survey, reader: LogReader) -> Iterator[str]:
+    if not found.log_files:
+        yield java_lines.walk_stop_line()
+        return
+    fillers = iter_fillers(found)
+    filler = next(fillers, None)
+    for item in iter_log(found, reader):
+        if isinstance(item, HoleFound):
+            yield java_lines.hole_line(*item)
+            continue
+        while filler is not None and filler[0] < item[2].phy_offset:
+            yield java_lines.filler_line(*filler, MAGIC_BLANK)
+            filler = next(fillers, None)
+        yield java_lines.record_line(*item)
+    if filler is not None:
+        yield java_lines.filler_line(*filler, MAGIC_BLANK)
+
+
+def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator[str]:
+    yield f"log {max(0, found.min_phy_offset)}..{found.max_phy_offset}, {found.mode} stop\n"
+    for queue in java_sorted(found):
+        count = render.count_text(queue.max_offset - queue.min_offset, "message")
+        yield f"queue {queue.topic}/{queue.queue_id} {queue.min_offset}..{queue.max_offset}, {count}\n"
+    for item in iter_served(found, reader):
+        if isinstance(item, HoleFound):
+            yield _text_of_hole(item)
+        else:
+            place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
+            yield messages.message_text(item.message, place) + "\n"
+    for hole in iter_holes(found):
+        yield _text_of_hole(hole)
+    if with_log:
+        for record in iter_log(found, reader):
+            if isinstance(record, HoleFound):
+                yield _text_of_hole(record)
+            else:
+                message = record[2]
+                yield f"log {message.phy_offset}  {messages.message_text(message)}\n"
+
+
+def _text_of_hole(hole: HoleFound) -> str:
+    return f"hole {hole.file} +{hole.position_bytes}, {render.size_text(hole.size_bytes)}: {hole.why}\n"
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Writes in large pieces: a system call a line would cost more than making the line."""
+    pieces: list[str] = []
+    held = 0
+    for line in lines:
+        pieces.append(line)
+        held += len(line)
+        if held >= _CHUNK_CHARS:
+            sys.stdout.write("".join(pieces))
+            pieces.clear()
+            held = 0
+    sys.stdout.write("".join(pieces))

@@ -1,0 +1,311 @@
+"""``seglog info``: what a store holds, what state it is in, and what opening it would do.
+
+Stands on the survey, so it changes nothing. Without ``--verify`` checksums are not computed: the walk
+over the log still checks everything else of every record.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+import numpy as np
+
+from seglog.cli import java_lines, options, render
+from seglog.errors import CorruptError
+from seglog.storage.files import RealFiles
+from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.message import decode_message
+from seglog.storage.format.names import CONFIG
+from seglog.storage.format.properties import CRC32
+from seglog.storage.log_files import LogReader, last_data_end
+from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.store_lock import lock_holder
+from seglog.storage.survey import Survey, survey
+
+_MAX_FINDINGS_SHOWN: Final = 20
+_DISK_BLOCK_BYTES: Final = 512
+_DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is shown of a store.
+
+    Attributes:
+        state: ``clean``, ``open`` (a process has it) or ``crashed``.
+        holder: Process that has it open for writing: its id, -1 if the system does not tell, None if nobody.
+        disk_bytes: What it takes on the disk; files have holes.
+        file_bytes: The lengths of its files.
+        cut_bytes: What recovery would move from the log's end to the attic.
+        record_crc: Whether its newest record carries ``__CRC32#``.
+    """
+
+    found: Survey
+    path: Path
+    state: str
+    holder: int | None
+    disk_bytes: int
+    file_bytes: int
+    cut_bytes: int
+    record_crc: bool
+
+    @property
+    def queues(self) -> list[QueueState]:
+        """Its queues in RocketMQ's order."""
+        return sorted(
+            self.found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id)
+        )
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is, in words."""
+        return "RocketMQ broker store" if (self.path / CONFIG).is_dir() else "message store"
+
+    @property
+    def config_lines(self) -> list[str]:
+        """What ``broker.conf`` must say so that a RocketMQ broker opens the store."""
+        geometry = self.found.geometry
+        lines = [
+            f"storePathRootDir={self.path.resolve()}",
+            f"mappedFileSizeCommitLog={geometry.segment_size_bytes}",
+            f"mappedFileSizeConsumeQueue={geometry.queue_file_size_bytes}",
+        ]
+        return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
+
+    @property
+    def rebuilt_queues(self) -> int:
+        """How many queues recovery would put right from the log."""
+        wrong = {
+            finding.file.rsplit("/", 1)[0] for finding in self.found.findings if finding.code in _DERIVED
+        }
+        return len(wrong)
+
+
+@click.command
+@options.store
+@click.option("--verify", is_flag=True, help="Compute the checksums of all records.")
+@options.as_json
+def command(*, path: Path, verify: bool, as_json: bool) -> None:
+    """Show what STORE holds and what state it is in.
+
+    With --verify the exit code is 1 if messages of the log cannot be read.
+    """
+    facts = gather(path, verify=verify)
+    if as_json:
+        render.emit(_fields(facts))
+    else:
+        _show(facts)
+    if verify and any(finding.severity is Severity.LOSS for finding in facts.found.findings):
+        raise click.exceptions.Exit(1)
+
+
+def gather(path: Path, *, verify: bool) -> Facts:
+    """Looks at a store.
+
+    Raises:
+        SeglogError: There is none, or none that can be read.
+    """
+    files = RealFiles()
+    with render.progress("reading the log") as tell:
+        found = survey(path, files, verify=verify, progress=tell)
+    holder = lock_holder(path)
+    state = "clean" if found.mode == "normal" else "crashed"
+    reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    try:
+        cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
+        record_crc = _has_record_crc(found, reader)
+    finally:
+        reader.close()
+    disk_bytes, file_bytes = _disk_use(path)
+    return Facts(
+        found,
+        path,
+        "open" if holder is not None else state,
+        holder,
+        disk_bytes,
+        file_bytes,
+        cut_bytes,
+        record_crc,
+    )
+
+
+def last_store_ms(queue: QueueState, found: Survey) -> int | None:
+    """Returns the store time of a queue's newest message, None if it has none that can be read."""
+    starts = found.rows["phy_offset"]
+    if not len(starts):
+        return None
+    wanted = queue.units["phy_offset"][is_message(queue.units)].astype(np.int64)
+    at = np.searchsorted(starts, wanted).clip(max=len(starts) - 1)
+    readable = at[starts[at] == wanted]
+    return int(found.rows["store_timestamp_ms"][readable[-1]]) if len(readable) else None
+
+
+def _bytes_behind_end(found: Survey, reader: LogReader) -> int:
+    segment = found.geometry.segment_size_bytes
+    total = 0
+    for file in found.log_files:
+        start = max(found.max_phy_offset, file.first_offset)
+        if start < file.first_offset + segment:
+            total += last_data_end(reader, start, file.first_offset + segment) - start
+    return total
+
+
+def _has_record_crc(found: Survey, reader: LogReader) -> bool:
+    if not len(found.rows):
+        return False
+    newest = found.rows[-1]
+    try:
+        message = decode_message(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
+    except CorruptError:
+        return False
+    return CRC32 in message.properties
+
+
+def _disk_use(path: Path) -> tuple[int, int]:
+    disk = length = 0
+    for item in path.rglob("*"):
+        try:
+            status = item.lstat()
+        except FileNotFoundError:  # the owner of the store removed it while we looked
+            continue
+        if stat.S_ISREG(status.st_mode):
+            disk += status.st_blocks * _DISK_BLOCK_BYTES
+            length += status.st_size
+    return disk, length
+
+
+def _fields(facts: Facts) -> dict[str, object]:
+    found = facts.found
+    return {
+        "kind": "info",
+        "path": str(facts.path),
+        "storeKind": facts.kind,
+        "state": facts.state,
+        "holder": facts.holder,
+        "mappedFileSizeCommitLog": found.geometry.segment_size_bytes,
+        "mappedFileSizeConsumeQueue": found.geometry.queue_file_size_bytes,
+        "enabledAppendPropCRC": facts.record_crc,
+        "minPhyOffset": found.min_phy_offset,
+        "maxPhyOffset": found.max_phy_offset,
+        "records": len(found.rows),
+        "diskBytes": facts.disk_bytes,
+        "fileBytes": facts.file_bytes,
+        "queues": [
+            {
+                "topic": queue.topic,
+                "queueId": queue.queue_id,
+                "minOffset": queue.min_offset,
+                "maxOffset": queue.max_offset,
+                "count": queue.max_offset - queue.min_offset,
+                "lastStoreTimestamp": last_store_ms(queue, found),
+            }
+            for queue in facts.queues
+        ],
+        "findings": [_finding_fields(finding) for finding in found.findings],
+        "recovery": {
+            "mode": found.mode,
+            "cutBytes": facts.cut_bytes,
+            "rebuiltQueues": facts.rebuilt_queues,
+        },
+        "brokerConf": facts.config_lines,
+    }
+
+
+def _finding_fields(finding: Finding) -> dict[str, object]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "pos": finding.position_bytes,
+        "size": finding.size_bytes,
+        "expected": finding.expected,
+        "found": finding.found,
+        "messages": finding.messages,
+        "meaning": finding.meaning,
+    }
+
+
+def _show(facts: Facts) -> None:
+    found = facts.found
+    geometry = found.geometry
+    log_start = max(0, found.min_phy_offset)
+    log_size = render.size_text(found.max_phy_offset - log_start)
+    log_files = render.count_text(len(found.log_files), "file")
+    topics = len({queue.topic for queue in facts.queues})
+    messages = sum(queue.max_offset - queue.min_offset for queue in facts.queues)
+    render.facts(
+        {
+            "store": f"{facts.path} ({facts.kind})",
+            "state": _state_text(facts),
+            "log": f"{log_start}..{found.max_phy_offset}, {log_size} in {log_files}"
+            f" of {render.size_text(geometry.segment_size_bytes)}",
+            "records": render.count_text(len(found.rows)),
+            "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
+            f" {render.count_text(messages, 'message')}",
+            "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
+            "recovery": _recovery_text(facts),
+        }
+    )
+    if facts.queues:
+        render.say()
+        render.table(
+            ("topic", "queue", "min", "max", "messages", "last stored"),
+            [_queue_cells(queue, found) for queue in facts.queues],
+            numbers=("queue", "min", "max", "messages"),
+        )
+    if found.findings:
+        render.say()
+        _show_findings(found.findings)
+    render.say()
+    render.say("broker.conf for a RocketMQ broker on this folder:")
+    for line in facts.config_lines:
+        render.say(f"  {line}")
+
+
+def _state_text(facts: Facts) -> str:
+    if facts.holder is not None:
+        return (
+            f"open for writing by process {facts.holder}"
+            if facts.holder > 0
+            else "open for writing by a process"
+        )
+    return "closed cleanly" if facts.state == "clean" else "not closed: its last writer crashed or was killed"
+
+
+def _recovery_text(facts: Facts) -> str:
+    if facts.holder is not None:
+        return "none while it is open"
+    steps = []
+    if facts.cut_bytes:
+        steps.append(f"moves {render.size_text(facts.cut_bytes)} behind the log's end to seglog/attic")
+    if facts.rebuilt_queues:
+        steps.append(f"puts {render.count_text(facts.rebuilt_queues, 'queue')} right from the log")
+    return " and ".join(steps) if steps else "nothing to do"
+
+
+def _queue_cells(queue: QueueState, found: Survey) -> tuple[str, ...]:
+    stored_ms = last_store_ms(queue, found)
+    return (
+        render.printable(queue.topic),
+        str(queue.queue_id),
+        str(queue.min_offset),
+        str(queue.max_offset),
+        str(queue.max_offset - queue.min_offset),
+        "-" if stored_ms is None else render.time_text(stored_ms),
+    )
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    counts = Counter(finding.severity for finding in findings)
+    summary = ", ".join(f"{counts[severity]} {severity.value}" for severity in Severity if counts[severity])
+    render.say(f"findings: {summary}")
+    worst_first = sorted(findings, key=lambda finding: -list(Severity).index(finding.severity))
+    for finding in worst_first[:_MAX_FINDINGS_SHOWN]:
+        render.say(f"  {finding.severity.value:<7} {render.printable(str(finding))}")
+    if len(findings) > _MAX_FINDINGS_SHOWN:
+        render.say(f"  … and {len(findings) - _MAX_FINDINGS_SHOWN} more; --json prints all")

@@ -1,0 +1,90 @@
+"""The entry of the command line: which commands there are, loaded only when one is called.
+
+``seglog --help`` and ``seglog version`` must be quick, so nothing here imports numpy, rich or the engine.
+Every error of every command ends in one place, :class:`SeglogGroup`, which prints it and sets the exit
+code. Codes: 0 success, 1 findings or a failed check, 2 wrong usage, 3 to 99 the class of the error
+(:mod:`seglog.errors`), 130 interrupted, 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Final
+
+import click
+from typing_extensions import override
+
+from seglog.cli.failures import exit_code_of
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "Show everything at work in under a minute.",
+    "info": "Show what a store holds and what state it is in.",
+    "put": "Store messages.",
+    "get": "Read messages of a topic by queue offset.",
+    "tail": "Show the newest messages, and follow.",
+    "dump": "Print everything that a store serves.",
+    "spark": "Jobs over whole stores on Apache Spark.",
+    "version": "Show versions and which parts are present.",
+}
+"""Name and one line of help; module ``seglog.cli.<name>`` holds the function ``command``."""
+
+
+class SeglogGroup(click.Group):
+    """A group that loads a command when it is called, and that turns errors into text and exit codes."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"seglog.cli.{cmd_name}").command
+        return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    @override
+    def invoke(self, ctx: click.Context) -> object:
+        as_json = "--json" in takewhile(lambda argument: argument != "--", ctx.args)
+        try:
+            result: object = super().invoke(ctx)
+            # Here and not at the end of the process, where a broken pipe could no longer be kept quiet.
+            sys.stdout.flush()
+        except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):
+            raise
+        # The top of every command: what is not expected here is reported as a bug, with its traceback.
+        except (Exception, KeyboardInterrupt) as error:
+            raise click.exceptions.Exit(exit_code_of(error, as_json=as_json)) from error
+        return result
+
+
+@click.group(
+    cls=SeglogGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"
+    " nothing, also on a store that was not closed. With --json every line of output is one JSON object.",
+)
+def commands() -> None:
+    """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
+
+
+def main() -> None:
+    """Runs the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe that cannot show a character gets its escape, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    commands(prog_name="seglog")
+
+
+if __name__ == "__main__":
+    main()

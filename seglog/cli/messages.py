@@ -1,0 +1,95 @@
+"""How a message is shown: cells and lines for people, fields for programs, bodies in several forms."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import sys
+from typing import Final
+
+from seglog.cli import render
+from seglog.storage.format.message import Message
+
+FORMS: Final = ("text", "hex", "base64", "raw")
+_BODY_CHARS: Final = 100
+COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
+
+
+def body_text(body: bytes, form: str) -> str:
+    """Returns a body for people; as text, what is no printable text is escaped."""
+    if form == "hex":
+        return body.hex()
+    if form == "base64":
+        return base64.b64encode(body).decode()
+    return render.printable(body.decode("utf-8", "backslashreplace"))
+
+
+def message_cells(message: Message, form: str) -> tuple[str, ...]:
+    """Returns what a table shows of a message; the headings are :data:`COLUMNS`."""
+    return (
+        str(message.queue_offset),
+        render.time_text(message.store_timestamp_ms),
+        render.printable(message.tags or "-"),
+        render.printable(" ".join(message.keys) or "-"),
+        body_text(message.payload(), form),
+    )
+
+
+def message_text(message: Message, place: str | None = None) -> str:
+    """Returns a message as one line, of a long body only the start.
+
+    Args:
+        message: The message.
+        place: What stands before it; its queue and queue offset by default.
+    """
+    offset, *cells, body = message_cells(message, "text")
+    place = place or place_text(message.topic, message.queue_id, int(offset))
+    line = "  ".join((place, *cells, _start(body, _BODY_CHARS)))
+    return _start(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
+
+
+def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
+    """Returns a place in a queue for people."""
+    return f"{render.printable(topic)}/{queue_id} @{queue_offset}"
+
+
+def _start(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def message_fields(message: Message, form: str) -> dict[str, object]:
+    """Returns a message for programs.
+
+    ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a text that is not
+    UTF-8 comes as base64, and a body whose compression is not read here comes as stored.
+    """
+    body = message.payload()
+    if form == "text":
+        try:
+            shown = body.decode()
+        except UnicodeDecodeError:
+            form = "base64"
+            shown = body_text(body, form)
+    else:
+        shown = body_text(body, form)
+    return {
+        "kind": "message",
+        "topic": message.topic,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "commitLogOffset": message.phy_offset,
+        "storeSize": message.size_bytes,
+        "msgId": message.message_id,
+        "bornTimestamp": message.born_timestamp_ms,
+        "storeTimestamp": message.store_timestamp_ms,
+        "bornHost": str(message.born_host),
+        "storeHost": str(message.store_host),
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "reconsumeTimes": message.reconsume_times,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": message.properties,
+        "bodyForm": form,
+        "body": shown,
+    }

@@ -1,0 +1,59 @@
+"""Records of the log by their place, read without ever mapping a file.
+
+A dump reads a queue at a time, so its records lie scattered over the log; neighbours are fetched with
+one read where that costs little, because a read per message is what makes a dump slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.log_files import LogReader
+
+_MAX_GAP_BYTES: Final = 4096
+_MAX_READ_BYTES: Final = 1 << 20
+
+
+def iter_records(
+    reader: LogReader,
+    phy_offsets: npt.NDArray[np.integer],
+    sizes: npt.NDArray[np.integer],
+    segment_size_bytes: int,
+) -> Iterator[memoryview]:
+    """Yields the bytes at each place, in the order given; fewer than asked for where a file ends early.
+
+    Args:
+        reader: The log.
+        phy_offsets: ``(n,)``, where records start.
+        sizes: ``(n,)``, their sizes in bytes.
+        segment_size_bytes: Length of a commit-log file; no read goes over its end.
+    """
+    starts = phy_offsets.astype(np.int64)
+    ends = starts + sizes
+    apart = (
+        (starts[1:] < ends[:-1])
+        | (starts[1:] - ends[:-1] > _MAX_GAP_BYTES)
+        | (starts[1:] // segment_size_bytes != starts[:-1] // segment_size_bytes)
+    )
+    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(starts)]
+    for first, last in pairwise(edges):
+        yield from _near(reader, starts[first:last].tolist(), ends[first:last].tolist())
+
+
+def _near(reader: LogReader, starts: list[int], ends: list[int]) -> Iterator[memoryview]:
+    """Yields records that lie close together in one segment, window by window."""
+    index = 0
+    while index < len(starts):
+        base = starts[index]
+        last = index
+        while last + 1 < len(starts) and ends[last + 1] - base <= _MAX_READ_BYTES:
+            last += 1
+        window = reader.read(base, ends[last] - base)
+        for start, end in zip(starts[index : last + 1], ends[index : last + 1], strict=True):
+            yield window[start - base : end - base]
+        index = last + 1

@@ -1,0 +1,181 @@
+"""How results look: tables and plain words for people, one JSON object a line for programs.
+
+Text that comes out of a store is shown with its control characters escaped, so that no message can
+steer the terminal it is shown on. rich is loaded when the first table or progress line is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task
+
+Tell = Callable[[int, int], None]
+"""Told how much of a step is done and how much there is in all; 0 in all if that is unknown."""
+
+PROGRESS_AFTER_S: Final = 1.0
+_PIPE_WIDTH: Final = 10_000
+_STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def emit(fields: Mapping[str, object]) -> None:
+    """Prints one JSON object as a line of its own; not flushed, unlike :func:`say`."""
+    sys.stdout.write(json.dumps(fields, separators=(",", ":")) + "\n")
+
+
+def say(text: str = "") -> None:
+    """Prints a line for people."""
+    click.echo(text)
+
+
+def facts(named: Mapping[str, str]) -> None:
+    """Prints names and values, one a line, in two columns."""
+    width = max(map(len, named))
+    for name, value in named.items():
+        click.echo(f"{click.style(f'{name:<{width}}', bold=True)}  {value}")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
+    """Prints a table without frames; on a terminal it fits the width, in a pipe nothing is cut.
+
+    Args:
+        columns: Headings.
+        rows: Cells, as many as headings.
+        numbers: The headings whose cells are set flush right.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        is_number = column in numbers
+        drawn.add_column(
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=len(column) if is_number else None,
+        )
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    is_terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if is_terminal else _PIPE_WIDTH)
+    with console.capture() as captured:
+        console.print(drawn, soft_wrap=not is_terminal)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+@contextmanager
+def progress(step: str, *, unit: str = "bytes") -> Iterator[Tell]:
+    """Shows rate and time left of a step that lasts, if a person may be watching stderr.
+
+    Args:
+        step: What is being done, such as ``reading the log``.
+        unit: What is counted.
+
+    Yields:
+        What the step calls with bytes done and bytes in all, as often as it likes.
+    """
+    if not sys.stderr.isatty():
+        yield _tell_nobody
+        return
+    begun_s = time.monotonic()
+    shown: list[Progress] = []
+
+    def tell(done: int, total: int) -> None:
+        if not shown:
+            if time.monotonic() - begun_s < PROGRESS_AFTER_S:
+                return
+            shown.append(_open_progress(step, unit))
+        shown[0].update(shown[0].task_ids[0], completed=done, total=total or None)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            shown[0].stop()
+
+
+def printable(text: str) -> str:
+    """Returns text with whatever a terminal would act upon escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )
+
+
+def count_text(count: int, noun: str = "", plural: str = "") -> str:
+    """Returns ``1 message``, ``200,000 messages``."""
+    if not noun:
+        return f"{count:,}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def size_text(size_bytes: float) -> str:
+    """Returns ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
+    step = 0
+    while size_bytes >= 1024 and step < len(_STEPS) - 1:
+        size_bytes /= 1024
+        step += 1
+    return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Returns a time stamp in local time with milliseconds; the bare number where no calendar reaches."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
+
+
+def _tell_nobody(_done: int, _total: int) -> None:
+    pass
+
+
+def _open_progress(step: str, unit: str) -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.text import Text
+
+    class CountColumn(TextColumn):
+        """How much is done, and how much a second."""
+
+        @override
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.completed:,.0f} {unit}, {task.speed or 0:,.0f}/s")
+
+    is_bytes = unit == "bytes"
+    amount = (DownloadColumn(binary_units=True), TransferSpeedColumn()) if is_bytes else (CountColumn(""),)
+    shown = Progress(
+        "{task.description}",
+        BarColumn(bar_width=30),
+        *amount,
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    shown.add_task(step, total=None)
+    shown.start()
+    return shown
