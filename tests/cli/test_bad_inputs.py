@@ -31,6 +31,7 @@ def check_refused(ran, kind, *words):
         assert word in ran.stderr
 
 
+SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 READERS = (["info"], ["dump"], ["tail"], ["get", "t"])
 
 
@@ -76,7 +77,7 @@ def test_stores_of_another_kind_are_refused_and_left_alone(seglog, tmp_path, com
 
 
 def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process, tmp_path):
-    with MessageStore.open(tmp_path / "s") as first:
+    with MessageStore.open(tmp_path / "s", **SMALL) as first:
         first.put("t", b"x")
         first.flush()
         before = golden.tree_digest(tmp_path / "s")
@@ -112,7 +113,7 @@ def test_a_topic_that_could_lead_anywhere_is_refused(seglog, tmp_path, topic, co
 def test_what_no_record_can_hold_is_refused_and_an_existing_store_stays(
     seglog, tmp_path, arguments, stdin, kind
 ):
-    with MessageStore.open(tmp_path / "s") as store:
+    with MessageStore.open(tmp_path / "s", **SMALL) as store:
         store.put("t", b"x")
     before = golden.tree_digest(tmp_path / "s")
     check_refused(seglog("put", tmp_path / "s", "t", *arguments, stdin=stdin), kind)
@@ -174,7 +175,7 @@ def on_read_only_disk(tmp_path, store, *command):
 
 
 def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line, seglog):
-    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 16, queue_file_size_bytes=2000) as store:
+    with MessageStore.open(tmp_path / "s", **SMALL) as store:
         store.put("t", b"x")
     disk = tmp_path / "disk"
     for target in ("store", "new"):
