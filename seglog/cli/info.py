@@ -28,6 +28,7 @@ from seglog.storage.store_lock import lock_holder
 from seglog.storage.survey import Survey, survey
 
 _MAX_FINDINGS_SHOWN: Final = 20
+_MAX_QUEUES_SHOWN: Final = 200
 _DISK_BLOCK_BYTES: Final = 512
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
 
@@ -255,9 +256,10 @@ def _show(facts: Facts) -> None:
         render.say()
         render.table(
             ("topic", "queue", "min", "max", "messages", "last stored"),
-            [_queue_cells(queue, found) for queue in facts.queues],
+            [_queue_cells(queue, found) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
             numbers=("queue", "min", "max", "messages"),
         )
+        _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
         render.say()
         _show_findings(found.findings)
@@ -307,5 +309,9 @@ def _show_findings(findings: list[Finding]) -> None:
     worst_first = sorted(findings, key=lambda finding: -list(Severity).index(finding.severity))
     for finding in worst_first[:_MAX_FINDINGS_SHOWN]:
         render.say(f"  {finding.severity.value:<7} {render.printable(str(finding))}")
-    if len(findings) > _MAX_FINDINGS_SHOWN:
-        render.say(f"  … and {len(findings) - _MAX_FINDINGS_SHOWN} more; --json prints all")
+    _say_rest(len(findings) - _MAX_FINDINGS_SHOWN)
+
+
+def _say_rest(count: int) -> None:
+    if count > 0:
+        render.say(f"… and {render.count_text(count)} more; --json prints all")
