@@ -164,12 +164,21 @@ def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
     return rows[last:]
 
 
+def has_own_tags_code(topic: str, stored: Units) -> _Mask:
+    """Returns whose tags code may be right although the record alone does not give it.
+
+    A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
+    time of delivery by its own table of levels.
+    """
+    mask: _Mask = stored["tags_code"] <= _MAX_EXT_ADDRESS
+    if topic == SCHEDULE_TOPIC:
+        mask = mask | (stored["tags_code"] > 0)
+    return mask
+
+
 def _prefer_stored(topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows) -> None:
     same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
-    own_code = known["tags_code"] <= _MAX_EXT_ADDRESS
-    if topic == SCHEDULE_TOPIC:
-        own_code |= known["tags_code"] > 0
-    own_code &= same & (known["size_bytes"] > 0)
+    own_code = has_own_tags_code(topic, known) & same & (known["size_bytes"] > 0)
     units["tags_code"][own_code] = known["tags_code"][own_code]
     if len(slots) > 1 and len(np.unique(slots)) < len(slots):
         agreed = known[slots]["phy_offset"] == rows["phy_offset"]
