@@ -129,7 +129,9 @@ def overlay_queue(
     for name in ("phy_offset", "size_bytes", "tags_code"):
         fresh[name] = rows[name]
     units[slots - base] = fresh
-    _prefer_stored(topic, units, known, slots - base, rows)
+    pointed_to = known[slots - base]["phy_offset"] == fresh["phy_offset"]
+    units[slots[pointed_to] - base] = fresh[pointed_to]
+    _keep_own_tags_codes(topic, units, known)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
@@ -176,13 +178,10 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
     return mask
 
 
-def _prefer_stored(topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows) -> None:
+def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
     same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
     own_code = has_own_tags_code(topic, known) & same & (known["size_bytes"] > 0)
     units["tags_code"][own_code] = known["tags_code"][own_code]
-    if len(slots) > 1 and len(np.unique(slots)) < len(slots):
-        agreed = known[slots]["phy_offset"] == rows["phy_offset"]
-        units[slots[agreed]] = known[slots[agreed]]
 
 
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
