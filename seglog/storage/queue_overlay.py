@@ -129,7 +129,8 @@ def overlay_queue(
     for name in ("phy_offset", "size_bytes", "tags_code"):
         fresh[name] = rows[name]
     units[slots - base] = fresh
-    pointed_to = known[slots - base]["phy_offset"] == fresh["phy_offset"]
+    at_slots = known[slots - base]
+    pointed_to = in_use(at_slots) & (at_slots["phy_offset"] == fresh["phy_offset"])
     units[slots[pointed_to] - base] = fresh[pointed_to]
     _keep_own_tags_codes(topic, units, known)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)

@@ -13,9 +13,9 @@ from seglog.storage.queue_overlay import LogFacts, overlay_queue
 RECORDS = [(0, 0), (1, 100), (1, 200), (2, 300)]
 
 
-def overlay(stored):
-    rows = np.zeros(len(RECORDS), ROW)
-    rows["queue_offset"], rows["phy_offset"] = zip(*RECORDS, strict=True)
+def overlay(stored, records=RECORDS):
+    rows = np.zeros(len(records), ROW)
+    rows["queue_offset"], rows["phy_offset"] = zip(*records, strict=True)
     rows["size_bytes"] = 100
     units = np.array(stored, CQ_UNIT.dtype)
     facts = LogFacts(0, 400, (), rows["phy_offset"], rows["size_bytes"], 2000)
@@ -45,3 +45,7 @@ def test_offset_given_twice_hides_no_wrong_unit_elsewhere(wrong):
     state = overlay([(0, 100, 0), (100, 100, 0), wrong])
     assert [finding.code for finding in state.findings] == ["queue-unit-wrong"]
     assert state.units[2].tolist() == (300, 100, 0)
+
+
+def test_missing_unit_points_nowhere_not_even_to_the_first_record():
+    assert overlay([], [(0, 0), (0, 100)]).units["phy_offset"].tolist() == [100]
