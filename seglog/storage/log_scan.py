@@ -27,9 +27,9 @@ _RESYNC_OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
 
 _HEAD_BYTES: Final = 8
-_MISSING: Final = Damage("missing-file", "a commit-log file", "none")
-_ZERO: Final = Damage("zero", "a record", "zeros")
-_SHORT: Final = Damage("short", "a whole record", "the end of the file")
+MISSING: Final = Damage("missing-file", "a commit-log file", "none")
+ZERO: Final = Damage("zero", "a record", "zeros")
+SHORT: Final = Damage("short", "a whole record", "the end of the file")
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes in all."""
@@ -129,12 +129,12 @@ class LogScan:
                 need = max(_WINDOW_BYTES, 2 * room)
             elif result.stop in (Stop.END, Stop.BLANK):
                 self.end_phy_offset = segment_end
-                if segment_end not in self._known and not self._step_over(_MISSING):
+                if segment_end not in self._known and not self._step_over(MISSING):
                     return
             else:
-                damage = result.damage or (_SHORT if any(window[result.position :][:_HEAD_BYTES]) else _ZERO)
+                damage = result.damage or (SHORT if any(window[result.position :][:_HEAD_BYTES]) else ZERO)
                 if not self._step_over(damage):
-                    self.tail = None if damage is _ZERO else damage
+                    self.tail = None if damage is ZERO else damage
                     return
 
     def _note(self, rows: Rows) -> None:

@@ -54,12 +54,13 @@ def list_queues(files: Files, root: Path) -> Iterator[QueueFiles]:
             continue
         for queue in files.list_dir(base / topic.name):
             if queue.is_dir and queue.name.isascii() and queue.name.isdigit():
-                yield _list_files(
+                yield list_queue(
                     files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name)
                 )
 
 
-def _list_files(files: Files, queue: QueueFiles) -> QueueFiles:
+def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
+    """Fills in the files of a queue from its directory, which may be missing, and returns it."""
     for entry in files.list_dir(queue.directory):
         first = parse_segment_file_name(entry.name)
         if entry.is_dir:

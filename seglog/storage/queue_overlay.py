@@ -129,7 +129,10 @@ def overlay_queue(
     for name in ("phy_offset", "size_bytes", "tags_code"):
         fresh[name] = rows[name]
     units[slots - base] = fresh
-    _prefer_stored(topic, units, known, slots - base, rows)
+    at_slots = known[slots - base]
+    pointed_to = in_use(at_slots) & (at_slots["phy_offset"] == fresh["phy_offset"])
+    units[slots[pointed_to] - base] = fresh[pointed_to]
+    _keep_own_tags_codes(topic, units, known)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
@@ -164,16 +167,22 @@ def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
     return rows[last:]
 
 
-def _prefer_stored(topic: str, units: Units, known: Units, slots: npt.NDArray[np.int64], rows: Rows) -> None:
-    same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
-    own_code = known["tags_code"] <= _MAX_EXT_ADDRESS
+def has_own_tags_code(topic: str, stored: Units) -> _Mask:
+    """Returns whose tags code may be right although the record alone does not give it.
+
+    A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
+    time of delivery by its own table of levels.
+    """
+    mask: _Mask = stored["tags_code"] <= _MAX_EXT_ADDRESS
     if topic == SCHEDULE_TOPIC:
-        own_code |= known["tags_code"] > 0
-    own_code &= same & (known["size_bytes"] > 0)
+        mask = mask | (stored["tags_code"] > 0)
+    return mask
+
+
+def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
+    same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
+    own_code = has_own_tags_code(topic, known) & same & (known["size_bytes"] > 0)
     units["tags_code"][own_code] = known["tags_code"][own_code]
-    if len(slots) > 1 and len(np.unique(slots)) < len(slots):
-        agreed = known[slots]["phy_offset"] == rows["phy_offset"]
-        units[slots[agreed]] = known[slots[agreed]]
 
 
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:

@@ -7,7 +7,7 @@ doctor and the audit compare with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.record import Damage
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.known_topics import known_topics
@@ -78,10 +79,7 @@ class Survey:
     @property
     def min_phy_offset(self) -> int:
         """Where the log starts; -1 without any segment, as RocketMQ says it."""
-        kept = [file.first_offset for file in self.log_files if file.first_offset < self.max_phy_offset]
-        if not kept and self.max_phy_offset > 0:
-            return self.max_phy_offset
-        return min(kept, default=-1)
+        return log_start(self.log_files, self.max_phy_offset)
 
     @property
     def max_phy_offset(self) -> int:
@@ -158,15 +156,21 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         queue_files,
         findings,
     )
-    result.findings += _log_findings(result)
+    result.findings += log_findings(log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
     result.queues = overlay_queues(result, files)
     for queue in queue_files.values():
-        result.findings += _file_findings(queue, geometry.queue_file_size_bytes)
+        result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for state in result.queues.values():
         result.findings += state.findings
-    if files.list_dir(root / names.BATCH_CONSUME_QUEUE):
-        result.findings.append(Finding("batch-queues", names.BATCH_CONSUME_QUEUE))
     return result
+
+
+def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
+    """Returns where a log with that end starts; -1 without any segment, as RocketMQ says it."""
+    kept = [file.first_offset for file in log_files if file.first_offset < end_phy_offset]
+    if not kept and end_phy_offset > 0:
+        return end_phy_offset
+    return min(kept, default=-1)
 
 
 def infer_geometry(log_files: list[LogFile], queues: Iterable[QueueFiles]) -> StoreGeometry:
@@ -192,16 +196,10 @@ def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueSt
         found.geometry.queue_file_size_bytes,
     )
     by_name = rows_by_queue(rows, found.scan.queues)
-    batch_topics = {entry.name for entry in files.list_dir(found.root / names.BATCH_CONSUME_QUEUE)}
-    # After a crash the topic table may be behind the log; then every queue of the log counts.
-    known = known_topics(files, found.root) if found.mode == "normal" else None
+    keys, findings = living_queues(files, found.root, found.mode, by_name.keys(), found.queue_files.keys())
+    found.findings += findings
     states: dict[tuple[str, int], QueueState] = {}
-    for topic, queue_id in sorted(by_name.keys() | found.queue_files.keys()):
-        if topic in batch_topics:
-            continue
-        if known is not None and topic not in known and (topic, queue_id) not in found.queue_files:
-            found.findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
-            continue
+    for topic, queue_id in keys:
         queue = found.queue_files.get((topic, queue_id))
         first_slot, stored = 0, _NO_UNITS
         if queue is not None:
@@ -218,6 +216,37 @@ def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueSt
     return states
 
 
+def living_queues(
+    files: Files,
+    root: Path,
+    mode: str,
+    in_log: Collection[tuple[str, int]],
+    with_files: Collection[tuple[str, int]],
+) -> tuple[list[tuple[str, int]], list[Finding]]:
+    """Returns which queues a store has, sorted, and findings about those that do not count.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        mode: ``normal`` or ``abnormal``, as :attr:`Survey.mode`.
+        in_log: Topic and number of every queue of which the log has a record with a place in it.
+        with_files: Topic and number of every queue that has a directory.
+    """
+    batch_topics = {entry.name for entry in files.list_dir(root / names.BATCH_CONSUME_QUEUE)}
+    findings = [Finding("batch-queues", names.BATCH_CONSUME_QUEUE)] if batch_topics else []
+    # After a crash the topic table may be behind the log; then every queue of the log counts.
+    known = known_topics(files, root) if mode == "normal" else None
+    living: list[tuple[str, int]] = []
+    for topic, queue_id in sorted({*in_log, *with_files}):
+        if topic in batch_topics:
+            continue
+        if known is not None and topic not in known and (topic, queue_id) not in with_files:
+            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
+        else:
+            living.append((topic, queue_id))
+    return living, findings
+
+
 def rows_by_queue(rows: Rows, queues: QueueTable) -> dict[tuple[str, int], Rows]:
     """Returns the rows that have a place in a queue, by topic and queue number, each in log order."""
     placed = rows[places(rows)]
@@ -230,29 +259,33 @@ def rows_by_queue(rows: Rows, queues: QueueTable) -> dict[tuple[str, int], Rows]
     return {queues.names[number]: rows for number, rows in zip(numbers[starts].tolist(), groups, strict=True)}
 
 
-def _log_findings(found: Survey) -> list[Finding]:
-    segment = found.geometry.segment_size_bytes
+def log_findings(
+    log_files: list[LogFile],
+    geometry: StoreGeometry,
+    holes: list[Hole],
+    tail: Damage | None,
+    end_phy_offset: int,
+) -> list[Finding]:
+    """Returns what is not as it should be about a log that was walked to its end."""
+    segment = geometry.segment_size_bytes
     findings: list[Finding] = []
-    for hole in found.holes:
+    for hole in holes:
         code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
         findings.append(
             _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, hole.found)
         )
-    if found.scan.tail is not None:
-        tail = found.scan.tail
+    if tail is not None:
         findings.append(
-            _log_finding(
-                "log-torn-tail", found.max_phy_offset, segment, 0, str(tail.expected), str(tail.found)
-            )
+            _log_finding("log-torn-tail", end_phy_offset, segment, 0, str(tail.expected), str(tail.found))
         )
-    for file in found.log_files:
+    for file in log_files:
         if file.size_bytes != segment:
             findings.append(
                 _log_finding(
                     "log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes)
                 )
             )
-        elif file.first_offset > found.max_phy_offset:
+        elif file.first_offset > end_phy_offset:
             findings.append(_log_finding("log-spare", file.first_offset, segment, 0, "", ""))
     return findings
 
@@ -263,7 +296,8 @@ def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: 
     return Finding(code, file, position, size, expected, got)
 
 
-def _file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
+def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
+    """Returns what is not as it should be about the names and lengths of a queue's files."""
     base = queue_directory(queue.topic, queue.queue_id)
     wrong = [
         Finding(

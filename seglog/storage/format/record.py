@@ -127,8 +127,11 @@ class Damage(NamedTuple):
 def examine(buffer: memoryview, at: int, phy_offset: int, *, verify: bool = True) -> RecordRow | Damage:
     """Returns the record that starts at ``at``, or why there is none.
 
+    A record that goes beyond the buffer is damage of the kind ``size``, unless the bytes at hand already
+    prove that it is none: a damaged size must not make a scan read a whole segment.
+
     Args:
-        buffer: Bytes of the log; the record must not go beyond its end.
+        buffer: Bytes of the log.
         at: Where in the buffer to look.
         phy_offset: Physical offset of that place.
         verify: Whether to compute checksums; everything else is always checked.
@@ -142,7 +145,7 @@ def examine(buffer: memoryview, at: int, phy_offset: int, *, verify: bool = True
     if magic not in (MAGIC_V1, MAGIC_V2):
         return Damage("magic", f"{MAGIC_V1:#x} or {MAGIC_V2:#x}", f"{magic:#x}")
     if not MIN_RECORD_BYTES <= size <= room:
-        return Damage("size", f"{MIN_RECORD_BYTES}..{room}", size)
+        return _examine_part(buffer, at, phy_offset)
     if own_offset != phy_offset:
         return Damage("phy-offset", phy_offset, own_offset)
     if queue_id < 0 or queue_offset < 0:
@@ -184,6 +187,33 @@ def examine(buffer: memoryview, at: int, phy_offset: int, *, verify: bool = True
         properties_at - at,
         properties_size,
     )
+
+
+def _examine_part(buffer: memoryview, at: int, phy_offset: int) -> Damage:
+    """Says what is wrong with a record whose size does not fit into the buffer; checks as :func:`examine`."""
+    size, magic, _crc, queue_id, _flag, queue_offset, own_offset, sys_flag = _PREFIX.unpack_from(buffer, at)
+    room = len(buffer) - at
+    beyond = Damage("size", f"{MIN_RECORD_BYTES}..{room}", size)
+    if size < MIN_RECORD_BYTES:
+        return beyond
+    if own_offset != phy_offset:
+        return Damage("phy-offset", phy_offset, own_offset)
+    if queue_id < 0 or queue_offset < 0:
+        return Damage("negative", "queue id and offset from 0", (queue_id, queue_offset))
+    _struct, _store_at, body_size_at, parts = _LAYOUT_BY_HOSTS[sys_flag & HOST_BITS]
+    if parts > room:
+        return beyond
+    body_size = _I32.unpack_from(buffer, at + body_size_at)[0]
+    parts += body_size + (1 if magic == MAGIC_V1 else 2)
+    if body_size < 0 or parts > room:
+        return beyond
+    topic_at = at + parts
+    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else _I16.unpack_from(buffer, topic_at - 2)[0]
+    parts += topic_size + 2
+    if topic_size < 0 or parts > room:
+        return beyond
+    parts += max(0, _I16.unpack_from(buffer, at + parts - 2)[0])
+    return beyond if parts == size else Damage("lengths", size, parts)
 
 
 def _verify(

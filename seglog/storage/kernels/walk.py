@@ -172,11 +172,12 @@ def _why(
         return Stop.DAMAGE, Damage("blank-size", rest_of_segment, size)
     if size == 0 and magic == 0:
         return Stop.ZERO, None
-    if room < rest_of_segment and (
-        damage.kind == "short" or (damage.kind == "size" and room < size <= rest_of_segment)
-    ):
-        return Stop.MORE, None
-    return Stop.DAMAGE, damage
+    if damage.kind == "short":
+        return (Stop.MORE, None) if room < rest_of_segment else (Stop.DAMAGE, damage)
+    if damage.kind != "magic" and not MIN_RECORD_BYTES <= size <= rest_of_segment:
+        # Said of the segment, not of the buffer: what is found must not depend on how it is read.
+        return Stop.DAMAGE, Damage("size", f"{MIN_RECORD_BYTES}..{rest_of_segment}", size)
+    return (Stop.MORE, None) if damage.kind == "size" else (Stop.DAMAGE, damage)
 
 
 def iter_resync(buffer: memoryview, phy_offset: int, start: int) -> Iterator[int]:

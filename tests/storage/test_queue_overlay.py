@@ -1,0 +1,51 @@
+"""A queue is what the log says; where the log says two things, the files decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.kernels.walk import ROW
+from seglog.storage.queue_overlay import LogFacts, overlay_queue
+
+# (queue offset, phy offset): the third record was given the offset of the second again.
+RECORDS = [(0, 0), (1, 100), (1, 200), (2, 300)]
+
+
+def overlay(stored, records=RECORDS):
+    rows = np.zeros(len(records), ROW)
+    rows["queue_offset"], rows["phy_offset"] = zip(*records, strict=True)
+    rows["size_bytes"] = 100
+    units = np.array(stored, CQ_UNIT.dtype)
+    facts = LogFacts(0, 400, (), rows["phy_offset"], rows["size_bytes"], 2000)
+    return overlay_queue("T", 0, rows, 0, units, facts, has_files=True)
+
+
+@pytest.mark.parametrize(
+    ("pointed_to", "stays"),
+    [
+        pytest.param(100, 100, id="the earlier record, where the file points to it"),
+        pytest.param(200, 200, id="the later record, where the file points to it"),
+        pytest.param(900, 200, id="the later record, where the file points elsewhere"),
+    ],
+)
+def test_offset_given_twice_keeps(pointed_to, stays):
+    state = overlay([(0, 100, 0), (pointed_to, 100, 0), (300, 100, 0)])
+    assert state.units["phy_offset"].tolist() == [0, stays, 300]
+    assert [finding.code for finding in state.findings] == (
+        [] if pointed_to == stays else ["queue-unit-wrong"]
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong", [pytest.param((300, 99, 0), id="size"), pytest.param((300, 100, 7), id="tags code")]
+)
+def test_offset_given_twice_hides_no_wrong_unit_elsewhere(wrong):
+    state = overlay([(0, 100, 0), (100, 100, 0), wrong])
+    assert [finding.code for finding in state.findings] == ["queue-unit-wrong"]
+    assert state.units[2].tolist() == (300, 100, 0)
+
+
+def test_missing_unit_points_nowhere_not_even_to_the_first_record():
+    assert overlay([], [(0, 0), (0, 100)]).units["phy_offset"].tolist() == [100]
