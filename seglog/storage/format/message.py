@@ -104,11 +104,13 @@ class Message:
             return self.body
         inflater = zlib.decompressobj()
         try:
-            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES)
+            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES + 1)
         except zlib.error as error:
             raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
-        if inflater.unconsumed_tail:
+        if len(inflated) > MAX_INFLATED_BYTES:
             raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
+        if not inflater.eof:
+            raise CorruptError("inflate", expected="a whole zlib body", found=f"{len(self.body)} bytes of it")
         return inflated
 
 
