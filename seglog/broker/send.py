@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.broker.config import BrokerConfig
 from seglog.broker.state import BrokerState
@@ -40,8 +39,7 @@ _STAMPED: Final = (CLUSTER, MSG_REGION, TRACE_ON)
 _TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredProperties:
+class StoredProperties(NamedTuple):
     """Properties as they are stored, and those that matter to a send.
 
     Attributes:

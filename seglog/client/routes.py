@@ -61,9 +61,9 @@ class Routes:
             RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
         """
         queues = self._get(topic).to_publish
-        if not queues:
-            raise RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} has no queue to write to")
-        return queues
+        if queues:
+            return queues
+        raise RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} has no queue to write to")
 
     def to_read(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues that can be read, in RocketMQ's order; none for an unknown topic."""

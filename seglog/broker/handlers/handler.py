@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from seglog.broker.pull import HeldPull
 from seglog.broker.state import BrokerState, Peer
@@ -15,8 +15,7 @@ from seglog.remoting.headers import WireNames
 H = TypeVar("H", bound=Header)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[H]):
+class Call(NamedTuple, Generic[H]):
     """One request on its way through a handler; ``header`` is ``request.header`` with its own type."""
 
     header: H
