@@ -6,7 +6,6 @@ over the log still checks everything else of every record.
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 import numpy as np
 
 from seglog.cli import java_lines, options, render
+from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Finding, Severity
@@ -25,11 +25,10 @@ from seglog.storage.format.properties import CRC32
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.store_lock import lock_holder
-from seglog.storage.survey import Survey, survey
+from seglog.storage.survey import Survey
 
 _MAX_FINDINGS_SHOWN: Final = 20
 _MAX_QUEUES_SHOWN: Final = 200
-_DISK_BLOCK_BYTES: Final = 512
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
 
 
@@ -111,18 +110,17 @@ def gather(path: Path, *, verify: bool) -> Facts:
     Raises:
         SeglogError: There is none, or none that can be read.
     """
-    files = RealFiles()
-    with render.progress("reading the log") as tell:
-        found = survey(path, files, verify=verify, progress=tell)
+    found = survey_store(path, verify=verify)
     holder = lock_holder(path)
     state = "clean" if found.mode == "normal" else "crashed"
-    reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
     try:
         cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
         record_crc = _has_record_crc(found, reader)
     finally:
         reader.close()
-    disk_bytes, file_bytes = _disk_use(path)
+    sizes = list(file_sizes(path))
+    disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
     return Facts(
         found,
         path,
@@ -165,19 +163,6 @@ def _has_record_crc(found: Survey, reader: LogReader) -> bool:
     except CorruptError:
         return False
     return CRC32 in message.properties
-
-
-def _disk_use(path: Path) -> tuple[int, int]:
-    disk = length = 0
-    for item in path.rglob("*"):
-        try:
-            status = item.lstat()
-        except FileNotFoundError:  # the owner of the store removed it while we looked
-            continue
-        if stat.S_ISREG(status.st_mode):
-            disk += status.st_blocks * _DISK_BLOCK_BYTES
-            length += status.st_size
-    return disk, length
 
 
 def _fields(facts: Facts) -> dict[str, object]:
