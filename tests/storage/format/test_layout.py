@@ -67,7 +67,8 @@ def test_sizes_are_those_of_the_format_document():
     ("name", "at"),
     [
         ("size_bytes", 0), ("magic", 4), ("body_crc", 8), ("queue_id", 12), ("flag", 16),
-        ("queue_offset", 20), ("phy_offset", 28), ("sys_flag", 36), ("born_timestamp_ms", 40), ("born_address", 48),
+        ("queue_offset", 20), ("phy_offset", 28), ("sys_flag", 36), ("born_timestamp_ms", 40),
+        ("born_address", 48),
         ("store_timestamp_ms", 56), ("store_address", 64), ("reconsume_times", 72),
         ("prepared_transaction_offset", 76), ("body_bytes", 84),
     ],
