@@ -282,8 +282,9 @@ class MessageStore:
             ReadOnlyError: The store was opened for reading.
             StoreFailedError: A flush failed; nothing is acknowledged any more.
         """
-        raw = props.encode_properties(_all_properties(tags, keys, properties))
-        return self.append(topic, queue_id, body, raw, tags_code(tags), flag=flag, durability=durability)
+        table = _all_properties(tags, keys, properties)
+        raw, code = props.encode_properties(table), tags_code(table.get(props.TAGS))
+        return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
 
     def append(
         self,
@@ -336,6 +337,8 @@ class MessageStore:
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
         )
+        if not -(1 << 63) <= tags_code < 1 << 63:
+            raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
         durability = durability or self._durability
         code = None if topic == SCHEDULE_TOPIC else tags_code
         queue_offset, starts, now_ms = writer.append(topic, queue_id, (draft,), (code,), durability)
@@ -374,9 +377,10 @@ class MessageStore:
         codes: list[int | None] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            raw = props.encode_properties(_all_properties(message.tags, message.keys, message.properties))
+            table = _all_properties(message.tags, message.keys, message.properties)
+            raw = props.encode_properties(table)
             drafts.append(self._draft(topic, queue_id, message.body, raw, flag=message.flag))
-            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(message.tags))
+            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(table.get(props.TAGS)))
         durability = durability or self._durability
         queue_offset, starts, now_ms = writer.append(topic, queue_id, drafts, codes, durability)
         return BatchResult(
