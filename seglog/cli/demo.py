@@ -54,6 +54,11 @@ STEPS: Final = (
         "A store directory that Apache RocketMQ 5.4.0 wrote is opened read-only",
         demo_recovery.read_rocketmq,
     ),
+    Step(
+        "audit",
+        "A Spark job checks every record and every queue of the store",
+        demo_recovery.audit,
+    ),
 )
 
 

@@ -70,7 +70,7 @@ class Sender:
                 topic, queue_id = next(turns)
                 first = following[topic, queue_id]
                 size = min(BATCH, self._share - self.sent)
-                messages = [_numbered(self._number, number) for number in range(first, first + size)]
+                messages = [numbered(self._number, number) for number in range(first, first + size)]
                 self._producer.send_batch(topic, messages, queue_id=queue_id)
                 following[topic, queue_id] += size
                 self.sent += size
@@ -134,9 +134,9 @@ def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
     """
     check = OrderCheck()
     members = [new_client_id() for _ in range(CONSUMERS)]
-    wanted = dict.fromkeys(TOPICS, "*")
     with Broker.open(root) as broker:
         link = LocalLink(broker)
+        wanted = dict.fromkeys(sorted({queue.topic for queue in broker.store.queues()}), "*")
         consumers = [
             OrderlyConsumer(
                 link, GROUP, wanted, check, client_id=member, members=members, consume_from=ConsumeFrom.FIRST
@@ -154,7 +154,7 @@ def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
             consumer.close()
         shares = [consumer.counts.delivered for consumer in consumers]
     with Broker.open(root, background=False) as broker:
-        committed = broker.offsets.of_group(GROUP)
+        committed = {queue: end for queue, end in broker.offsets.of_group(GROUP).items() if end}
         ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in broker.store.queues()}
     order = f"{render.count_text(check.wrong)} out of order" if check.wrong else "each queue in order"
     offsets = "all committed" if committed == ends else "NOT all committed"
@@ -172,6 +172,7 @@ def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
     )
 
 
-def _numbered(thread: int, number: int) -> NewMessage:
+def numbered(thread: int, number: int) -> NewMessage:
+    """Returns the message with this number of a thread and queue, which :class:`OrderCheck` reads back."""
     body = b"%d %d" % (thread, number) + _FILLING
     return NewMessage(body, tags=TAGS[number % len(TAGS)], keys=f"{thread}-{number}")

@@ -7,6 +7,7 @@ over the log still checks everything else of every record.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -192,7 +193,7 @@ def _fields(facts: Facts) -> dict[str, object]:
             }
             for queue in facts.queues
         ],
-        "findings": [_finding_fields(finding) for finding in found.findings],
+        "findings": [finding_fields(finding) for finding in found.findings],
         "recovery": {
             "mode": found.mode,
             "cutBytes": facts.cut_bytes,
@@ -202,7 +203,8 @@ def _fields(facts: Facts) -> dict[str, object]:
     }
 
 
-def _finding_fields(finding: Finding) -> dict[str, object]:
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Returns a finding for programs."""
     return {
         "code": finding.code,
         "severity": finding.severity.value,
@@ -247,7 +249,7 @@ def _show(facts: Facts) -> None:
         _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
         render.say()
-        _show_findings(found.findings)
+        show_findings(found.findings)
     render.say()
     render.say("broker.conf for a RocketMQ broker on this folder:")
     for line in facts.config_lines:
@@ -287,7 +289,8 @@ def _queue_cells(queue: QueueState, found: Survey) -> tuple[str, ...]:
     )
 
 
-def _show_findings(findings: list[Finding]) -> None:
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Prints how many findings there are of each severity, and the worst of them."""
     counts = Counter(finding.severity for finding in findings)
     summary = ", ".join(f"{counts[severity]} {severity.value}" for severity in Severity if counts[severity])
     render.say(f"findings: {summary}")
