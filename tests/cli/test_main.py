@@ -44,6 +44,18 @@ def test_version_says_which_kernels_run(seglog):
     assert "kernels" in seglog("version").stdout
 
 
+def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeypatch):
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    assert seglog("version", "--json").lines[0]["java"] == str(java)
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n')
+    assert seglog("version", "--json").lines[0]["java"] == f"21.0.2 ({java})"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    assert seglog("version", "--json").lines[0]["java"] is None
+
+
 def test_wrong_usage_ends_with_2_and_says_where_help_is(seglog):
     for arguments in (["nosuch"], ["info"], ["info", "--nosuch", "x"], ["get", "x", "t", "--count", "many"]):
         failed = seglog(*arguments)
