@@ -52,7 +52,7 @@ def package_version(name: str) -> str | None:
 def java_text() -> str | None:
     """Returns version and place of the Java that Spark would start, None if there is none."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin" if home else None)
+    found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if found is None:
         return None
     try:

@@ -53,6 +53,7 @@ def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeyp
     (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n')
     assert seglog("version", "--json").lines[0]["java"] == f"21.0.2 ({java})"
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert seglog("version", "--json").lines[0]["java"] is None
 
 
