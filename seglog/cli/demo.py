@@ -56,7 +56,7 @@ STEPS: Final = (
     ),
     Step(
         "audit",
-        "A Spark job checks every record and every queue of the store",
+        "A Spark job checks every record and every queue of the store (Spark takes a while to start)",
         demo_recovery.audit,
     ),
 )
