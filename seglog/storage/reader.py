@@ -18,6 +18,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader, list_log_files
+from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey, rows_by_queue
 
@@ -119,6 +120,11 @@ class Reader:
     def end_phy_offset(self) -> int:
         """Where the log ends, as far as was looked."""
         return self._found.max_phy_offset
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """Unreadable stretches of the log."""
+        return tuple(self._found.holes)
 
     def queue(self, topic: str, queue_id: int) -> SnapshotQueue | None:
         """Returns a queue that had a message."""

@@ -10,10 +10,10 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property
 
-from seglog.errors import CorruptError, TruncatedError
+from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.host import Host
+from seglog.storage.format.host import IPV4_BYTES, IPV6_BYTES, Host
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import (
     HEAD_V4,
@@ -117,6 +117,23 @@ class Message:
 def message_id(store_host: Host, phy_offset: int) -> str:
     """Returns the offsetMsgId: 32 hexadecimal digits with IPv4, 56 with IPv6."""
     return (store_host.address + _MESSAGE_ID.pack(store_host.port, phy_offset)).hex().upper()
+
+
+def decode_message_id(text: str) -> tuple[Host, int]:
+    """Returns the store host and the physical offset that an offsetMsgId names.
+
+    Raises:
+        InvalidArgumentError: That is no offsetMsgId.
+    """
+    size = len(text) // 2 - _MESSAGE_ID.size
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{text!r} is no message id: {error}") from error
+    if size not in (IPV4_BYTES, IPV6_BYTES) or len(raw) != size + _MESSAGE_ID.size:
+        raise InvalidArgumentError(f"{text!r} is no message id: 32 or 56 hexadecimal digits are")
+    port, phy_offset = _MESSAGE_ID.unpack_from(raw, size)
+    return Host(raw[:size], port), phy_offset
 
 
 def decode_message(record: bytes | bytearray | memoryview, *, verify: bool = False) -> Message:
