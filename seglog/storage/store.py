@@ -31,6 +31,7 @@ from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message, decode_message_id, message_id
 from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
@@ -175,6 +176,7 @@ class MessageStore:
         read_only: bool = False,
         segment_size_bytes: int | None = None,
         queue_file_size_bytes: int | None = None,
+        index_geometry: IndexGeometry | None = None,
         durability: Durability = Durability.ASYNC,
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
@@ -192,6 +194,8 @@ class MessageStore:
                 would serve is served. :meth:`refresh` and :meth:`wait_for` follow the writer.
             segment_size_bytes: Length of commit-log files of a new store, 1 GiB by default.
             queue_file_size_bytes: Length of queue files of a new store, 6,000,000 by default.
+            index_geometry: Slots and entries of the key-index files of a store that has none yet
+                (``maxHashSlotNum``, ``maxIndexNum``), 5,000,000 and 20,000,000 by default.
             durability: What puts wait for unless they say otherwise.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
                 new stores write it and existing stores keep their way.
@@ -218,7 +222,7 @@ class MessageStore:
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
-            opened = open_writer(root, files, clock, wanted, waiters, create=create)
+            opened = open_writer(root, files, clock, wanted, waiters, index_geometry, create=create)
         if isinstance(opened.side, Writer):
             opened.side.start_background(flush_interval_ms)
         return cls(

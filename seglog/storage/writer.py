@@ -59,7 +59,7 @@ class Writer:
         files: Files,
         clock: Clock,
         waiters: Waiters,
-        index_geometry: IndexGeometry | None = None,
+        index_geometry: IndexGeometry | None,
     ) -> None:
         self._root = root
         self._geometry = geometry
