@@ -6,8 +6,10 @@ and nothing in the tree calls ``time`` but this module.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import Counter
 from typing import Protocol
 
 
@@ -57,7 +59,7 @@ class VirtualClock:
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = start_ms
         self._lock = threading.Lock()
-        self._waiting: set[threading.Condition] = set()
+        self._waiting: Counter[threading.Condition] = Counter()
 
     def now_ms(self) -> int:
         """Returns the virtual time."""
@@ -78,14 +80,15 @@ class VirtualClock:
 
     def wait(self, condition: threading.Condition, timeout_ms: float | None) -> bool:
         """Waits until notified; false once virtual time has reached the deadline."""
-        deadline_ms = None if timeout_ms is None else self._now_ms + timeout_ms
-        if deadline_ms is not None and self._now_ms >= deadline_ms:
-            return False
+        # The deadline is fixed where advance() either knows of this wait or has moved the time already.
         with self._lock:
-            self._waiting.add(condition)
+            self._waiting[condition] += 1
+            deadline_ms = math.inf if timeout_ms is None else self._now_ms + timeout_ms
         try:
+            if self._now_ms >= deadline_ms:
+                return False
             condition.wait()
         finally:
             with self._lock:
-                self._waiting.discard(condition)
-        return deadline_ms is None or self._now_ms < deadline_ms
+                self._waiting -= Counter((condition,))
+        return self._now_ms < deadline_ms

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 _SYSTEM_ERROR = 1
 _MESSAGE_ILLEGAL = 13
 _SERVICE_NOT_AVAILABLE = 14
@@ -29,6 +31,11 @@ class SeglogError(Exception):
         super().__init__(message)
         if help is not None:
             self.help = help
+
+    @override
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception would call the class with the finished sentence, which other constructors do not take.
+        return _restore, (type(self), self.args), vars(self)
 
 
 class StoreError(SeglogError):
@@ -227,6 +234,12 @@ class MissingDependencyError(SeglogError):
 
     exit_code = 50
     help = "install what the message names"
+
+
+def _restore(kind: type[SeglogError], args: tuple[object, ...]) -> SeglogError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 def error_classes() -> list[type[SeglogError]]:

@@ -1,13 +1,17 @@
-"""Hypothesis profiles: dev is quick, ci repeats itself exactly, nightly searches long.
+"""Hypothesis profiles and ``--full``: dev is quick, ci repeats itself exactly, nightly searches long.
 
-HYPOTHESIS_PROFILE chooses one; without it, ci where the variable CI is set and dev elsewhere.
+HYPOTHESIS_PROFILE chooses a profile; without it, nightly with ``--full``, else ci where the variable CI is
+set and dev elsewhere.
 """
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support import scale
 
 # Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline.
 settings.register_profile("dev", deadline=None, max_examples=50)
@@ -15,4 +19,16 @@ settings.register_profile("ci", deadline=None, max_examples=200, derandomize=Tru
 settings.register_profile(
     "nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="search long: every bit, every subset, thousands of examples"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    full = bool(config.getoption("full"))
+    scale.set_full(full)
+    usual = "ci" if os.environ.get("CI") else "dev"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("nightly" if full else usual))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
-from seglog.cli.reading import iter_records
+from seglog.cli.reading import iter_records, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
@@ -26,7 +26,7 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.survey import Survey, survey
+from seglog.storage.survey import Survey
 
 _CHUNK_CHARS: Final = 1 << 16
 _BATCH_ROWS: Final = 16384
@@ -64,12 +64,10 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     With --json the lines are those that a dump linked against RocketMQ prints: kinds store, queue and msg,
     log with --log, and hole for bytes of the log that cannot be served.
     """
-    files = RealFiles()
-    with render.progress("reading the log") as tell:
-        found = survey(path, files, verify=not no_verify, progress=tell)
+    found = survey_store(path, verify=not no_verify)
     if any(finding.code == "batch-queues" for finding in found.findings):
         click.echo("note: queues under batchconsumequeue/ are left out, see `seglog info`", err=True)
-    reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
     to_lines = _json_lines if as_json else _text_lines
     try:
         _write(to_lines(found, reader, with_log=with_log))

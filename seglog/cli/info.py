@@ -6,8 +6,8 @@ over the log still checks everything else of every record.
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ import click
 import numpy as np
 
 from seglog.cli import java_lines, options, render
+from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Finding, Severity
@@ -25,10 +26,10 @@ from seglog.storage.format.properties import CRC32
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.store_lock import lock_holder
-from seglog.storage.survey import Survey, survey
+from seglog.storage.survey import Survey
 
 _MAX_FINDINGS_SHOWN: Final = 20
-_DISK_BLOCK_BYTES: Final = 512
+_MAX_QUEUES_SHOWN: Final = 200
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
 
 
@@ -110,18 +111,17 @@ def gather(path: Path, *, verify: bool) -> Facts:
     Raises:
         SeglogError: There is none, or none that can be read.
     """
-    files = RealFiles()
-    with render.progress("reading the log") as tell:
-        found = survey(path, files, verify=verify, progress=tell)
+    found = survey_store(path, verify=verify)
     holder = lock_holder(path)
     state = "clean" if found.mode == "normal" else "crashed"
-    reader = LogReader(files, path, found.geometry.segment_size_bytes)
+    reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
     try:
         cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
         record_crc = _has_record_crc(found, reader)
     finally:
         reader.close()
-    disk_bytes, file_bytes = _disk_use(path)
+    sizes = list(file_sizes(path))
+    disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
     return Facts(
         found,
         path,
@@ -166,19 +166,6 @@ def _has_record_crc(found: Survey, reader: LogReader) -> bool:
     return CRC32 in message.properties
 
 
-def _disk_use(path: Path) -> tuple[int, int]:
-    disk = length = 0
-    for item in path.rglob("*"):
-        try:
-            status = item.lstat()
-        except FileNotFoundError:  # the owner of the store removed it while we looked
-            continue
-        if stat.S_ISREG(status.st_mode):
-            disk += status.st_blocks * _DISK_BLOCK_BYTES
-            length += status.st_size
-    return disk, length
-
-
 def _fields(facts: Facts) -> dict[str, object]:
     found = facts.found
     return {
@@ -206,7 +193,7 @@ def _fields(facts: Facts) -> dict[str, object]:
             }
             for queue in facts.queues
         ],
-        "findings": [_finding_fields(finding) for finding in found.findings],
+        "findings": [finding_fields(finding) for finding in found.findings],
         "recovery": {
             "mode": found.mode,
             "cutBytes": facts.cut_bytes,
@@ -216,7 +203,8 @@ def _fields(facts: Facts) -> dict[str, object]:
     }
 
 
-def _finding_fields(finding: Finding) -> dict[str, object]:
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Returns a finding for programs."""
     return {
         "code": finding.code,
         "severity": finding.severity.value,
@@ -255,12 +243,13 @@ def _show(facts: Facts) -> None:
         render.say()
         render.table(
             ("topic", "queue", "min", "max", "messages", "last stored"),
-            [_queue_cells(queue, found) for queue in facts.queues],
+            [_queue_cells(queue, found) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
             numbers=("queue", "min", "max", "messages"),
         )
+        _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
         render.say()
-        _show_findings(found.findings)
+        show_findings(found.findings)
     render.say()
     render.say("broker.conf for a RocketMQ broker on this folder:")
     for line in facts.config_lines:
@@ -300,12 +289,17 @@ def _queue_cells(queue: QueueState, found: Survey) -> tuple[str, ...]:
     )
 
 
-def _show_findings(findings: list[Finding]) -> None:
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Prints how many findings there are of each severity, and the worst of them."""
     counts = Counter(finding.severity for finding in findings)
     summary = ", ".join(f"{counts[severity]} {severity.value}" for severity in Severity if counts[severity])
     render.say(f"findings: {summary}")
     worst_first = sorted(findings, key=lambda finding: -list(Severity).index(finding.severity))
     for finding in worst_first[:_MAX_FINDINGS_SHOWN]:
         render.say(f"  {finding.severity.value:<7} {render.printable(str(finding))}")
-    if len(findings) > _MAX_FINDINGS_SHOWN:
-        render.say(f"  … and {len(findings) - _MAX_FINDINGS_SHOWN} more; --json prints all")
+    _say_rest(len(findings) - _MAX_FINDINGS_SHOWN)
+
+
+def _say_rest(count: int) -> None:
+    if count > 0:
+        render.say(f"… and {render.count_text(count)} more; --json prints all")

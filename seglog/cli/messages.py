@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
-import sys
 from typing import Final
 
 from seglog.cli import render
@@ -44,17 +42,13 @@ def message_text(message: Message, place: str | None = None) -> str:
     """
     offset, *cells, body = message_cells(message, "text")
     place = place or place_text(message.topic, message.queue_id, int(offset))
-    line = "  ".join((place, *cells, _start(body, _BODY_CHARS)))
-    return _start(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
+    start = body if len(body) <= _BODY_CHARS else body[: _BODY_CHARS - 1] + "…"
+    return render.fitted("  ".join((place, *cells, start)))
 
 
 def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
     """Returns a place in a queue for people."""
     return f"{render.printable(topic)}/{queue_id} @{queue_offset}"
-
-
-def _start(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def message_fields(message: Message, form: str) -> dict[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
@@ -207,11 +208,13 @@ def batches(lines: Iterable[bytes], overhead_bytes: int, max_bytes: int) -> Iter
 
 def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -> None:
     count = 0
+    ready = iter_lines(stdin)
+    first = next(ready, [])  # before the store is opened, so that input that cannot be taken changes nothing
     with MessageStore.open(path) as store, render.progress("storing lines", unit="messages") as tell:
         max_bytes = min(_MAX_BATCH_BYTES, store.geometry.segment_size_bytes // _BATCH_PARTS)
         try:
-            for ready in iter_lines(stdin):
-                for group in batches(ready, target.overhead_bytes, max_bytes):
+            for lines in chain([first], ready):
+                for group in batches(lines, target.overhead_bytes, max_bytes):
                     result = _put_group(store, target, group)
                     count += result.count
                     if as_json:
@@ -219,7 +222,7 @@ def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -
                         sys.stdout.flush()
                     tell(count, 0)
         except SeglogError:
-            if not as_json:
+            if count and not as_json:
                 click.echo(f"note: {render.count_text(count, 'line')} stored before the error", err=True)
             raise
     if not as_json:

@@ -1,4 +1,4 @@
-"""Records of the log by their place, read without ever mapping a file.
+"""Looks at a store without opening it, and reads records of its log by their place.
 
 A dump reads a queue at a time, so its records lie scattered over the log; neighbours are fetched with
 one read where that costs little, because a read per message is what makes a dump slow.
@@ -6,17 +6,54 @@ one read where that costs little, because a read per message is what makes a dum
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from seglog.cli import render
+from seglog.storage.files import RealFiles
+from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.log_files import LogReader
+from seglog.storage.survey import Survey, survey
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20
+_DISK_BLOCK_BYTES: Final = 512
+
+
+def survey_store(path: Path, *, verify: bool) -> Survey:
+    """Returns what is in a store; shows how far it is if that takes a while.
+
+    Raises:
+        SeglogError: There is none, or none that can be read.
+    """
+    with render.progress("reading the log") as tell:
+
+        def tell_of_data(done: int, total: int) -> None:
+            tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
+
+        return survey(path, RealFiles(), verify=verify, progress=tell_of_data)
+
+
+def allocated_bytes(folder: Path) -> int:
+    """Returns what the files of a folder, and of those in it, take on the disk; holes take nothing."""
+    return sum(blocks for blocks, _length in file_sizes(folder))
+
+
+def file_sizes(folder: Path) -> Iterator[tuple[int, int]]:
+    """Yields bytes on the disk and length of every file in a folder and its folders."""
+    for item in folder.rglob("*"):
+        try:
+            status = item.lstat()
+        except FileNotFoundError:  # the owner of the store removed it while we looked
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield status.st_blocks * _DISK_BLOCK_BYTES, status.st_size
 
 
 def iter_records(

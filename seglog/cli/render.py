@@ -1,12 +1,13 @@
 """How results look: tables and plain words for people, one JSON object a line for programs.
 
 Text that comes out of a store is shown with its control characters escaped, so that no message can
-steer the terminal it is shown on. rich is loaded when the first table or progress line is drawn.
+steer the terminal it is shown on. rich is loaded when the first table or progress bar is drawn.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,6 @@ Tell = Callable[[int, int], None]
 """Told how much of a step is done and how much there is in all; 0 in all if that is unknown."""
 
 PROGRESS_AFTER_S: Final = 1.0
-_PIPE_WIDTH: Final = 10_000
 _STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -46,35 +46,35 @@ def facts(named: Mapping[str, str]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
-    """Prints a table without frames; on a terminal it fits the width, in a pipe nothing is cut.
+    """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
+
+    rich's own table lets the first columns go where the last one is long, so only its measures are used.
 
     Args:
         columns: Headings.
         rows: Cells, as many as headings.
         numbers: The headings whose cells are set flush right.
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from rich.cells import cell_len
 
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        is_number = column in numbers
-        drawn.add_column(
-            column,
-            justify="right" if is_number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=len(column) if is_number else None,
-        )
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    is_terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, width=None if is_terminal else _PIPE_WIDTH)
-    with console.capture() as captured:
-        console.print(drawn, soft_wrap=not is_terminal)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        cells: list[str] = []
+        for cell, column, width in zip(row, columns, widths, strict=True):
+            room = " " * (width - cell_len(cell))
+            cells.append(room + cell if column in numbers else cell + room)
+        line = fitted("  ".join(cells).rstrip())
+        click.echo(click.style(line, bold=True) if row is columns else line)
+
+
+def fitted(line: str) -> str:
+    """Returns a line that ends at the right border if stdout is a terminal."""
+    if not sys.stdout.isatty():
+        return line
+    from rich.cells import cell_len, set_cell_size
+
+    width = shutil.get_terminal_size().columns
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"
 
 
 @contextmanager
@@ -132,6 +132,11 @@ def size_text(size_bytes: float) -> str:
         size_bytes /= 1024
         step += 1
     return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
+
+
+def rate_text(count: int, seconds: float) -> str:
+    """Returns ``62,500 messages/s``."""
+    return f"{count / max(seconds, 1e-6):,.0f} messages/s"
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -1,13 +1,16 @@
 """``seglog version``: what runs here, and which optional parts were found.
 
-Nothing is imported to find out: versions come from the metadata of the installed packages.
+Nothing is imported or started to find out: packages and JDK say it of themselves.
 """
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import shutil
 from importlib import metadata
+from pathlib import Path
 
 import click
 
@@ -29,7 +32,7 @@ def command(*, as_json: bool) -> None:
         "numpy": package_version("numpy"),
         "crc32c": package_version("crc32c"),
         "pyspark": package_version("pyspark"),
-        "java": shutil.which("java"),
+        "java": java_text(),
     }
     if as_json:
         render.emit(facts)
@@ -44,3 +47,17 @@ def package_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def java_text() -> str | None:
+    """Returns version and place of the Java that Spark would start, None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
+    if found is None:
+        return None
+    try:
+        release = (Path(found).resolve().parent.parent / "release").read_text()
+    except OSError:
+        return found
+    version = re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)
+    return f"{version[1]} ({found})" if version else found

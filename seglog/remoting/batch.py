@@ -34,6 +34,11 @@ _FIXED_BYTES = BATCH_HEAD.size_bytes + BATCH_PROPERTIES.size_bytes
 _MAX_PROPERTIES_BYTES = 0x7FFF
 
 
+def encoded_size(batch: MessageBatch) -> int:
+    """Returns how many bytes :func:`encode_batch` makes."""
+    return sum(_FIXED_BYTES + len(message.body) + len(message.properties) for message in batch.messages)
+
+
 def encode_batch(batch: MessageBatch) -> bytes:
     """Returns the body that a client sends.
 

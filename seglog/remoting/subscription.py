@@ -22,7 +22,7 @@ class Subscription:
 
     Attributes:
         expression: As it was given, ``*`` for an empty one.
-        tags: None for all messages; an empty set matches nothing, as in RocketMQ.
+        tags: None for all messages.
     """
 
     expression: str
@@ -33,13 +33,13 @@ def parse_subscription(expression: str | None) -> Subscription:
     """Returns what ``*`` or ``TagA || TagB`` means.
 
     Raises:
-        InvalidArgumentError: Nothing but separators.
+        InvalidArgumentError: Nothing but separators and blanks; RocketMQ lets blanks pass and match nothing.
     """
     if not expression or expression == ALL_TAGS:
         return Subscription(ALL_TAGS, None)
-    pieces = expression.split("||")
-    if not any(pieces):
+    tags = frozenset(tag for piece in expression.split("||") if (tag := piece.strip()))
+    if not tags:
         raise InvalidArgumentError(
             f"{expression!r} names no tag", help="subscribe to * or to tags such as 'TagA || TagB'"
         )
-    return Subscription(expression, frozenset(tag for piece in pieces if (tag := piece.strip())))
+    return Subscription(expression, tags)

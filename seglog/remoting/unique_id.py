@@ -65,7 +65,7 @@ class UniqueIds:
             self._month_start_ms, self._month_end_ms = _month_of(now_ms)
         # A clock that was set back across the month's start would give a negative time: Java holds it at 0.
         since_ms = max(0, now_ms - self._month_start_ms)
-        return f"{self._fixed}{since_ms & 0xFFFF_FFFF:08X}{next(self._count) & 0xFFFF:04X}"
+        return f"{self._fixed}{since_ms:08X}{next(self._count) & 0xFFFF:04X}"
 
 
 def _signed(value: int, bits: int) -> int:

@@ -61,7 +61,7 @@ class CommitLog:
         if phy_offset + size_bytes > self.end_phy_offset or self._holes.covers(phy_offset):
             return None
         segment = self._segments.find(phy_offset)
-        if segment is None:
+        if segment is None or phy_offset + size_bytes > segment.first_offset + segment.size_bytes:
             return None
         position = phy_offset - segment.first_offset
         return segment.view[position : position + size_bytes].toreadonly()

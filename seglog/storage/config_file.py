@@ -86,9 +86,7 @@ class ConfigFile:
         """
         data = encode_config(value).encode()
         folder = self.path.parent
-        if not self._files.exists(folder):
-            self._files.make_dirs(folder)
-            self._files.sync_dir(folder.parent)
+        self._files.make_dirs(folder)
         new = self.path.with_name(self.path.name + ".tmp")
         self._files.write_file(new, data, sync=True)
         main = self._read(self.path)

@@ -77,6 +77,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         Severity.NOTE,
         "the topic is not in topics.json: deleted, its records are left to retention",
     ),
+    "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
     "batch-queues": (
         Severity.NOTE,
         "batch consume queues are left as they are; this version does not read them",

@@ -17,7 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.record import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_BLANK,
+    MIN_RECORD_BYTES,
+    Damage,
+    RecordRow,
+    examine,
+)
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
 from seglog.storage.log_files import LogFile, LogReader
@@ -153,13 +161,21 @@ class LogScan:
         resumed = next(self._candidates(start), None)
         if resumed is None:
             return False
-        # The file may be written while we read it: look again before calling it damage.
-        again = self._reader.read(start, min(_WINDOW_BYTES, resumed - start))
-        if len(again) >= MIN_RECORD_BYTES and not isinstance(examine(again, 0, start), Damage):
+        if self._is_written_by_now(start, resumed):
             return True
         self.holes.append(Hole(start, resumed - start, damage.kind, str(damage.expected), str(damage.found)))
         self.end_phy_offset = resumed
         return True
+
+    def _is_written_by_now(self, start: int, end: int) -> bool:
+        """Returns whether a record or filler lies at ``start`` that its writer had not finished before."""
+        again = self._reader.read(start, min(_WINDOW_BYTES, end - start))
+        if len(again) >= FILLER_BYTES:
+            size, magic = FILLER.struct.unpack_from(again)
+            rest = self._segment_size_bytes - start % self._segment_size_bytes
+            if magic == MAGIC_BLANK and size == rest:
+                return True
+        return not isinstance(examine(again, 0, start), Damage)
 
     def _candidates(self, start: int) -> Iterator[int]:
         """Yields places behind ``start`` where a record lies that is newer than all before it."""

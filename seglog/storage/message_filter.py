@@ -40,7 +40,7 @@ class TagFilter:
         exact: Whether to compare the tag itself after its code.
 
     Raises:
-        InvalidArgumentError: The expression names no tag.
+        InvalidArgumentError: The expression names no tag, or none that can be stored.
     """
 
     def __init__(self, expression: str, *, exact: bool = True) -> None:
@@ -50,7 +50,10 @@ class TagFilter:
                 f"{expression!r} names no tag", help="write 'TagA || TagB', or '*' for all"
             )
         self._codes = np.array(sorted({tags_code(tag) for tag in self.tags}), np.int64)
-        self._wanted = {tag.encode() for tag in self.tags}
+        try:
+            self._wanted = {tag.encode() for tag in self.tags}
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"{expression!r} is not valid text: {error.reason}") from error
         self._exact = exact
 
     def matches_codes(self, tags_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

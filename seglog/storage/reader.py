@@ -18,6 +18,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader, list_log_files
+from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey, rows_by_queue
 
@@ -105,6 +106,8 @@ class Reader:
         self._files = files
         self._clock = clock
         self._lock = threading.Lock()
+        self._closing = threading.Condition()
+        self._closed = False
         self._units_per_file = found.geometry.units_per_file
         self._queues = {
             key: SnapshotQueue(state, self._units_per_file) for key, state in found.queues.items()
@@ -117,6 +120,11 @@ class Reader:
     def end_phy_offset(self) -> int:
         """Where the log ends, as far as was looked."""
         return self._found.max_phy_offset
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """Unreadable stretches of the log."""
+        return tuple(self._found.holes)
 
     def queue(self, topic: str, queue_id: int) -> SnapshotQueue | None:
         """Returns a queue that had a message."""
@@ -152,8 +160,7 @@ class Reader:
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        condition = threading.Condition()
-        while True:
+        while not self._closed:
             queue = self.queue(topic, queue_id)
             if queue is not None and queue.max_offset > queue_offset:
                 return True
@@ -161,9 +168,14 @@ class Reader:
             if left_ms <= 0:
                 return False
             if not self.refresh():
-                with condition:
-                    self._clock.wait(condition, min(_POLL_MS, left_ms))
+                with self._closing:
+                    if not self._closed:
+                        self._clock.wait(self._closing, min(_POLL_MS, left_ms))
+        return False
 
     def close(self) -> None:
-        """Closes open files."""
+        """Closes open files and ends all waiting."""
+        with self._closing:
+            self._closed = True
+            self._closing.notify_all()
         self.log.close()

@@ -31,7 +31,8 @@ from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
-from seglog.storage.format.message import Message, decode_message, message_id
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.message import Message, decode_message, decode_message_id, message_id
 from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
 from seglog.storage.format.record import FILLER
 from seglog.storage.format.sys_flag import INNER_BATCH
@@ -39,6 +40,7 @@ from seglog.storage.format.tags import tags_code
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
+from seglog.storage.key_query import KeyQuery
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
@@ -147,6 +149,7 @@ class MessageStore:
         record_crc: bool,
         max_message_size_bytes: int,
         store_host: Host,
+        files: Files,
     ) -> None:
         """Serves an opened store; applications call :meth:`open`."""
         self.path = path
@@ -157,6 +160,7 @@ class MessageStore:
         self._lock = opened.lock
         self._waiters = waiters
         self._clock = clock
+        self._files = files
         self._durability = durability
         self._max_message_size_bytes = max_message_size_bytes
         self._store_host = store_host
@@ -216,7 +220,7 @@ class MessageStore:
             wanted = (segment_size_bytes, queue_file_size_bytes)
             opened = open_writer(root, files, clock, wanted, waiters, create=create)
         if isinstance(opened.side, Writer):
-            opened.side.start_flusher(flush_interval_ms)
+            opened.side.start_background(flush_interval_ms)
         return cls(
             root,
             opened,
@@ -226,6 +230,7 @@ class MessageStore:
             record_crc=opened.record_crc if record_crc is None else record_crc,
             max_message_size_bytes=max_message_size_bytes,
             store_host=store_host,
+            files=files,
         )
 
     def __enter__(self) -> Self:
@@ -282,8 +287,9 @@ class MessageStore:
             ReadOnlyError: The store was opened for reading.
             StoreFailedError: A flush failed; nothing is acknowledged any more.
         """
-        raw = props.encode_properties(_all_properties(tags, keys, properties))
-        return self.append(topic, queue_id, body, raw, tags_code(tags), flag=flag, durability=durability)
+        table = _all_properties(tags, keys, properties)
+        raw, code = props.encode_properties(table), tags_code(table.get(props.TAGS))
+        return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
 
     def append(
         self,
@@ -336,6 +342,8 @@ class MessageStore:
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
         )
+        if not -(1 << 63) <= tags_code < 1 << 63:
+            raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
         durability = durability or self._durability
         code = None if topic == SCHEDULE_TOPIC else tags_code
         queue_offset, starts, now_ms = writer.append(topic, queue_id, (draft,), (code,), durability)
@@ -374,9 +382,10 @@ class MessageStore:
         codes: list[int | None] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            raw = props.encode_properties(_all_properties(message.tags, message.keys, message.properties))
+            table = _all_properties(message.tags, message.keys, message.properties)
+            raw = props.encode_properties(table)
             drafts.append(self._draft(topic, queue_id, message.body, raw, flag=message.flag))
-            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(message.tags))
+            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(table.get(props.TAGS)))
         durability = durability or self._durability
         queue_offset, starts, now_ms = writer.append(topic, queue_id, drafts, codes, durability)
         return BatchResult(
@@ -445,6 +454,46 @@ class MessageStore:
         except CorruptError as error:
             raise NotFoundError(f"no message starts at {phy_offset}: {error}") from error
         raise NotFoundError(f"no message starts at {phy_offset}")
+
+    def query(
+        self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
+    ) -> list[Message]:
+        """Returns messages of a topic that have a key, or were given it as unique key, in log order.
+
+        Args:
+            topic: The topic.
+            key: One of the message's KEYS, or its UNIQ_KEY.
+            max_count: At most this many, the newest.
+            begin_ms: Earliest store time.
+            end_ms: Latest store time.
+
+        Raises:
+            InvalidArgumentError: ``max_count`` is below 1.
+        """
+        self._check_open()
+        if max_count < 1:
+            raise InvalidArgumentError(f"max_count={max_count} must be 1 or more")
+        side = self._side
+        if isinstance(side, Writer):
+            side.index.catch_up()
+        lookup = KeyQuery(
+            self._files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
+        )
+        log = (max(0, self.min_phy_offset), self.max_phy_offset)
+        return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
+
+    def message_by_id(self, message_id: str) -> Message:
+        """Returns the message that an offsetMsgId names, as results of puts carry it.
+
+        Raises:
+            InvalidArgumentError: That is no such id.
+            NotFoundError: No message is there, or it is another one than the id was made for.
+        """
+        host, phy_offset = decode_message_id(message_id)
+        message = self.message_at(phy_offset)
+        if message.store_host != host:
+            raise NotFoundError(f"the message at {phy_offset} was stored by {message.store_host}, not {host}")
+        return message
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Returns the queue offset of the first message, 0 for a queue that never had one."""
@@ -522,6 +571,12 @@ class MessageStore:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def _message_or_none(self, phy_offset: int) -> Message | None:
+        try:
+            return self.message_at(phy_offset)
+        except NotFoundError:
+            return None
 
     def _writer(self) -> Writer:
         self._check_open()

@@ -6,6 +6,7 @@ doctor and the audit compare with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,8 @@ _KNOWN_NAMES = frozenset(
 )
 _TELLING_NAMES = _KNOWN_NAMES - {names.CONFIG, names.LOCK_FILE, names.INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
+_ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
+"""Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 _NO_UNITS = np.empty(0, CQ_UNIT.dtype)
 
 
@@ -107,9 +110,9 @@ def check_is_store(files: Files, root: Path) -> bool:
         raise UnsupportedStoreError(
             f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format"
         )
-    queue_names = {entry.name for entry in files.list_dir(root / names.CONSUME_QUEUE) if not entry.is_dir}
-    if "CURRENT" in queue_names or "consumequeue_rocksdb" in found or "consumequeue_r" in found:
-        raise UnsupportedStoreError(f"{root} keeps its consume queues in RocksDB (storeType=defaultRocksDB)")
+    for queues in (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE):
+        if any(_ROCKSDB_NAME.fullmatch(entry.name) for entry in files.list_dir(root / queues)):
+            raise UnsupportedStoreError(f"{root} keeps its queues in RocksDB (storeType=defaultRocksDB)")
     if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
         shown = ", ".join(sorted(found)[:4])
         raise NotAStoreError(f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seglog.clock import Clock
 from seglog.errors import ClosedError, FullError, StoreFailedError
+from seglog.storage.background import Background
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
 from seglog.storage.consume_queue import ConsumeQueue
@@ -23,8 +24,10 @@ from seglog.storage.files import Files
 from seglog.storage.flush import Durability, GroupCommit
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
 from seglog.storage.geometry import StoreGeometry
+from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_files import queue_directory
@@ -36,6 +39,9 @@ from seglog.storage.waiters import Waiters
 
 LOG_STEP_BYTES = 16 << 20
 QUEUE_STEP_BYTES = 64 << 10
+INDEX_INTERVAL_MS = 200
+_INDEX_LAG_BYTES = 64 << 20
+"""How far the index may fall behind while messages keep coming."""
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -53,6 +59,7 @@ class Writer:
         files: Files,
         clock: Clock,
         waiters: Waiters,
+        index_geometry: IndexGeometry | None = None,
     ) -> None:
         self._root = root
         self._geometry = geometry
@@ -78,21 +85,32 @@ class Writer:
             found.max_phy_offset if found is not None else 0,
             found.holes if found is not None else (),
         )
+        self.holes = () if found is None else tuple(found.holes)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
         self._closed = False
         _writers.add(self)
-        self._stop = threading.Condition()
-        self._flusher: threading.Thread | None = None
-
-    def start_flusher(self, interval_ms: int) -> None:
-        """Starts the thread that brings ASYNC puts to the disk."""
-        self._flusher = threading.Thread(
-            target=self._flush_forever, args=(interval_ms,), name="seglog-flush", daemon=True
+        self.index, self.index_findings = open_key_index(
+            files,
+            root,
+            self._pool,
+            clock,
+            found,
+            geometry.segment_size_bytes,
+            lambda: self.log.end_phy_offset,
+            index_geometry,
         )
-        self._flusher.start()
+        self._flush_rounds = 0
+        self._indexed_round_end = -1
+        self._flusher = Background(clock, "seglog-flush", self._flush_round)
+        self._indexer = Background(clock, "seglog-index", self._index_round)
+
+    def start_background(self, flush_interval_ms: int) -> None:
+        """Starts the threads that bring ASYNC puts to the disk and keep the index near the log."""
+        self._flusher.start(flush_interval_ms)
+        self._indexer.start(INDEX_INTERVAL_MS)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Returns a queue that had a message."""
@@ -173,7 +191,11 @@ class Writer:
                     queue.sync()
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
                     self._checkpoint = replace(
-                        self._checkpoint, physic_timestamp_ms=newest_ms, logics_timestamp_ms=newest_ms
+                        self._checkpoint,
+                        physic_timestamp_ms=newest_ms,
+                        logics_timestamp_ms=newest_ms,
+                        index_timestamp_ms=self.index.full_timestamp_ms
+                        or self._checkpoint.index_timestamp_ms,
                     )
                     write_checkpoint(self._files, self._root, self._checkpoint)
             except OSError as error:
@@ -186,19 +208,29 @@ class Writer:
             return
         with self._append_lock:
             self._closed = True
-        with self._stop:
-            self._stop.notify_all()
-        if self._flusher is not None:
-            self._flusher.join()
+        self._flusher.stop()
+        self._indexer.stop()
         self._waiters.notify_all()
         try:
+            self._finish_index()
             self.flush()
             self._files.remove(self._root / ABORT_FILE)
             self._files.sync_dir(self._root)
         finally:
             for queue in self.queues():
                 queue.close()
+            self.index.close()
             self.log.close()
+
+    def _finish_index(self) -> None:
+        """Brings the index to the end of the log, so that RocketMQ finds every key after a clean stop."""
+        try:
+            self.index.catch_up()
+            self.index.sync()
+        except FullError:
+            return  # the next open goes on where this ended
+        except OSError as error:
+            self._commit.fail(error)
 
     def _open_queue(self, state: QueueState) -> ConsumeQueue:
         size = self._geometry.queue_file_size_bytes
@@ -225,24 +257,32 @@ class Writer:
         if self._closed:
             raise ClosedError(f"the store {self._root} was closed")
 
-    def _flush_forever(self, interval_ms: int) -> None:
-        rounds = 0
-        while True:
-            with self._stop:
-                if not self._closed:
-                    self._clock.wait(self._stop, interval_ms)
-                if self._closed:
-                    return
-            rounds += 1
-            try:
-                if rounds % _CHECKPOINT_ROUNDS:
-                    self._commit.ensure(self.log.end_phy_offset)
-                else:
-                    self.flush()
-            except FullError:
-                continue  # only the checkpoint needs space here, and it can wait
-            except StoreFailedError:
-                return  # the latch holds the reason; every later put reports it
+    def _flush_round(self) -> bool:
+        self._flush_rounds += 1
+        try:
+            if self._flush_rounds % _CHECKPOINT_ROUNDS:
+                self._commit.ensure(self.log.end_phy_offset)
+            else:
+                self.flush()
+        except FullError:
+            return True  # only the checkpoint needs space here, and it can wait
+        except StoreFailedError:
+            return False  # the latch holds the reason; every later put reports it
+        return True
+
+    def _index_round(self) -> bool:
+        """Indexes what was put while nothing is put, or when it has become much."""
+        end = self.log.end_phy_offset
+        is_quiet, self._indexed_round_end = end == self._indexed_round_end, end
+        try:
+            if is_quiet or self.index.behind_bytes > _INDEX_LAG_BYTES:
+                self.index.catch_up(lambda: self._indexer.is_stopping)
+        except FullError:
+            return True  # it catches up when there is space, or at the next open
+        except OSError as error:
+            self._commit.fail(error)
+            return False
+        return True
 
 
 def _close_in_child() -> None:

@@ -6,12 +6,16 @@ deletes the abort file. A store that is held here must come through that.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from seglog import MessageStore
-from seglog.errors import StoreLockedError
+from seglog.errors import StoreFailedError, StoreLockedError
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, served_lines
 from tests.interop.writing import store_options
@@ -44,6 +48,35 @@ def test_refused_broker_costs_no_message(judge, tmp_path, count, like_broker):
     with MessageStore.open(tmp_path) as store:
         assert differences(served, served_lines(store)) == []
     assert differences(served, judge.dump(tmp_path, SMALL_GEOMETRY).of_kind("msg")) == []
+
+
+def test_refused_broker_costs_nothing_acknowledged_while_we_write(judge, tmp_path):
+    """Its recovery may delete a queue file that we just began: puts fail from then on, the log has all."""
+    acknowledged = {}
+    stop = threading.Event()
+
+    def write(store):
+        number = 0
+        while not stop.is_set():
+            result = store.put(f"T{number % 3}", b"%d" % number * 20)
+            acknowledged[result.topic, result.queue_offset] = result.phy_offset
+            number += 1
+            time.sleep(0.0001)
+
+    with (
+        contextlib.suppress(StoreFailedError),
+        MessageStore.open(tmp_path, **OPTIONS) as store,
+        ThreadPoolExecutor() as pool,
+    ):
+        writing = pool.submit(write, store)
+        try:
+            assert all("Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY) for _ in range(2))
+        finally:
+            stop.set()
+        writing.result()
+    with MessageStore.open(tmp_path) as store:
+        served = {(line["cqTopic"], line["cqOffset"]): line["cqPos"] for line in served_lines(store)}
+    assert acknowledged.items() <= served.items()
 
 
 def test_store_held_by_the_real_one_refuses_us_and_stays_untouched(judge, tmp_path):

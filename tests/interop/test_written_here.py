@@ -108,3 +108,20 @@ def test_message_ids_are_those_of_the_real_store(judge, tmp_path):
     answer, *_ = judge.write(tmp_path / "java", [JavaMessages(topic="T", count=1)], SMALL_GEOMETRY)
     assert ours.phy_offset == answer["phyOffset"] == 0
     assert ours.message_id == answer["messageId"]
+
+
+@pytest.mark.parametrize("killed", ENDINGS)
+def test_store_without_its_oldest_segments_goes_back_and_forth(judge, tmp_path, killed):
+    write_store(tmp_path, killed=killed)
+    for segment in sorted((tmp_path / "commitlog").iterdir())[:2]:
+        segment.unlink()
+    with MessageStore.open(tmp_path) as store:
+        store.put("Plain", b"after the trim")
+        ranges = {(each.topic, each.queue_id): (each.min_offset, each.max_offset) for each in store.queues()}
+        ours, end = served_lines(store), store.max_phy_offset
+    dump = judge.dump(tmp_path, SMALL_GEOMETRY)
+    assert dump.store["minPhyOffset"] == 2 * SMALL_GEOMETRY.segment_size_bytes
+    assert dump.store["maxPhyOffset"] == end
+    for line in dump.of_kind("queue"):
+        assert (line["minOffset"], line["maxOffset"]) == ranges[line["topic"], line["queueId"]]
+    assert differences(ours, dump.of_kind("msg")) == []

@@ -47,15 +47,26 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "seglog" / "interop"
 
 
+def jdk_tool(name: str) -> str | None:
+    """Returns the path of ``java`` or ``javac``, that of ``$JAVA_HOME`` first, or None."""
+    java_home = os.environ.get("JAVA_HOME")
+    in_home = shutil.which(name, path=f"{java_home}/bin") if java_home else None
+    return in_home or shutil.which(name)
+
+
 def missing_tool() -> str | None:
     """Says which tool is missing and what to install, or None when all are there."""
-    for tool in ("java", "javac", "mvn"):
-        if shutil.which(tool) is None:
-            return f"no {tool} on PATH; the real RocketMQ needs a JDK {MIN_JDK} or newer and Maven"
-    said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=False, timeout=60)
-    release = re.search(r"javac (\d+)", said.stdout + said.stderr)
+    tools = {"java": jdk_tool("java"), "javac": jdk_tool("javac"), "mvn": shutil.which("mvn")}
+    for name, path in tools.items():
+        if path is None:
+            return f"no {name} on PATH; the real RocketMQ needs a JDK {MIN_JDK} or newer and Maven"
+    said = subprocess.run(
+        [str(tools["javac"]), "-version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    version = said.stdout.strip() or said.stderr.strip()
+    release = re.search(r"javac (\d+)", version)
     if release is None or int(release[1]) < MIN_JDK:
-        return f"javac is {said.stdout.strip() or 'unknown'}; the real RocketMQ needs JDK {MIN_JDK} or newer"
+        return f"{version or 'javac'} is too old; the real RocketMQ needs JDK {MIN_JDK} or newer"
     return None
 
 
@@ -109,7 +120,17 @@ def _resolve(pom: Path, version: str, into: Path) -> None:
 
 def _compile(sources: list[Path], jars: Path, into: Path) -> None:
     java = [source for source in sources if source.suffix == ".java"]
-    _run("javac", "--release", str(MIN_JDK), "-nowarn", "-d", into, "-cp", f"{jars}/*", *java)
+    _run(
+        jdk_tool("javac") or "javac",
+        "--release",
+        str(MIN_JDK),
+        "-nowarn",
+        "-d",
+        into,
+        "-cp",
+        f"{jars}/*",
+        *java,
+    )
     for resource in (PROJECT / "src/main/resources").iterdir():
         shutil.copy(resource, into)
 
@@ -131,7 +152,7 @@ def command_line(class_path: str, *jvm_options: str) -> list[str]:
     """Returns the command that runs the judge; its arguments follow."""
     logging = "-Drmq.logback.configurationFile=judge-logback.xml"
     options = ["-XX:+UseSerialGC", *JVM_DOORS, logging, *jvm_options]
-    return ["java", *options, "-cp", class_path, "seglog.judge.Judge"]
+    return [jdk_tool("java") or "java", *options, "-cp", class_path, "seglog.judge.Judge"]
 
 
 if __name__ == "__main__":

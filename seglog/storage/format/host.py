@@ -13,6 +13,7 @@ from seglog.errors import InvalidArgumentError
 IPV4_BYTES = 4
 IPV6_BYTES = 16
 PORT_BYTES = 4
+_MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Host:
         try:
             if not colon:
                 raise ValueError("no port")
+            if not 0 <= int(port) <= _MAX_PORT:
+                raise ValueError(f"port {port} is outside 0..{_MAX_PORT}")
             return cls(ipaddress.ip_address(address.strip("[]")).packed, int(port))
         except ValueError as error:
             raise InvalidArgumentError(f"{text!r} is no host and port: {error}") from error

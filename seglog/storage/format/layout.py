@@ -13,9 +13,11 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _CODES: Final = {
     "i8": ("b", ">i1"),

@@ -10,10 +10,10 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property
 
-from seglog.errors import CorruptError, TruncatedError
+from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.host import Host
+from seglog.storage.format.host import IPV4_BYTES, IPV6_BYTES, Host
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import (
     HEAD_V4,
@@ -104,17 +104,36 @@ class Message:
             return self.body
         inflater = zlib.decompressobj()
         try:
-            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES)
+            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES + 1)
         except zlib.error as error:
             raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
-        if inflater.unconsumed_tail:
+        if len(inflated) > MAX_INFLATED_BYTES:
             raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
+        if not inflater.eof:
+            raise CorruptError("inflate", expected="a whole zlib body", found=f"{len(self.body)} bytes of it")
         return inflated
 
 
 def message_id(store_host: Host, phy_offset: int) -> str:
     """Returns the offsetMsgId: 32 hexadecimal digits with IPv4, 56 with IPv6."""
     return (store_host.address + _MESSAGE_ID.pack(store_host.port, phy_offset)).hex().upper()
+
+
+def decode_message_id(text: str) -> tuple[Host, int]:
+    """Returns the store host and the physical offset that an offsetMsgId names.
+
+    Raises:
+        InvalidArgumentError: That is no offsetMsgId.
+    """
+    size = len(text) // 2 - _MESSAGE_ID.size
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{text!r} is no message id: {error}") from error
+    if size not in (IPV4_BYTES, IPV6_BYTES) or len(raw) != size + _MESSAGE_ID.size:
+        raise InvalidArgumentError(f"{text!r} is no message id: 32 or 56 hexadecimal digits are")
+    port, phy_offset = _MESSAGE_ID.unpack_from(raw, size)
+    return Host(raw[:size], port), phy_offset
 
 
 def decode_message(record: bytes | bytearray | memoryview, *, verify: bool = False) -> Message:

@@ -25,6 +25,7 @@ SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 LMQ_PREFIX: Final = "%LMQ%"
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+SYSTEM_PREFIX: Final = "rmq_sys_"
 
 FILE_NAME_DIGITS: Final = 20
 MAX_TOPIC_BYTES: Final = 127
@@ -35,6 +36,8 @@ MAX_QUEUE_ID: Final = 0x7FFF_FFFF
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _FILE_NAME: Final = re.compile(r"[0-9]{20}")
+_MAX_OFFSET: Final = 0x7FFF_FFFF_FFFF_FFFF
+"""Offsets are signed 64-bit integers; twenty digits can say more."""
 
 
 def segment_file_name(first_offset: int) -> str:
@@ -44,7 +47,8 @@ def segment_file_name(first_offset: int) -> str:
 
 def parse_segment_file_name(name: str) -> int | None:
     """Returns the first byte that a file of that name holds, None if it is no such name."""
-    return int(name) if _FILE_NAME.fullmatch(name) else None
+    first = int(name) if _FILE_NAME.fullmatch(name) else _MAX_OFFSET + 1
+    return first if first <= _MAX_OFFSET else None
 
 
 def check_topic(topic: str) -> str:

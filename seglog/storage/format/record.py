@@ -219,12 +219,15 @@ def _examine_part(buffer: memoryview, at: int, phy_offset: int) -> Damage:
 def _verify(
     buffer: memoryview, at: int, body_at: int, body_size: int, body_crc: int, properties: bytes, end: int
 ) -> Damage | None:
-    if properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME):
-        crc = zlib.crc32(buffer[at : end - props.CRC_PROPERTY_BYTES]) & CRC_MASK
-        stored = properties[-props.CRC_DIGITS - 1 : -1]
-        if props.crc_digits(crc) != stored:
-            return Damage("record-crc", props.crc_digits(crc).decode(), stored.decode("ascii", "replace"))
-    elif TORN_NULS in properties:
+    tail = properties[-props.CRC_PROPERTY_BYTES :]
+    has_name = tail.startswith(props.CRC_NAME)
+    stored = tail[-props.CRC_DIGITS - 1 : -1]
+    if has_name or stored.isdigit():
+        digits = props.crc_digits(zlib.crc32(buffer[at : end - props.CRC_PROPERTY_BYTES]) & CRC_MASK)
+        # The right digits under another name: what was damaged is the name. No other property ends so.
+        if (has_name or stored == digits) and tail != props.CRC_NAME + digits + b"\x02":
+            return Damage("record-crc", digits.decode(), tail.decode("ascii", "replace"))
+    if not has_name and TORN_NULS in properties:
         return Damage("torn-properties", "no run of NUL bytes", f"{len(TORN_NULS)} NULs")
     if body_size:
         crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
@@ -274,7 +277,9 @@ def delay_level(value: bytes | None) -> int:
     """Returns the delay level of a DELAY property, capped at the highest; 0 if it is none."""
     if value is None or not value.isdigit():
         return 0
-    return min(int(value), len(DELAY_LEVELS_S))
+    digits = value.lstrip(b"0")
+    # Never int() of a text of any length: it is refused beyond 4300 digits.
+    return len(DELAY_LEVELS_S) if len(digits) > 2 else min(int(digits or b"0"), len(DELAY_LEVELS_S))
 
 
 def delay_ms(level: int) -> int:

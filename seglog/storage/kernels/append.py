@@ -7,10 +7,11 @@ and store time, and the record CRC last, because it covers them.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import Final
 
-from seglog.errors import MessageIllegalError
+from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import Host
@@ -19,14 +20,22 @@ from seglog.storage.format.names import MAX_TOPIC_BYTES
 from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
+    HEAD_V4,
     HEADS,
+    HOST_BITS,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    TORN_NULS,
     unit_tags_code,
 )
 
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+_I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
+_PLACE: Final = Layout("", "", HEAD_V4.fields[5:7]).struct
+"""Queue offset and physical offset, which lie side by side."""
+_PLACE_AT: Final = HEAD_V4.offsets["queue_offset"]
+_STORE_TIME_AT: Final = {bits: layout.offsets["store_timestamp_ms"] for bits, layout in HEADS.items()}
 
 
 class Draft:
@@ -40,16 +49,9 @@ class Draft:
 
     __slots__ = (
         "_body",
-        "_body_crc",
-        "_born",
         "_crc",
-        "_flag",
         "_head",
-        "_magic",
-        "_prepared_transaction_offset",
-        "_reconsume_times",
-        "_store_host",
-        "_sys_flag",
+        "_store_time_at",
         "_tail",
         "_topic",
         "properties",
@@ -77,12 +79,20 @@ class Draft:
         """Prepares everything that the place in the log does not change.
 
         Raises:
-            MessageIllegalError: The properties are longer than 32767 bytes with what the CRC needs.
+            MessageIllegalError: The properties are longer than 32767 bytes with what the CRC needs, or would
+                look like those of a torn write.
+            InvalidArgumentError: A number does not fit its field.
         """
-        if record_crc:
-            properties = props.without_crc_property(properties)
-            if properties and properties[-1] != props.ENTRY_END:
-                properties += b"\x02"
+        body = _as_bytes(body)
+        properties = props.without_crc_property(properties)
+        if record_crc and properties and properties[-1] != props.ENTRY_END:
+            properties += b"\x02"
+        if not record_crc and TORN_NULS in properties:
+            raise MessageIllegalError(
+                f"properties must not hold {len(TORN_NULS)} NUL bytes in a row: without __CRC32# a torn write"
+                " looks like that",
+                help="encode binary values, for example as base64, or open the store with record_crc=True",
+            )
         crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
         properties_size = len(properties) + crc_bytes
         if properties_size > props.MAX_PROPERTIES_BYTES:
@@ -92,31 +102,46 @@ class Draft:
                 f" at most {props.MAX_PROPERTIES_BYTES}",
                 help="move large values into the body",
             )
-        sys_flag &= ~flags.BORN_HOST_V6 & ~flags.STORE_HOST_V6
+        sys_flag &= ~HOST_BITS
         if born_host.is_ipv6:
             sys_flag |= flags.BORN_HOST_V6
         if store_host.is_ipv6:
             sys_flag |= flags.STORE_HOST_V6
-        head = HEADS[sys_flag & (flags.BORN_HOST_V6 | flags.STORE_HOST_V6)]
+        head = HEADS[sys_flag & HOST_BITS]
         long_topic = len(topic) > MAX_TOPIC_BYTES
         topic_size = _I16.pack(len(topic)) if long_topic else bytes((len(topic),))
-        self._head = head.struct
-        self._magic = MAGIC_V2 if long_topic else MAGIC_V1
         self._tail = topic_size + topic + _I16.pack(properties_size) + properties
         self._topic = topic
         self.properties = properties
         self._body = body
-        self._body_crc = zlib.crc32(body) & CRC_MASK if body else 0
-        self._born = (born_timestamp_ms, born_host.address, born_host.port)
-        self._store_host = store_host
-        self._flag = flag
-        self._sys_flag = sys_flag
-        self._reconsume_times = reconsume_times
-        self._prepared_transaction_offset = prepared_transaction_offset
         self._crc = record_crc
+        self._store_time_at = _STORE_TIME_AT[sys_flag & HOST_BITS]
         self.queue_id = queue_id
         self.takes_queue_offset = flags.takes_queue_offset(sys_flag)
         self.size_bytes = head.size_bytes + len(body) + len(self._tail) + crc_bytes
+        try:
+            packed = head.struct.pack(
+                self.size_bytes,
+                MAGIC_V2 if long_topic else MAGIC_V1,
+                zlib.crc32(body) & CRC_MASK,
+                queue_id,
+                flag,
+                0,
+                0,
+                sys_flag,
+                born_timestamp_ms,
+                born_host.address,
+                born_host.port,
+                0,
+                store_host.address,
+                store_host.port,
+                reconsume_times,
+                prepared_transaction_offset,
+                len(body),
+            )
+        except struct.error as error:
+            raise InvalidArgumentError(f"a number of the message does not fit its field: {error}") from error
+        self._head = bytearray(packed)
 
     def unit_tags_code(self, store_timestamp_ms: int) -> int:
         """Returns the code for the queue unit, worked out from topic and properties."""
@@ -130,31 +155,13 @@ class Draft:
         The size field goes in last: a reader that follows the log in memory sees either no record or a
         whole one.
         """
-        born_timestamp, born_address, born_port = self._born
+        head = self._head
+        _PLACE.pack_into(head, _PLACE_AT, queue_offset, phy_offset)
+        _I64.pack_into(head, self._store_time_at, store_timestamp_ms)
         body = self._body
-        head_size = self._head.size
-        body_at = at + head_size
+        body_at = at + len(head)
         tail_at = body_at + len(body)
         tail_end = tail_at + len(self._tail)
-        head = self._head.pack(
-            self.size_bytes,
-            self._magic,
-            self._body_crc,
-            self.queue_id,
-            self._flag,
-            queue_offset,
-            phy_offset,
-            self._sys_flag,
-            born_timestamp,
-            born_address,
-            born_port,
-            store_timestamp_ms,
-            self._store_host.address,
-            self._store_host.port,
-            self._reconsume_times,
-            self._prepared_transaction_offset,
-            len(body),
-        )
         buffer[body_at:tail_at] = body
         buffer[tail_at:tail_end] = self._tail
         if self._crc:
@@ -163,6 +170,13 @@ class Draft:
             buffer[tail_end : at + self.size_bytes] = props.CRC_NAME + props.crc_digits(crc) + b"\x02"
         buffer[at + 4 : body_at] = head[4:]
         buffer[at : at + 4] = head[:4]
+
+
+def _as_bytes(body: bytes | memoryview) -> bytes | memoryview:
+    """Returns the body as a run of single bytes, whatever items a view of it has."""
+    if not isinstance(body, memoryview):
+        return body
+    return body.cast("B") if body.c_contiguous else body.tobytes()
 
 
 def filler(rest_bytes: int) -> bytes:

@@ -1,0 +1,251 @@
+"""A broker inside the process: the parts wired together, and one entrance for requests.
+
+    with Broker.open("/var/lib/orders") as broker:
+        link = LocalLink(broker)
+
+It has no sockets. Its only thread saves the offset table every few seconds and ends with
+:meth:`Broker.close`; on a virtual clock it can be left out, and :meth:`Broker.persist` called instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.pull import HeldPull
+from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.send import send_ext_of, stamp_of
+from seglog.broker.state import BrokerState, Peer
+from seglog.broker.topics import TopicTable
+from seglog.clock import Clock, SystemClock
+from seglog.errors import SeglogError
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.files import Files, RealFiles
+from seglog.storage.flush import Durability
+from seglog.storage.format.host import Host
+from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.store import MessageStore
+
+LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+HOT_PERCENT: Final = 40
+"""``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
+EVIDENCE: Final = "evidence"
+"""Folder under ours for damaged config files."""
+
+_log = logging.getLogger(__name__)
+
+
+class Broker:
+    """A broker over one store, made by :meth:`open`; close it, or use it in a ``with`` statement.
+
+    Attributes:
+        store: What it keeps messages in; it closes with the broker.
+        clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        *,
+        clock: Clock | None = None,
+        config: BrokerConfig | None = None,
+        files: Files | None = None,
+        background: bool = True,
+    ) -> None:
+        """Serves an open store, which from now on is the broker's to close.
+
+        Raises:
+            ConfigError: A config file and its backup cannot be read.
+        """
+        self.store = store
+        self.config = config or BrokerConfig()
+        self._clock = clock or SystemClock()
+        folder = store.path / CONFIG
+        evidence = store.path / OURS / EVIDENCE
+        files = files or RealFiles()
+        topics = TopicTable(ConfigFile(files, folder / "topics.json", evidence), self.config, self._clock)
+        offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
+        queues = store.queues()
+        topics.take_over((queue.topic, queue.queue_id) for queue in queues)
+        self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
+            (queue.topic, queue.queue_id, queue.max_offset) for queue in queues
+        )
+        self._state = BrokerState(
+            self.config,
+            store,
+            topics,
+            offsets,
+            QueueLocks(self._clock, self.config.queue_lock_live_ms),
+            UniqueIds(self._clock),
+            stamp_of(self.config),
+            send_ext_of(self.config),
+            _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
+        )
+        self._is_closed = False
+        self._stop = threading.Condition()
+        self._saver: threading.Thread | None = None
+        if background:
+            self._saver = threading.Thread(target=self._save_forever, name="seglog-offsets", daemon=True)
+            self._saver.start()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        config: BrokerConfig | None = None,
+        background: bool = True,
+        create: bool = True,
+        durability: Durability = Durability.ASYNC,
+        segment_size_bytes: int | None = None,
+        queue_file_size_bytes: int | None = None,
+        record_crc: bool | None = None,
+        files: Files | None = None,
+    ) -> Broker:
+        """Opens the store at ``path`` and a broker over it.
+
+        Args:
+            path: The store directory; a directory that a Java broker has left goes on here, and back.
+            clock: Source of time stamps, lock ages and intervals.
+            config: Names and settings.
+            background: Whether a thread saves the offset table; without it :meth:`persist` must be called.
+            create: As for ``MessageStore.open``.
+            durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
+            segment_size_bytes: As for ``MessageStore.open``.
+            queue_file_size_bytes: As for ``MessageStore.open``.
+            record_crc: As for ``MessageStore.open``.
+            files: Where the store is.
+
+        Raises:
+            ConfigError: A config file and its backup cannot be read.
+            StoreError: Whatever ``MessageStore.open`` raises.
+        """
+        config = config or BrokerConfig()
+        store = MessageStore.open(
+            path,
+            create=create,
+            segment_size_bytes=segment_size_bytes,
+            queue_file_size_bytes=queue_file_size_bytes,
+            durability=durability,
+            record_crc=record_crc,
+            max_message_size_bytes=config.max_message_size_bytes,
+            store_host=Host.parse(config.address),
+            clock=clock,
+            files=files,
+        )
+        is_open = False
+        try:
+            broker = cls(store, clock=clock, config=config, files=files, background=background)
+            is_open = True
+        finally:
+            if not is_open:
+                store.close()
+        return broker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The store directory."""
+        return self.store.path
+
+    @property
+    def topics(self) -> TopicTable:
+        """Its topics."""
+        return self._state.topics
+
+    @property
+    def offsets(self) -> ConsumerOffsets:
+        """What groups have committed."""
+        return self._state.offsets
+
+    @property
+    def locks(self) -> QueueLocks:
+        """Which client may consume which queue in order."""
+        return self._state.locks
+
+    def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
+        """Answers a request; a pull that is to be held keeps the calling thread until then."""
+        answer = self.answer(request, peer)
+        return self._wait(answer) if isinstance(answer, HeldPull) else answer
+
+    def answer(self, request: Request, peer: Peer = LOCAL_PEER) -> Response | HeldPull:
+        """Answers a request without waiting: a pull that is to be held comes back as such."""
+        handler = HANDLERS[request.code]
+        if handler is None:
+            return refuse(
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
+            )
+        if self._is_closed:
+            return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed")
+        try:
+            return handler.answer(self._state, request, peer)
+        except SeglogError as error:
+            return refuse(ResponseCode(error.response_code), str(error))
+
+    def persist(self) -> None:
+        """Saves topics and offsets that have changed.
+
+        Raises:
+            FullError: There is no space; what was saved before is still there.
+        """
+        self._state.topics.persist()
+        self._state.offsets.persist()
+
+    def close(self) -> None:
+        """Ends held pulls, saves the tables and closes the store; a second call does nothing."""
+        with self._stop:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._stop.notify_all()
+        if self._saver is not None:
+            self._saver.join()
+        try:
+            self.persist()
+        finally:
+            self.store.close()
+
+    def _wait(self, held: HeldPull) -> Response:
+        header = held.header
+        try:
+            if self.store.wait_for(
+                header.topic, header.queue_id, header.queue_offset, max(0, header.suspend_timeout_ms)
+            ):
+                return held.answer(self._state)
+        except SeglogError as error:
+            return refuse(ResponseCode(error.response_code), str(error))
+        return held.nothing_yet
+
+    def _save_forever(self) -> None:
+        while True:
+            with self._stop:
+                if not self._is_closed:
+                    self._clock.wait(self._stop, self.config.persist_interval_ms)
+                if self._is_closed:
+                    return
+            try:
+                self.persist()
+            except (SeglogError, OSError) as error:
+                _log.warning("the offset table was not saved, trying again later: %s", error)
+
+
+def _hot_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * HOT_PERCENT // 100

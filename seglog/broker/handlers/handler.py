@@ -1,0 +1,48 @@
+"""The form of a handler: a request code, the class of its header, and the function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from seglog.broker.pull import HeldPull
+from seglog.broker.state import BrokerState, Peer
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Header, Request, Response, expect_header
+from seglog.remoting.headers import WireNames
+
+H = TypeVar("H", bound=Header)
+
+
+class Call(NamedTuple, Generic[H]):
+    """One request on its way through a handler; ``header`` is ``request.header`` with its own type."""
+
+    header: H
+    request: Request
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[H]):
+    """Answers the requests of one code.
+
+    Attributes:
+        header_type: What the request's header is; a server decodes into it.
+        function: Answers; what it raises becomes a refusal.
+        wire_names: Names of the header's fields on the wire, where they are not those of its class.
+    """
+
+    code: RequestCode
+    header_type: type[H]
+    function: Callable[[BrokerState, Call[H]], Response | HeldPull]
+    wire_names: WireNames | None = None
+
+    def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
+        """Returns the function's answer.
+
+        Raises:
+            ProtocolError: The request's header is of another class.
+            SeglogError: Whatever stands against the request.
+        """
+        return self.function(state, Call(expect_header(request, self.header_type), request, peer))

@@ -1,0 +1,99 @@
+"""Offsets: those that groups commit, and those that queues have.
+
+Source: ``ConsumerManageProcessor.java``, ``AdminBrokerProcessor.java``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.state import BrokerState
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import (
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    OffsetResponseHeader,
+    QueryConsumerOffsetHeader,
+    SearchOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
+
+
+def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHeader]) -> Response:
+    """Says where a group goes on in a queue.
+
+    A group without an offset starts at 0 in a queue that still has its first message in memory, whatever
+    it has configured: it is taken to have been there from the beginning. Elsewhere it is not found, and
+    the client decides.
+    """
+    header = call.header
+    offset = state.offsets.query(header.consumer_group, header.topic, header.queue_id)
+    if offset is not None:
+        return _answer(offset)
+    if not header.set_zero_if_not_found:
+        return refuse(
+            ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
+        )
+    if _is_young(state, header.topic, header.queue_id):
+        return _answer(0)
+    return refuse(
+        ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+    )
+
+
+def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
+    """Commits where a group goes on in a queue."""
+    header = call.header
+    if state.topics.get(header.topic) is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+    state.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+    return Response(ResponseCode.SUCCESS)
+
+
+def get_max_offset(state: BrokerState, call: Call[GetMaxOffsetHeader]) -> Response:
+    """Says which queue offset the next message gets."""
+    return _answer(state.store.max_offset(call.header.topic, call.header.queue_id))
+
+
+def get_min_offset(state: BrokerState, call: Call[GetMinOffsetHeader]) -> Response:
+    """Says where a queue begins."""
+    return _answer(state.store.min_offset(call.header.topic, call.header.queue_id))
+
+
+def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Response:
+    """Says which message of a queue was stored at a moment."""
+    header = call.header
+    boundary = (header.boundary_type or "lower").lower()
+    if boundary == "lower":
+        return _answer(
+            state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, "lower")
+        )
+    if boundary == "upper":
+        return _answer(
+            state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, "upper")
+        )
+    raise InvalidArgumentError(f"boundaryType {header.boundary_type!r} is neither lower nor upper")
+
+
+def _answer(offset: int) -> Response:
+    return Response(ResponseCode.SUCCESS, OffsetResponseHeader(offset))
+
+
+def _is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
+    store = state.store
+    if store.min_offset(topic, queue_id) > 0:
+        return False
+    first = store.get(topic, queue_id, 0, 1)
+    return bool(first.records) and store.max_phy_offset - first.messages[0].phy_offset <= state.hot_bytes
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader, query_consumer_offset),
+    Handler(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader, update_consumer_offset),
+    Handler(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader, get_max_offset),
+    Handler(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader, get_min_offset),
+    Handler(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader, search_offset),
+)

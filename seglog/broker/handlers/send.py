@@ -1,0 +1,114 @@
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.send import (
+    choose_queue,
+    complete_properties,
+    find_batch_topic,
+    find_topic,
+)
+from seglog.broker.state import BrokerState
+from seglog.errors import ProtocolError
+from seglog.remoting.batch import decode_batch, encoded_size
+from seglog.remoting.bodies import BatchMessage, MessageBatch
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Body, Response, refuse
+from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
+from seglog.storage.flush import Durability
+from seglog.storage.format import properties as props
+from seglog.storage.format.tags import tags_code
+from seglog.storage.store import NewMessage
+
+
+def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
+    """Stores one message."""
+    header = call.header
+    topic = find_topic(state, header)
+    if isinstance(topic, Response):
+        return topic
+    properties = complete_properties(state, header.properties)
+    if isinstance(properties, Response):
+        return properties
+    put = state.store.append(
+        header.topic,
+        choose_queue(topic, header.queue_id),
+        _bytes_of(call.request.body),
+        properties.raw,
+        tags_code(properties.tag),
+        sys_flag=header.sys_flag,
+        flag=header.flag,
+        born_timestamp_ms=header.born_timestamp_ms,
+        born_host=call.peer.host,
+        reconsume_times=header.reconsume_times,
+        durability=None if properties.waits_for_disk else Durability.ASYNC,
+    )
+    return Response(
+        ResponseCode.SUCCESS,
+        SendMessageResponseHeader(
+            put.message_id,
+            put.queue_id,
+            put.queue_offset,
+            properties.unique_id,
+            durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
+        ),
+        ext=state.send_ext,
+    )
+
+
+def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
+    """Stores the messages of a batch, all or none, behind each other in one queue."""
+    header = call.header
+    topic = find_batch_topic(state, header)
+    if isinstance(topic, Response):
+        return topic
+    body = call.request.body
+    batch = body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
+    size, limit = encoded_size(batch), state.config.max_message_size_bytes
+    if size > limit:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
+    put = state.store.put_batch(
+        header.topic,
+        [_new_message(message) for message in batch.messages],
+        queue_id=choose_queue(topic, header.queue_id),
+        durability=_batch_durability(header.properties),
+    )
+    return Response(
+        ResponseCode.SUCCESS,
+        SendMessageResponseHeader(
+            ",".join(put.message_ids),
+            put.queue_id,
+            put.queue_offset,
+            durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
+        ),
+        ext=state.send_ext,
+    )
+
+
+def _new_message(message: BatchMessage) -> NewMessage:
+    found = props.decode_properties(message.properties)
+    return NewMessage(message.body, found.get(props.TAGS), None, found, message.flag)
+
+
+def _bytes_of(body: Body) -> bytes | memoryview:
+    if body is None:
+        return b""
+    if isinstance(body, bytes | memoryview):
+        return body
+    raise ProtocolError(f"a message came with {type(body).__name__}, not with bytes")
+
+
+def _batch_durability(properties: bytes) -> Durability | None:
+    return Durability.ASYNC if props.find_property(properties, b"WAIT") == b"false" else None
+
+
+_SYNC: Final = Durability.SYNC.value
+_ASYNC: Final = Durability.ASYNC.value
+HANDLERS: Final = (
+    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, send_message),
+    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, send_message, SendMessageHeader.WIRE_V2),
+    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, send_batch, SendMessageHeader.WIRE_V2),
+)

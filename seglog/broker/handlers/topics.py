@@ -1,0 +1,68 @@
+"""GET_ROUTEINFO_BY_TOPIC and UPDATE_AND_CREATE_TOPIC.
+
+Routes are a name server's business in a cluster. The codes of name server and broker do not overlap, so
+one broker answers both.
+
+Source: ``RouteInfoManager.java pickupTopicRouteData``, ``AdminBrokerProcessor.java updateAndCreateTopic``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.state import BrokerState
+from seglog.broker.topics import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
+from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
+from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import CreateTopicHeader, GetRouteInfoHeader
+
+
+def get_route(state: BrokerState, call: Call[GetRouteInfoHeader]) -> Response:
+    """Says where the queues of a topic are; TOPIC_NOT_EXIST makes producers ask for TBW102 instead."""
+    topic = state.topics.get(call.header.topic)
+    if topic is None:
+        return refuse(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"No topic route info in name server for the topic: {call.header.topic}",
+        )
+    config = state.config
+    queues = QueueData(
+        config.broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag
+    )
+    broker = BrokerData(config.cluster_name, config.broker_name, {MASTER_ID: config.address})
+    return Response(ResponseCode.SUCCESS, body=TopicRouteBody((queues,), (broker,)))
+
+
+def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
+    """Creates a topic or replaces its settings."""
+    header = call.header
+    problem = topic_name_problem(header.topic)
+    if problem is None and is_system_topic(header.topic, state.config):
+        problem = f"The topic[{header.topic}] is conflict with system topic."
+    if problem is None and (header.read_queue_nums < 0 or header.write_queue_nums < 0):
+        problem = f"The topic[{header.topic}] cannot have fewer than 0 queues."
+    if problem is not None:
+        return refuse(ResponseCode.INVALID_PARAMETER, problem)
+    known = state.topics.get(header.topic)
+    state.topics.put(
+        TopicConfig(
+            header.topic,
+            header.read_queue_nums,
+            header.write_queue_nums,
+            header.perm,
+            header.is_order,
+            header.topic_filter_type,
+            header.topic_sys_flag,
+            alter_attributes(known.attributes if known is not None else {}, header.attributes),
+            known.unknown if known is not None else {},
+        )
+    )
+    return Response(ResponseCode.SUCCESS)
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader, get_route),
+    Handler(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, create_topic),
+)

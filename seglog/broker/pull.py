@@ -1,0 +1,123 @@
+"""Answers to pulls: who may read what, and which code each status of the store becomes.
+
+A pull that finds nothing may be held until a message arrives; then it is answered again, without being
+held again. :class:`HeldPull` is that state as a value: a caller in process waits with it, a server parks
+it.
+
+The broker compares tagsCodes only. They collide, so clients compare the tags of what they get.
+
+Source: ``PullMessageProcessor.java``; statuses in ``DefaultMessageStore.java getMessage``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.broker.state import BrokerState
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.bodies import RecordsBody
+from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.remoting.subscription import ALL_TAGS, TAG_TYPE, parse_subscription
+from seglog.remoting.topics import PERM_READ
+from seglog.storage.get import GetStatus
+from seglog.storage.message_filter import TagFilter
+
+_CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPull:
+    """A pull that waits for a message.
+
+    Attributes:
+        header: What was asked.
+        wanted: The filter that was made of it.
+        nothing_yet: The answer if nothing arrives in time.
+    """
+
+    header: PullMessageHeader
+    wanted: TagFilter | None
+    nothing_yet: Response
+
+    def answer(self, state: BrokerState) -> Response:
+        """Returns the answer of now."""
+        return _read(state, self.header, self.wanted)
+
+
+def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
+    """Returns the code that a status of the store becomes, for a pull at ``queue_offset``."""
+    code = _CODES.get(status)
+    if code is not None:
+        return code
+    # An empty or absent queue: who asks for its start waits there, everyone else is sent back to it.
+    return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
+
+
+def pull(state: BrokerState, header: PullMessageHeader) -> Response | HeldPull:
+    """Returns the answer to a pull, or that it is to be held; commits the offset that came with it."""
+    wanted = _check(state, header)
+    if isinstance(wanted, Response):
+        return wanted
+    answer = _read(state, header, wanted)
+    if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        state.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+    if answer.code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND:
+        return HeldPull(header, wanted, answer)
+    return answer
+
+
+def _check(state: BrokerState, header: PullMessageHeader) -> TagFilter | Response | None:
+    topic = state.topics.get(header.topic)
+    if topic is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
+    if not topic.perm & PERM_READ:
+        return refuse(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
+    if not 0 <= header.queue_id < topic.read_queue_nums:
+        return refuse(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+            f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{header.consumer_group}]",
+        )
+    if not header.sys_flag & PullFlag.SUBSCRIPTION:
+        # Without it the broker uses what a heartbeat of the group told it, and no group has sent one.
+        return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+    if header.expression_type not in (None, TAG_TYPE):
+        return refuse(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {header.expression_type}",
+        )
+    if not header.subscription or header.subscription == ALL_TAGS:
+        return None
+    try:
+        return TagFilter(parse_subscription(header.subscription).expression, exact=False)
+    except InvalidArgumentError:
+        return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+
+
+def _read(state: BrokerState, header: PullMessageHeader, wanted: TagFilter | None) -> Response:
+    config = state.config
+    found = state.store.get(
+        header.topic,
+        header.queue_id,
+        header.queue_offset,
+        max(1, min(header.max_msg_nums, config.max_pull_count)),
+        wanted,
+        max_bytes=max(1, min(header.max_msg_bytes or config.max_pull_bytes, config.max_pull_bytes)),
+    )
+    return Response(
+        response_code(found.status, header.queue_offset),
+        PullMessageResponseHeader(MASTER_ID, found.next_offset, found.min_offset, found.max_offset),
+        RecordsBody(found.records) if found.records else None,
+        found.status.name,
+    )

@@ -1,0 +1,150 @@
+"""From a message's arrival to the store: the checks, in RocketMQ's order, and what a broker adds.
+
+A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON whatever it had; POP_CK is
+taken away. Messages of a batch are stored with the properties they came with.
+
+Delay levels, timers and transactions need parts that this broker does not have. Such a message would
+never come out of the store again, so it is refused.
+
+Source: ``SendMessageProcessor.java``, ``AbstractSendMessageProcessor.java msgCheck, buildMsgContext``.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Final, NamedTuple
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.state import BrokerState
+from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import SendMessageHeader
+from seglog.storage.format import properties as props
+from seglog.storage.format.names import RETRY_PREFIX
+
+CLUSTER: Final = "CLUSTER"
+MSG_REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
+POP_CK: Final = "POP_CK"
+
+_KNOWN: Final = re.compile(
+    rb"(?:^|\x02)(UNIQ_KEY|TAGS|WAIT|CLUSTER|MSG_REGION|TRACE_ON|POP_CK|DELAY|TRAN_MSG"
+    rb"|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01([^\x02]+)"
+)
+"""The properties that a broker looks at; the others need not be decoded."""
+_PLAIN: Final = frozenset((b"UNIQ_KEY", b"TAGS", b"WAIT"))
+_STAMPED: Final = (CLUSTER, MSG_REGION, TRACE_ON)
+_TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+
+class StoredProperties(NamedTuple):
+    """Properties as they are stored, and those that matter to a send.
+
+    Attributes:
+        raw: Stored form.
+        unique_id: The message's UNIQ_KEY.
+        waits_for_disk: False if the client asked for an answer before the message is on the disk.
+    """
+
+    raw: bytes
+    unique_id: str
+    tag: str | None
+    waits_for_disk: bool
+
+
+def stamp_of(config: BrokerConfig) -> bytes:
+    """Returns the encoded properties that every message of a broker gets."""
+    return props.encode_properties({CLUSTER: config.cluster_name, **send_ext_of(config)})
+
+
+def send_ext_of(config: BrokerConfig) -> dict[str, str]:
+    """Returns the fields that a broker adds to its answers to sends."""
+    return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.is_trace_on else "false"}
+
+
+def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+    """Returns the topic of a send, created if it may be, or why the send is refused."""
+    topic = state.topics.get(header.topic)
+    if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
+        problem = topic_name_problem(header.topic)
+        if problem is not None:
+            return refuse(ResponseCode.INVALID_PARAMETER, problem)
+        if header.topic in NOT_ALLOWED_TO_SEND:
+            return refuse(
+                ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden."
+            )
+        topic = state.topics.create_for_send(
+            header.topic, header.default_topic, header.default_topic_queue_nums
+        )
+        if topic is None:
+            return refuse(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!"
+            )
+    if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+        return refuse(
+            ResponseCode.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal, {topic}"
+        )
+    return topic
+
+
+def find_batch_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+    """Returns the topic of a batch, or why the batch is refused."""
+    topic = find_topic(state, header)
+    if isinstance(topic, Response):
+        return topic
+    if len(header.topic) > 127:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}")
+    if header.topic.startswith(RETRY_PREFIX):
+        return refuse(
+            ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
+        )
+    return topic
+
+
+def choose_queue(topic: TopicConfig, queue_id: int) -> int:
+    """Returns the queue that a client asked for, or any if it left the choice to the broker."""
+    if queue_id >= 0:
+        return queue_id
+    return random.randrange(max(1, topic.write_queue_nums))  # noqa: S311 - spreads load, guards nothing
+
+
+def complete_properties(state: BrokerState, raw: bytes) -> StoredProperties | Response:
+    """Returns the properties to store for those that came, or why the message is refused."""
+    known = dict(_KNOWN.findall(raw))
+    if not known.keys() <= _PLAIN:
+        found = props.decode_properties(raw)
+        refusal = _refuse_unserved(found)
+        if refusal is not None:
+            return refusal
+        for name in (*_STAMPED, POP_CK):
+            found.pop(name, None)
+        raw = props.encode_properties(found)
+    elif raw and raw[-1] != props.ENTRY_END:
+        raw += b"\x02"
+    unique_id = known.get(b"UNIQ_KEY")
+    if unique_id is None:
+        unique_id = state.ids.next().encode()
+        raw = b"%bUNIQ_KEY\x01%b\x02" % (raw, unique_id)
+    tag = known.get(b"TAGS")
+    return StoredProperties(
+        raw + state.stamp,
+        unique_id.decode("utf-8", "replace"),
+        None if tag is None else tag.decode("utf-8", "replace"),
+        known.get(b"WAIT") != b"false",
+    )
+
+
+def _refuse_unserved(found: dict[str, str]) -> Response | None:
+    level = found.get(props.DELAY, "")
+    if level.isdigit() and int(level[:9]) > 0:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, "delay levels are not served by this broker")
+    if any(name in found for name in _TIMERS):
+        return refuse(
+            ResponseCode.SYSTEM_ERROR,
+            "accurate timer message is not enabled, timerWheelEnable is false",
+        )
+    if found.get("TRAN_MSG", "").lower() == "true":
+        return refuse(ResponseCode.NO_PERMISSION, "the broker sending transaction message is forbidden")
+    return None

@@ -1,0 +1,49 @@
+"""What the handlers of a broker work on, and who is asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.topics import TopicTable
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.format.host import Host
+from seglog.storage.store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """The parts of one broker.
+
+    Attributes:
+        ids: Ids for messages that come without one.
+        stamp: Encoded properties that every message gets.
+        send_ext: Fields of every answer to a send; Java's client fails on one without any.
+        hot_bytes: What the log may hold behind a message that counts as in memory.
+    """
+
+    config: BrokerConfig
+    store: MessageStore
+    topics: TopicTable
+    offsets: ConsumerOffsets
+    locks: QueueLocks
+    ids: UniqueIds
+    stamp: bytes
+    send_ext: Mapping[str, str]
+    hot_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The client behind a request.
+
+    Attributes:
+        client_id: As the client calls itself.
+        host: Stored as the born host of its messages.
+    """
+
+    client_id: str
+    host: Host

@@ -1,0 +1,105 @@
+"""``seglog spark``: jobs over whole stores on Apache Spark, from :mod:`seglog.spark`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli import options, render
+from seglog.cli.info import finding_fields, show_findings
+from seglog.spark.audit import audit_store
+from seglog.spark.report import AuditQueue, AuditReport
+
+
+@click.group
+def command() -> None:
+    """Jobs over whole stores on Apache Spark; need a JDK 17 or newer and `pip install 'seglog[spark]'`."""
+
+
+@command.command
+@options.store
+@click.option(
+    "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
+)
+@options.as_json
+def audit(*, path: Path, no_verify: bool, as_json: bool) -> None:
+    """Check every record and every queue of STORE, in splits on Spark.
+
+    Ends with 1 if anything is not as it should be.
+    """
+    report = audit_store(path, verify=not no_verify)
+    if as_json:
+        render.emit(_fields(report))
+    else:
+        _show(report)
+    if report.exit_code:
+        raise click.exceptions.Exit(report.exit_code)
+
+
+def _fields(report: AuditReport) -> dict[str, object]:
+    return {
+        "kind": "audit",
+        "path": str(report.path),
+        "clean": report.is_clean,
+        "mode": report.mode,
+        "verified": report.verified,
+        "records": report.records,
+        "bytes": report.bytes,
+        "minPhyOffset": report.min_phy_offset,
+        "maxPhyOffset": report.end_phy_offset,
+        "splits": report.splits,
+        "queues": [
+            {
+                "topic": queue.topic,
+                "queueId": queue.queue_id,
+                "minOffset": queue.min_offset,
+                "maxOffset": queue.max_offset,
+                "records": queue.records,
+                "bytes": queue.bytes,
+                "gaps": queue.gaps,
+                "backwards": queue.backwards,
+                "firstStoreTimestamp": queue.first_store_timestamp_ms,
+                "lastStoreTimestamp": queue.last_store_timestamp_ms,
+            }
+            for queue in report.queues
+        ],
+        "findings": [finding_fields(finding) for finding in report.findings],
+    }
+
+
+def _show(report: AuditReport) -> None:
+    checked = "checksums verified" if report.verified else "checksums not computed"
+    render.facts(
+        {
+            "store": render.printable(str(report.path)),
+            "result": "clean" if report.is_clean else "NOT clean, see the findings",
+            "log": f"{max(0, report.min_phy_offset)}..{report.end_phy_offset},"
+            f" read in {render.count_text(report.splits, 'split')}",
+            "records": f"{render.count_text(report.records)}, {render.size_text(report.bytes)}, {checked}",
+        }
+    )
+    if report.queues:
+        render.say()
+        render.table(
+            ("topic", "queue", "min", "max", "records", "size", "gaps", "last stored"),
+            [_cells(queue) for queue in report.queues],
+            numbers=("queue", "min", "max", "records", "size", "gaps"),
+        )
+    if report.findings:
+        render.say()
+        show_findings(report.findings)
+
+
+def _cells(queue: AuditQueue) -> tuple[str, ...]:
+    last_ms = queue.last_store_timestamp_ms
+    return (
+        render.printable(queue.topic),
+        str(queue.queue_id),
+        str(queue.min_offset),
+        str(queue.max_offset),
+        str(queue.records),
+        render.size_text(queue.bytes),
+        str(queue.gaps),
+        render.time_text(last_ms) if last_ms else "-",
+    )

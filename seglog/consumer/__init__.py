@@ -1,0 +1,1 @@
+"""Consuming messages through a broker."""

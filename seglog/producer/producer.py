@@ -1,0 +1,227 @@
+"""Producer: sends messages and says where each went.
+
+    producer = Producer(link, "orders-service")
+    sent = producer.send("orders", b"42 apples", tags="fruit", sharding_key="customer-7")
+
+A send returns when the broker has stored the message as durably as it is set to; everything else is an
+error. Messages with one sharding key go to one queue, in the order of their sends.
+
+Source: ``DefaultMQProducerImpl.java sendKernelImpl``, ``Message.java``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from seglog.client.link import BrokerLink
+from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
+from seglog.clock import Clock, SystemClock
+from seglog.errors import InvalidArgumentError, RemoteProtocolError
+from seglog.producer.queue_choice import RoundRobin, by_id, by_key
+from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
+from seglog.remoting.bodies import BatchMessage, MessageBatch
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Body, Request, expect_header
+from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.topics import AUTO_CREATE_TOPIC
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.flush import Durability
+from seglog.storage.format import properties as props
+from seglog.storage.format.names import check_group
+from seglog.storage.store import NewMessage
+
+SHARDING_KEY: Final = "__SHARDINGKEY"
+DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+
+
+class Producer:
+    """Sends through a link. Any thread may call it.
+
+    Args:
+        link: To the broker.
+        group: Which application sends.
+        clock: Stamps the messages and ages the routes.
+        ids: Makes the message ids; of this process by default.
+        new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
+    """
+
+    def __init__(
+        self,
+        link: BrokerLink,
+        group: str = DEFAULT_GROUP,
+        *,
+        clock: Clock | None = None,
+        ids: UniqueIds | None = None,
+        new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
+    ) -> None:
+        self._link = link
+        self._group = check_group(group)
+        self._clock = clock or SystemClock()
+        self._ids = ids or UniqueIds(self._clock)
+        self._new_topic_queue_nums = new_topic_queue_nums
+        self._routes = Routes(link, self._clock, new_topic_queue_nums)
+        self._turns = RoundRobin(secrets.randbelow(1 << 16))
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        queue_id: int | None = None,
+        sharding_key: str | None = None,
+        wait_for_disk: bool = True,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Sends one message.
+
+        Args:
+            topic: Created by the first send if the broker allows it.
+            body: The payload.
+            tags: The tag that consumers filter by.
+            keys: Index keys; several are separated by spaces.
+            properties: More properties; a UNIQ_KEY among them becomes the message's id.
+            flag: The application's own 32 bits.
+            queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
+            sharding_key: Messages that share it keep their order. It is stored with the message.
+            wait_for_disk: False lets a broker that syncs every message answer before it has.
+            timeout_ms: As for ``BrokerLink.invoke``.
+
+        Raises:
+            RemoteProtocolError: The broker refuses; the message is not stored.
+            ProtocolError: There is no answer; whether the message is stored is not known.
+            MessageIllegalError: Properties that cannot be stored.
+            InvalidArgumentError: The topic has no such queue.
+        """
+        queue = self._choose(topic, queue_id, sharding_key)
+        found = self._properties(tags, keys, properties, sharding_key)
+        if not wait_for_disk:
+            found[props.WAIT] = "false"
+        header = self._header(queue, flag, props.encode_properties(found))
+        status, answer = self._invoke(RequestCode.SEND_MESSAGE_V2, header, body, timeout_ms)
+        if answer.queue_id != queue.queue_id:
+            queue = MessageQueue(topic, queue.broker_name, answer.queue_id)
+        return SendResult(
+            status, found[props.UNIQ_KEY], answer.msg_id, queue, answer.queue_offset, _durability(answer)
+        )
+
+    def send_batch(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage | bytes],
+        *,
+        queue_id: int | None = None,
+        sharding_key: str | None = None,
+        wait_for_disk: bool = True,
+        timeout_ms: int | None = None,
+    ) -> BatchSendResult:
+        """Sends messages to one queue, all or none, 4 MiB together at most.
+
+        Args:
+            topic: As for :meth:`send`.
+            messages: At least one.
+            queue_id: As for :meth:`send`, for all of them.
+            sharding_key: As for :meth:`send`, for all of them.
+            wait_for_disk: As for :meth:`send`.
+            timeout_ms: As for :meth:`send`.
+
+        Raises:
+            InvalidArgumentError: There is no message, or no such queue.
+            As :meth:`send`, for the rest.
+        """
+        if not messages:
+            raise InvalidArgumentError("a batch needs at least one message")
+        queue = self._choose(topic, queue_id, sharding_key)
+        batch: list[BatchMessage] = []
+        ids: list[str] = []
+        for item in messages:
+            message = item if isinstance(item, NewMessage) else NewMessage(item)
+            found = self._properties(message.tags, message.keys, message.properties, sharding_key)
+            ids.append(found[props.UNIQ_KEY])
+            batch.append(BatchMessage(message.body, props.encode_properties(found), message.flag))
+        raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
+        header = self._header(queue, 0, raw, is_batch=True)
+        status, answer = self._invoke(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(batch), timeout_ms)
+        return BatchSendResult(
+            status,
+            tuple(ids),
+            tuple(answer.msg_id.split(",")),
+            queue,
+            answer.queue_offset,
+            _durability(answer),
+        )
+
+    def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues that messages of a topic can be sent to.
+
+        Raises:
+            RemoteProtocolError: There is none.
+        """
+        return self._routes.to_publish(topic)
+
+    def _choose(self, topic: str, queue_id: int | None, sharding_key: str | None) -> MessageQueue:
+        queues = self._routes.to_publish(topic)
+        if queue_id is not None:
+            return by_id(queues, queue_id)
+        if sharding_key is not None:
+            return by_key(queues, sharding_key)
+        return self._turns.next(queues)
+
+    def _properties(
+        self,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        sharding_key: str | None,
+    ) -> dict[str, str]:
+        found = dict(properties) if properties else {}
+        if tags is not None:
+            found[props.TAGS] = tags
+        if keys is not None:
+            found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+        if sharding_key is not None:
+            found[SHARDING_KEY] = sharding_key
+        if not found.get(props.UNIQ_KEY):
+            found[props.UNIQ_KEY] = self._ids.next()
+        return found
+
+    def _header(
+        self, queue: MessageQueue, flag: int, raw: bytes, *, is_batch: bool = False
+    ) -> SendMessageHeader:
+        return SendMessageHeader(
+            self._group,
+            queue.topic,
+            AUTO_CREATE_TOPIC,
+            self._new_topic_queue_nums,
+            queue.queue_id,
+            0,
+            self._clock.now_ms(),
+            flag,
+            raw,
+            is_batch=is_batch,
+            broker_name=queue.broker_name,
+        )
+
+    def _invoke(
+        self, code: RequestCode, header: SendMessageHeader, body: Body, timeout_ms: int | None
+    ) -> tuple[SendStatus, SendMessageResponseHeader]:
+        response = self._link.invoke(Request(code, header, body), timeout_ms)
+        end = response.code
+        status = SendStatus.SEND_OK if end is ResponseCode.SUCCESS else STATUS_OF.get(end)
+        if status is None:
+            self._routes.forget(header.topic)
+            raise RemoteProtocolError(end, response.remark or end.name)
+        return status, expect_header(response, SendMessageResponseHeader)
+
+
+def _durability(answer: SendMessageResponseHeader) -> Durability | None:
+    return None if answer.durability is None else _DURABILITIES.get(answer.durability)
+
+
+_DURABILITIES: Final = {durability.value: durability for durability in Durability}

@@ -1,0 +1,69 @@
+"""What became of a sent message or batch."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.flush import Durability
+
+
+class SendStatus(enum.Enum):
+    """How far the broker got; in every case the message is stored and can be consumed.
+
+    Source: ``SendStatus.java``.
+    """
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+STATUS_OF: Final = {
+    # Beside SUCCESS, the codes of messages that are stored.
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """Where one message went.
+
+    Attributes:
+        message_id: The id that the producer gave (UNIQ_KEY); an index finds the message by it.
+        offset_message_id: The id that says where it lies (offsetMsgId).
+        queue_offset: Its index in the queue.
+        durability: What was reached before the answer; None if the broker does not say.
+    """
+
+    status: SendStatus
+    message_id: str
+    offset_message_id: str
+    queue: MessageQueue
+    queue_offset: int
+    durability: Durability | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSendResult:
+    """Where the messages of a batch went: one after another in one queue.
+
+    Attributes:
+        message_ids: The ids that the producer gave, in order.
+        offset_message_ids: The ids that say where each lies.
+        queue_offset: Of the first message.
+        durability: As in :class:`SendResult`.
+    """
+
+    status: SendStatus
+    message_ids: tuple[str, ...]
+    offset_message_ids: tuple[str, ...]
+    queue: MessageQueue
+    queue_offset: int
+    durability: Durability | None

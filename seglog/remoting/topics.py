@@ -1,0 +1,16 @@
+"""What clients and brokers both know of topics: permissions, and the name that new ones are made after.
+
+Source: ``PermName.java``, ``TopicValidator.java``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PERM_INHERIT: Final = 1
+PERM_WRITE: Final = 2
+PERM_READ: Final = 4
+PERM_READ_WRITE: Final = PERM_READ | PERM_WRITE
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+"""Model of topics created by a send; must be routable for that."""

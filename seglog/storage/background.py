@@ -1,0 +1,57 @@
+"""A thread that does one thing again and again until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from seglog.clock import Clock
+
+
+class Background:
+    """One recurring task.
+
+    Args:
+        clock: Decides when it is time.
+        name: Of the thread.
+        task: Called each time; the thread ends when it returns False.
+
+    Thread rule: :meth:`start` and :meth:`stop` belong to one owner.
+    """
+
+    def __init__(self, clock: Clock, name: str, task: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._name = name
+        self._task = task
+        self._turn = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the task should come to an end soon."""
+        return self._stopping
+
+    def start(self, interval_ms: float) -> None:
+        """Starts the thread, which waits ``interval_ms`` before each turn."""
+        self._thread = threading.Thread(target=self._run, args=(interval_ms,), name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns once the thread has ended, at the latest after the turn it is in."""
+        with self._turn:
+            self._stopping = True
+            self._turn.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def pause(self, duration_ms: float) -> bool:
+        """Lets the task rest within its turn; returns whether to go on."""
+        with self._turn:
+            if not self._stopping:
+                self._clock.wait(self._turn, duration_ms)
+        return not self._stopping
+
+    def _run(self, interval_ms: float) -> None:
+        while self.pause(interval_ms) and self._task():
+            pass

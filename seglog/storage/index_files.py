@@ -1,0 +1,159 @@
+"""The key-index files of a store as they lie there, and lookups in them through ``pread``.
+
+Truth: none. A file that does not explain itself counts as absent; what it should have covered is looked up
+in the log instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seglog.errors import CorruptError
+from seglog.storage.files import Files, OpenFile
+from seglog.storage.format.index import (
+    INDEX_ENTRY,
+    INDEX_HEADER,
+    INDEX_SLOT,
+    IndexGeometry,
+    IndexHeader,
+    decode_index_header,
+    is_index_file_name,
+)
+from seglog.storage.format.index_geometry import infer_index_geometry
+from seglog.storage.format.names import INDEX
+
+_SECOND_MS = 1000
+_DEFAULT_RATIO = 4
+_CHUNK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One file of the index, as it was when it was looked at."""
+
+    path: Path
+    header: IndexHeader
+    geometry: IndexGeometry
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next entry needs another file."""
+        return self.header.index_count >= self.geometry.entry_count
+
+
+def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Path]]:
+    """Returns the files of the index in order, and those that cannot be understood."""
+    found: list[IndexFile] = []
+    damaged: list[Path] = []
+    likely: IndexGeometry | None = None
+    for entry in files.list_dir(root / INDEX):
+        if entry.is_dir or not is_index_file_name(entry.name):
+            continue
+        path = root / INDEX / entry.name
+        try:
+            file = _look(files, path, entry.size_bytes, likely)
+        except CorruptError:
+            damaged.append(path)
+        else:
+            likely = file.geometry
+            found.append(file)
+    return found, damaged
+
+
+def iter_places(
+    files: Files, file: IndexFile, hashed: int, begin_ms: int, end_ms: int
+) -> Iterator[tuple[int, int]]:
+    """Yields ``(phy_offset, store time in whole seconds as ms)`` of a hash's entries, newest first.
+
+    Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are.
+    """
+    handle = files.open(file.path, writable=False)
+    try:
+        slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
+        entry = int(INDEX_SLOT.struct.unpack(_read(handle, slot_at, INDEX_SLOT.size_bytes))[0])
+        header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
+        below = min(header.index_count, file.geometry.entry_count)
+        while 0 < entry < below:
+            below = entry
+            its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
+            # The difference of entry 1 counts from the end of the file before, but its time is known.
+            time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if below > 1 else 0)
+            if diff_s < 0 or time_ms + _SECOND_MS <= begin_ms:
+                return
+            if its_hash == hashed and time_ms <= end_ms:
+                yield phy_offset, time_ms
+    finally:
+        handle.close()
+
+
+def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
+    """Returns how many of the last entries are of the record at ``phy_offset``."""
+    handle = files.open(file.path, writable=False)
+    try:
+        entry = file.header.index_count - 1
+        while entry > 0 and INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))[1] == phy_offset:
+            entry -= 1
+    finally:
+        handle.close()
+    return file.header.index_count - 1 - entry
+
+
+def load_index_file(files: Files, path: Path) -> memoryview:
+    """Returns a whole file; pages that were never written take no memory."""
+    handle = files.open(path, writable=False)
+    try:
+        buffer = memoryview(np.zeros(handle.size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
+        at = handle.next_data(0)
+        while at is not None:
+            at += handle.read_into(buffer[at : at + _CHUNK_BYTES], at)
+            at = handle.next_data(at)
+    finally:
+        handle.close()
+    return buffer
+
+
+def _look(files: Files, path: Path, size_bytes: int, likely: IndexGeometry | None) -> IndexFile:
+    handle = files.open(path, writable=False)
+    try:
+        header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
+        for geometry in _likely(size_bytes, likely):
+            if _ends_fit(handle, IndexFile(path, header, geometry)):
+                return IndexFile(path, header, geometry)
+    finally:
+        handle.close()
+    return IndexFile(path, header, infer_index_geometry(load_index_file(files, path), likely))
+
+
+def _likely(size_bytes: int, likely: IndexGeometry | None) -> Iterator[IndexGeometry]:
+    if likely is not None and likely.file_size_bytes == size_bytes:
+        yield likely
+    per_slot = INDEX_SLOT.size_bytes + _DEFAULT_RATIO * INDEX_ENTRY.size_bytes
+    slots, rest = divmod(size_bytes - INDEX_HEADER.size_bytes, per_slot)
+    if rest == 0 and slots > 0:
+        yield IndexGeometry(slots, _DEFAULT_RATIO * slots)
+
+
+def _ends_fit(handle: OpenFile, file: IndexFile) -> bool:
+    """Returns whether the first and last entry are of the records that the header names."""
+    last = file.header.index_count - 1
+    if last < 1:
+        return last == 0
+    if last >= file.geometry.entry_count:
+        return False
+    first, newest = (INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry)) for entry in (1, last))
+    return bool(first[1] == file.header.begin_phy_offset and newest[1] == file.header.end_phy_offset)
+
+
+def _read_entry(handle: OpenFile, file: IndexFile, entry: int) -> bytearray:
+    return _read(handle, file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry, INDEX_ENTRY.size_bytes)
+
+
+def _read(handle: OpenFile, position: int, size_bytes: int) -> bytearray:
+    """Returns bytes; zeros where the file is shorter, which no chain survives."""
+    buffer = bytearray(size_bytes)
+    handle.read_into(memoryview(buffer), position)
+    return buffer

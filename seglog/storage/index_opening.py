@@ -1,0 +1,158 @@
+"""Decides which index files of a store can stay, and where the index goes on.
+
+A file stays if it explains itself, its entries end where the log has a record, and it follows the one
+before. After a crash the newest file is also checked entry by entry, since its pages reached the disk in
+any order. The first file that does not stay takes all later ones with it; what they held is indexed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.errors import CorruptError
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format import properties as props
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
+from seglog.storage.format.index_geometry import index_damage
+from seglog.storage.format.index_keys import tag_key
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS, IndexView
+from seglog.storage.format.names import INDEX
+from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files, load_index_file
+from seglog.storage.key_index import KeyIndex
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_records import iter_records
+from seglog.storage.mapped_file import MapPool
+from seglog.storage.survey import Survey
+
+_SAMPLE_RECORDS = 64
+
+
+def open_key_index(
+    files: Files,
+    root: Path,
+    pool: MapPool,
+    clock: Clock,
+    found: Survey | None,
+    segment_size_bytes: int,
+    log_end: Callable[[], int],
+    geometry: IndexGeometry | None = None,
+) -> tuple[KeyIndex, list[Finding]]:
+    """Returns the index of a store, ready to follow the log, and what was wrong with it.
+
+    Args:
+        files: Where the store is.
+        root: The store directory; the caller holds its lock.
+        pool: Bounds what is mapped.
+        clock: Names new files.
+        found: The survey, None for a new store.
+        segment_size_bytes: Length of the log's files.
+        log_end: Returns how far the log is written.
+        geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
+    """
+    kept, removed = _kept(files, root, found)
+    for path in removed:
+        files.remove(path)
+    newest = kept[-1] if kept else None
+    tags = True
+    if newest is not None and found is not None:
+        told = _indexes_tags(files, found, newest)
+        tags = True if told is None else told
+    index = KeyIndex(
+        files,
+        root,
+        pool,
+        clock,
+        newest.geometry if newest is not None else geometry or DEFAULT_INDEX_GEOMETRY,
+        newest,
+        _resume(files, found, kept),
+        tags=tags,
+        log_end=log_end,
+        segment_size_bytes=segment_size_bytes,
+        holes=() if found is None else tuple(found.holes),
+    )
+    return index, [Finding("index-damaged", f"{INDEX}/{path.name}") for path in removed]
+
+
+def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFile], list[Path]]:
+    """Returns the files that stay, and those that do not."""
+    known, damaged = list_index_files(files, root)
+    paths = sorted([file.path for file in known] + damaged)
+    kept: list[IndexFile] = []
+    for file in known:
+        if found is None or paths[len(kept)] != file.path or not _fits(found, file, kept):
+            break
+        kept.append(file)
+    if kept and found is not None and found.mode == "abnormal" and not _is_whole(files, kept[-1]):
+        kept.pop()
+    return kept, paths[len(kept) :]
+
+
+def _fits(found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
+    if before and (not before[-1].is_full or file.geometry != before[-1].geometry):
+        return False
+    end = file.header.end_phy_offset
+    if file.header.index_count <= 1:
+        return False  # RocketMQ makes a file for a key that it has; without any, its slots may be anything
+    if before and file.header.begin_phy_offset < before[-1].header.end_phy_offset:
+        return False
+    return end < found.min_phy_offset or _is_record(found, end)
+
+
+def _is_record(found: Survey, phy_offset: int) -> bool:
+    starts = found.rows["phy_offset"]
+    at = int(np.searchsorted(starts, phy_offset))
+    return at < len(starts) and int(starts[at]) == phy_offset
+
+
+def _is_whole(files: Files, file: IndexFile) -> bool:
+    try:
+        return index_damage(IndexView(load_index_file(files, file.path), file.geometry)) is None
+    except CorruptError:
+        return False
+
+
+def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
+    """Returns the record to go on with and how many of its keys are in already."""
+    start = 0 if found is None else max(0, found.min_phy_offset)
+    if not kept or kept[-1].header.end_phy_offset < start:
+        return start, 0
+    end = kept[-1].header.end_phy_offset
+    count = 0
+    for file in reversed(kept):
+        own = count_last(files, file, end)
+        count += own
+        if own < file.header.index_count - 1:
+            break
+    return end, count
+
+
+def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
+    """Returns whether the newest file has entries for tags, None if its last records do not tell."""
+    starts = found.rows["phy_offset"]
+    last = int(np.searchsorted(starts, file.header.end_phy_offset, side="right"))
+    first = max(int(np.searchsorted(starts, file.header.begin_phy_offset)), last - _SAMPLE_RECORDS)
+    if first >= last:
+        return None
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        stretch = iter_records(reader, segment, int(starts[first]), int(starts[last - 1]) + 1, found.holes)
+        records = [record for record, _end in stretch]
+    finally:
+        reader.close()
+    for record in reversed(records[:-1] or records):
+        tag = props.find_property(record.properties, props.TAGS.encode())
+        if tag is None or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+            continue
+        hashed = key_hash(tag_key(record.topic, tag.decode("utf-8", "replace")))
+        for place, _time_ms in iter_places(files, file, hashed, 0, MAX_TIMESTAMP_MS):
+            if place <= record.phy_offset:
+                return place == record.phy_offset
+        return False
+    return None

@@ -1,0 +1,174 @@
+"""Keeps the key index of a store that is open for writing: follows the log and puts what it finds.
+
+The index trails the log: puts never wait for it. :meth:`KeyIndex.catch_up` reads the records written since
+and puts their keys, a batch at a time; a query calls it first. Nothing here is truth: where files do not fit
+the log, they and all after them are removed and made again.
+
+Source: ``store/.../index/IndexService.java buildIndex, retryGetAndCreateIndexFile``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.storage.files import Files
+from seglog.storage.format.index import (
+    INDEX_ENTRY,
+    IndexGeometry,
+    IndexHeader,
+    decode_index_header,
+    index_file_name,
+)
+from seglog.storage.format.index_build import KeyRows, begin_index_file, put_keys
+from seglog.storage.format.index_keys import key_rows
+from seglog.storage.format.names import INDEX
+from seglog.storage.index_files import IndexFile
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_records import iter_records
+from seglog.storage.log_scan import Hole
+from seglog.storage.mapped_file import MappedFile, MapPool
+
+_BATCH_RECORDS: Final = 4096
+_STEP_BYTES: Final = 1 << 20
+
+
+class KeyIndex:
+    """The index of a store, open for writing.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        pool: Bounds what is mapped.
+        clock: Names new files.
+        geometry: Division of the files.
+        newest: The file to go on with, None to begin one.
+        resume: Physical offset of the record to go on with, and how many of its keys are in already.
+        tags: Whether tags are indexed (since 5.4.0).
+        log_end: Returns how far the log is written.
+        segment_size_bytes: Length of the log's files.
+        holes: The log's unreadable stretches.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        pool: MapPool,
+        clock: Clock,
+        geometry: IndexGeometry,
+        newest: IndexFile | None,
+        resume: tuple[int, int],
+        *,
+        tags: bool,
+        log_end: Callable[[], int],
+        segment_size_bytes: int,
+        holes: Sequence[Hole],
+    ) -> None:
+        self._files = files
+        self._directory = root / INDEX
+        self._pool = pool
+        self._clock = clock
+        self.geometry = geometry
+        self.tags = tags
+        self._log_end = log_end
+        self._segment_size_bytes = segment_size_bytes
+        self._holes = holes
+        self._reader = LogReader(files, root, segment_size_bytes)
+        self._lock = threading.Lock()
+        self._next, self._skip = resume
+        self._current = None if newest is None else self._file(newest.path)
+        self._last_name = "" if newest is None else newest.path.name
+        self.full_timestamp_ms = 0
+        """End time of the last file that filled up since the store was opened, 0 before."""
+
+    @property
+    def behind_bytes(self) -> int:
+        """How much of the log is not indexed yet."""
+        return max(0, self._log_end() - self._next)
+
+    def catch_up(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Indexes what was written since, batch by batch, until nothing is left or ``until`` says so.
+
+        Raises:
+            FullError: No space for the index; what is in stays, and the rest comes later.
+        """
+        with self._lock:
+            records = iter_records(
+                self._reader, self._segment_size_bytes, self._next, self._log_end(), self._holes
+            )
+            try:
+                while not until():
+                    batch = list(islice(records, _BATCH_RECORDS))
+                    if not batch:
+                        return
+                    self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
+                    self._next, self._skip = batch[-1][1], 0
+            finally:
+                self._reader.close()
+
+    def sync(self) -> None:
+        """Returns once what was indexed is on the disk."""
+        with self._lock:
+            if self._current is not None:
+                self._current.sync()
+
+    def close(self) -> None:
+        """Gives up the map."""
+        with self._lock:
+            if self._current is not None:
+                self._current.close()
+
+    def _put(self, rows: KeyRows) -> None:
+        while len(rows):
+            file = self._current or self._begin(None)
+            header = decode_index_header(file.view)
+            last = min(header.index_count + len(rows), self.geometry.entry_count)
+            if last > header.index_count:
+                file.reserve(0, self.geometry.entries_at + INDEX_ENTRY.size_bytes * last)
+                taken = put_keys(file.view, self.geometry, rows)
+                # Where to go on if the next file finds no space: at the first row that is not in.
+                self._next = int(rows["phy_offset"][min(taken, len(rows) - 1)])
+                self._skip = int(np.count_nonzero(rows["phy_offset"][:taken] == self._next))
+                rows = rows[taken:]
+            else:
+                file.sync()
+                self.full_timestamp_ms = header.end_timestamp_ms
+                self._current = self._begin(header)
+                file.close()
+
+    def _begin(self, previous: IndexHeader | None) -> MappedFile:
+        self._files.make_dirs(self._directory)
+        name = self._next_name()
+        file = MappedFile.create(
+            self._files,
+            self._directory / name,
+            0,
+            self.geometry.file_size_bytes,
+            self._pool,
+            min(_STEP_BYTES, self.geometry.file_size_bytes),
+        )
+        file.reserve(0, self.geometry.entries_at)
+        begin_index_file(file.view, previous)
+        self._current, self._last_name = file, name
+        return file
+
+    def _next_name(self) -> str:
+        """Returns a name by the clock that sorts behind all others."""
+        made_at = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).astimezone()
+        while (name := index_file_name(made_at)) <= self._last_name:
+            made_at += timedelta(milliseconds=1)
+        return name
+
+    def _file(self, path: Path) -> MappedFile:
+        size = self.geometry.file_size_bytes
+        return MappedFile(self._files, path, 0, size, self._pool, min(_STEP_BYTES, size))

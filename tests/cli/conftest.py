@@ -1,0 +1,59 @@
+"""Runs the command line inside of the process, or as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+
+
+@dataclass
+class Ran:
+    """What a command printed and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    stdout_bytes: bytes
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Its output as JSON, line by line."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+@pytest.fixture
+def seglog():
+    """Calls a command in this process."""
+
+    def run(*arguments: object, stdin: bytes | None = None) -> Ran:
+        result = CliRunner().invoke(commands, [str(argument) for argument in arguments], input=stdin)
+        return Ran(result.exit_code, result.stdout, result.stderr, result.stdout_bytes)
+
+    return run
+
+
+@pytest.fixture
+def command_line():
+    """The words that start a process of the command line."""
+    return [sys.executable, "-m", "seglog.cli.main"]
+
+
+@pytest.fixture
+def seglog_process(command_line):
+    """Calls a command in a process of its own."""
+
+    def run(*arguments: object, stdin: bytes | None = None) -> Ran:
+        done = subprocess.run(
+            [*command_line, *map(str, arguments)], input=stdin or b"", capture_output=True, check=False
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
+
+    return run

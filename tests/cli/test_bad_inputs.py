@@ -1,0 +1,221 @@
+"""Whatever is wrong with the input: a sentence, what to do, a documented exit code, and nothing changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from seglog.errors import (
+    InvalidArgumentError,
+    InvalidNameError,
+    MessageIllegalError,
+    NotAStoreError,
+    NotFoundError,
+    ReadOnlyError,
+    StoreLockedError,
+    UnsupportedStoreError,
+)
+from seglog.storage.store import MessageStore
+from tests.support import golden
+
+
+def check_refused(ran, kind, *words):
+    assert ran.exit_code == kind.exit_code
+    assert ran.stderr.startswith("error: ")
+    assert "\nhelp:  " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    for word in words:
+        assert word in ran.stderr
+
+
+SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+READERS = (["info"], ["dump"], ["tail"], ["get", "t"])
+
+
+def on(command, store):
+    return [command[0], store, *command[1:]]
+
+
+@pytest.mark.parametrize("command", [*READERS], ids=lambda command: command[0])
+def test_reading_what_is_not_there_is_refused_and_makes_nothing(seglog, tmp_path, command):
+    check_refused(seglog(*on(command, tmp_path / "nothing")), NotFoundError, "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
+def test_a_folder_of_other_things_is_refused(seglog, tmp_path, command):
+    (tmp_path / "holiday.jpg").write_bytes(b"x")
+    before = golden.tree_digest(tmp_path)
+    check_refused(seglog(*on(command, tmp_path)), NotAStoreError, "holiday.jpg")
+    assert golden.tree_digest(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
+def test_a_file_in_place_of_a_folder_is_refused(seglog, tmp_path, command):
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    check_refused(seglog(*on(command, path)), NotAStoreError)
+    assert path.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
+@pytest.mark.parametrize("kind", ["rocksdb", "dledger"])
+def test_stores_of_another_kind_are_refused_and_left_alone(seglog, tmp_path, command, kind):
+    if kind == "rocksdb":
+        for folder in ("commitlog", "consumequeue"):
+            (tmp_path / folder).mkdir()
+        (tmp_path / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000001\n")
+    else:
+        (tmp_path / "dledger-n0" / "data").mkdir(parents=True)
+        (tmp_path / "dledger-n0" / "data" / "00000000000000000000").write_bytes(bytes(4096))
+    before = golden.tree_digest(tmp_path)
+    check_refused(seglog(*on(command, tmp_path)), UnsupportedStoreError)
+    assert golden.tree_digest(tmp_path) == before
+
+
+def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process, tmp_path):
+    with MessageStore.open(tmp_path / "s", **SMALL) as first:
+        first.put("t", b"x")
+        first.flush()
+        before = golden.tree_digest(tmp_path / "s")
+        check_refused(seglog_process("put", tmp_path / "s", "t", "y"), StoreLockedError)
+        assert golden.tree_digest(tmp_path / "s") == before
+        assert first.put("t", b"z").queue_offset == 1
+
+
+@pytest.mark.parametrize("topic", ["a/b", "../up", "a\nb", "a\n", "a\0b", "", "a.b", "x" * 256, "naïve"])
+@pytest.mark.parametrize("command", ["put", "get", "tail"])
+def test_a_topic_that_could_lead_anywhere_is_refused(seglog, tmp_path, topic, command):
+    body = ["x"] if command == "put" else []
+    check_refused(seglog(command, tmp_path / "s", topic, *body), InvalidNameError)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "kind"),
+    [
+        pytest.param([], bytes((4 << 20) + 1), MessageIllegalError, id="body of 4 MiB + 1"),
+        pytest.param(["--lines"], bytes((4 << 20) + 1), MessageIllegalError, id="line of 4 MiB + 1"),
+        pytest.param(
+            ["--property", "p=" + "x" * 32765], b"", MessageIllegalError, id="32,768 B of properties"
+        ),
+        pytest.param(["--tags", "x" * 32762], b"", MessageIllegalError, id="32,768 B with the tag"),
+        pytest.param(["--property", "p=\x01\x02"], b"", MessageIllegalError, id="separator in a property"),
+        pytest.param(["--property", "p"], b"", InvalidArgumentError, id="property without ="),
+        pytest.param(["--queue", "-1"], b"", InvalidNameError, id="negative queue"),
+        pytest.param(["--queue", "2147483648"], b"", InvalidNameError, id="queue of 32 bits"),
+        pytest.param(["body", "--lines"], b"", InvalidArgumentError, id="body and lines"),
+    ],
+)
+def test_what_no_record_can_hold_is_refused_and_an_existing_store_stays(
+    seglog, tmp_path, arguments, stdin, kind
+):
+    with MessageStore.open(tmp_path / "s", **SMALL) as store:
+        store.put("t", b"x")
+    before = golden.tree_digest(tmp_path / "s")
+    check_refused(seglog("put", tmp_path / "s", "t", *arguments, stdin=stdin), kind)
+    assert golden.tree_digest(tmp_path / "s") == before
+
+
+def test_a_body_of_4_mib_and_32767_bytes_of_properties_are_taken(seglog, tmp_path):
+    assert seglog("put", tmp_path / "s", "t", stdin=bytes(4 << 20)).exit_code == 0
+    # 20 of the 32,767 bytes go to __CRC32#.
+    assert seglog("put", tmp_path / "s", "t", "x", "--property", "p=" + "x" * 32744).exit_code == 0
+    over = seglog("put", tmp_path / "s", "t", "x", "--property", "p=" + "x" * 32745)
+    check_refused(over, MessageIllegalError, "__CRC32#")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--offset", "-1"],
+        ["--count", "-1"],
+        ["--queue", "-1"],
+        ["--filter", "||"],
+        ["--json", "--body", "raw"],
+    ],
+)
+def test_get_refuses_what_makes_no_sense(seglog, tmp_path, arguments):
+    MessageStore.open(tmp_path / "s").close()
+    ran = seglog("get", tmp_path / "s", "t", *arguments)
+    assert ran.exit_code in (InvalidArgumentError.exit_code, InvalidNameError.exit_code)
+
+
+def test_tail_refuses_a_negative_count(seglog, tmp_path):
+    check_refused(seglog("tail", tmp_path, "-n", "-1"), InvalidArgumentError)
+
+
+def test_get_of_an_unknown_topic_says_so(seglog, tmp_path):
+    MessageStore.open(tmp_path / "s").close()
+    check_refused(seglog("get", tmp_path / "s", "nosuch"), NotFoundError, "nosuch")
+
+
+_ON_READ_ONLY_DISK = """
+mount -t tmpfs -o size=64M none "$1" && cp -a "$2" "$1/store" && mount -o remount,ro "$1" || exit 99
+shift 2
+exec "$@"
+"""
+
+
+def on_read_only_disk(tmp_path, store, *command):
+    """Runs a command where ``store`` lies at ``tmp_path/disk/store`` on a file system mounted read-only."""
+    disk = tmp_path / "disk"
+    disk.mkdir(exist_ok=True)
+    words = ["unshare", "-rm", "sh", "-c", _ON_READ_ONLY_DISK, "sh", disk, store, *command]
+    try:
+        done = subprocess.run(words, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no unshare here to mount a disk with")
+    if done.returncode in (1, 99) and b"error:" not in done.stderr:
+        pytest.skip(f"no disk can be mounted here: {done.stderr.decode().strip()}")
+    return done
+
+
+def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line, seglog):
+    with MessageStore.open(tmp_path / "s", **SMALL) as store:
+        store.put("t", b"x")
+    disk = tmp_path / "disk"
+    for target in ("store", "new"):
+        refused = on_read_only_disk(tmp_path, tmp_path / "s", *command_line, "put", disk / target, "t", "y")
+        assert refused.returncode == ReadOnlyError.exit_code
+        assert b"Read-only file system" in refused.stderr
+    for words in (["info", disk / "store"], ["get", disk / "store", "t"], ["dump", disk / "store"]):
+        assert on_read_only_disk(tmp_path, tmp_path / "s", *command_line, *words).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_must_not_be_written_refuses_a_put(tmp_path, seglog):
+    with MessageStore.open(tmp_path / "s") as store:
+        store.put("t", b"x")
+    (tmp_path / "s").chmod(0o500)
+    (tmp_path / "s" / "lock").chmod(0o400)
+    check_refused(seglog("put", tmp_path / "s", "t", "y"), ReadOnlyError)
+    (tmp_path / "s").chmod(0o700)
+
+
+def test_a_disk_that_fills_up_refuses_the_put_and_keeps_what_was_acknowledged(tmp_path, command_line):
+    script = 'mount -t tmpfs -o size=24M none "$1" || exit 99; shift; exec "$@"'
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    program = """
+import json, subprocess, sys
+*seglog, store = sys.argv[1:]
+lines = (b"x" * 1000 + b"\\n") * 40000
+put = subprocess.run([*seglog, "put", store, "t", "--lines", "--json"], input=lines, capture_output=True)
+acknowledged = sum(json.loads(line)["count"] for line in put.stdout.splitlines())
+get = [*seglog, "get", store, "t", "--count", "99999", "--json"]
+found = json.loads(subprocess.run(get, capture_output=True).stdout.splitlines()[-1])["count"]
+print(put.returncode, 0 < acknowledged < 40000, found == acknowledged, put.stderr.decode())
+"""
+    words = ["unshare", "-rm", "sh", "-c", script, "sh", disk, sys.executable, "-c", program]
+    try:
+        done = subprocess.run([*words, *command_line, disk / "s"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no unshare here to mount a disk with")
+    if done.returncode in (1, 99) and not done.stdout:
+        pytest.skip(f"no disk can be mounted here: {done.stderr.decode().strip()}")
+    assert done.stdout.decode().startswith("17 True True ")
+    assert '"kind": "FullError"' in done.stdout.decode()

@@ -1,0 +1,145 @@
+"""The entry: quick where it must be, and one form for every failure."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from seglog.cli import failures
+from seglog.cli.main import COMMANDS
+from seglog.errors import FullError, NotFoundError, ReadOnlyError, StoreError, error_classes
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "--json"]])
+def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line):
+    code = (
+        "import sys; from seglog.cli.main import commands\n"
+        f"try: commands({arguments!r})\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'rich', 'seglog.storage.store'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([command_line[0], "-c", code], capture_output=True, check=True)
+    assert done.stderr.decode().strip() == "[]"
+
+
+def test_help_lists_every_command_and_every_command_has_help(seglog):
+    shown = seglog("--help")
+    assert shown.exit_code == 0
+    for name, summary in COMMANDS.items():
+        assert name in shown.stdout
+        assert summary in shown.stdout
+        assert "Usage: " in seglog(name, "--help").stdout
+
+
+def test_version_says_which_kernels_run(seglog):
+    (facts,) = seglog("version", "--json").lines
+    assert facts["kernels"] == "python"
+    assert facts["numpy"]
+    assert set(facts) >= {"version", "python", "platform", "crc32c", "pyspark", "java"}
+    assert "kernels" in seglog("version").stdout
+
+
+def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeypatch):
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    assert seglog("version", "--json").lines[0]["java"] == str(java)
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n')
+    assert seglog("version", "--json").lines[0]["java"] == f"21.0.2 ({java})"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert seglog("version", "--json").lines[0]["java"] is None
+
+
+def test_wrong_usage_ends_with_2_and_says_where_help_is(seglog):
+    for arguments in (["nosuch"], ["info"], ["info", "--nosuch", "x"], ["get", "x", "t", "--count", "many"]):
+        failed = seglog(*arguments)
+        assert failed.exit_code == 2
+        assert failed.stderr.startswith("error: ")
+        assert "--help`" in failed.stderr
+
+
+def test_with_json_an_error_is_one_object_on_stderr(seglog, tmp_path):
+    failed = seglog("info", tmp_path / "nothing", "--json")
+    assert failed.exit_code == NotFoundError.exit_code
+    assert failed.stdout == ""
+    fields = json.loads(failed.stderr)
+    assert fields["kind"] == "NotFoundError"
+    assert fields["exitCode"] == 13
+    assert fields["error"]
+    assert fields["help"]
+
+
+def test_json_behind_two_dashes_is_a_body_and_no_option(seglog, tmp_path):
+    assert seglog("put", tmp_path / "s", "t", "--", "--json").exit_code == 0
+    (message, _result) = seglog("get", tmp_path / "s", "t", "--json").lines
+    assert message["body"] == "--json"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, FullError),
+        (errno.EROFS, ReadOnlyError),
+        (errno.EACCES, StoreError),
+        (errno.ENOENT, NotFoundError),
+        (errno.EMFILE, StoreError),
+        (errno.ENOTTY, StoreError),
+    ],
+)
+def test_an_error_of_the_operating_system_gets_a_sentence_and_advice(number, kind):
+    explained = failures.explain_os_error(OSError(number, os.strerror(number), "/some/store"))
+    assert type(explained) is kind
+    assert str(explained).startswith("/some/store: ")
+    assert explained.help
+
+
+def test_exit_codes_of_the_entry_collide_with_no_error_class():
+    taken = {kind.exit_code for kind in error_classes()}
+    assert not taken & {
+        failures.USAGE_EXIT_CODE,
+        failures.INTERNAL_EXIT_CODE,
+        failures.INTERRUPTED_EXIT_CODE,
+        failures.BROKEN_PIPE_EXIT_CODE,
+    }
+
+
+def test_a_bug_is_reported_with_its_traceback(seglog, monkeypatch):
+    monkeypatch.setattr("seglog.cli.version.package_version", lambda _name: 1 // 0)
+    failed = seglog("version")
+    assert failed.exit_code == failures.INTERNAL_EXIT_CODE
+    assert "Traceback" in failed.stderr
+    assert "error: ZeroDivisionError" in failed.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line, seglog, tmp_path):
+    lines = b"".join(b"%d\n" % number for number in range(5000))
+    seglog("put", tmp_path / "s", "t", "--lines", stdin=lines)
+    dump = subprocess.Popen(
+        [*command_line, "dump", tmp_path / "s", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert dump.stdout.readline()
+    dump.stdout.close()
+    assert dump.stderr.read() == b""
+    dump.stderr.close()
+    assert dump.wait() == failures.BROKEN_PIPE_EXIT_CODE
+
+
+def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
+    seglog("put", tmp_path / "s", "t", "first")
+    tail = subprocess.Popen(
+        [*command_line, "tail", tmp_path / "s", "-f", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert json.loads(tail.stdout.readline())["body"] == "first"
+    tail.send_signal(signal.SIGINT)
+    _stdout, stderr = tail.communicate(timeout=30)
+    assert tail.returncode == failures.INTERRUPTED_EXIT_CODE
+    assert stderr == b""

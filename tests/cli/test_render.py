@@ -1,0 +1,78 @@
+"""What people see: sizes, times, tables and progress."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from seglog.cli import render
+
+
+class Terminal(io.StringIO):
+    """Text that a terminal would get."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1 << 30, "1.0 GiB"), (1 << 62, "4096.0 PiB")],
+)
+def test_sizes_are_binary(size_bytes, shown):
+    assert render.size_text(size_bytes) == shown
+
+
+def test_counts_have_separators_and_plurals():
+    assert render.count_text(200_000) == "200,000"
+    assert render.count_text(1, "message") == "1 message"
+    assert render.count_text(0, "message") == "0 messages"
+    assert render.count_text(2, "entry", "entries") == "2 entries"
+
+
+def test_a_time_outside_of_the_calendar_is_shown_as_its_number():
+    assert render.time_text(1 << 62) == str(1 << 62)
+    assert render.time_text(1_700_000_000_123).endswith(".123")
+
+
+def test_control_characters_are_escaped_and_other_scripts_are_not():
+    assert render.printable("标签 é") == "标签 é"
+    assert render.printable("a\x1b[2J\n\u202e") == "a\\x1b[2J\\n\\u202e"
+    assert render.printable("\udc80") == "\\udc80"
+
+
+def test_a_table_aligns_numbers_right_and_counts_wide_characters_twice(capsys):
+    render.table(("name", "n", "x"), [("标签", "5", "a"), ("t", "1000", "b")], numbers=("n",))
+    assert capsys.readouterr().out.splitlines() == ["name     n  x", "标签     5  a", "t     1000  b"]
+
+
+def test_only_the_last_column_gives_way_on_a_narrow_terminal(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    render.table(("name", "text"), [("first", "x" * 100)])
+    assert terminal.getvalue().splitlines()[1] == "first  " + "x" * 12 + "…"
+
+
+def test_progress_is_silent_where_nobody_watches(monkeypatch):
+    nobody = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", nobody)
+    monkeypatch.setattr(render, "PROGRESS_AFTER_S", 0.0)
+    with render.progress("reading") as tell:
+        tell(1, 2)
+    assert nobody.getvalue() == ""
+
+
+@pytest.mark.parametrize("unit", ["bytes", "messages"])
+def test_progress_shows_a_step_only_once_it_lasts(monkeypatch, unit):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with render.progress("reading", unit=unit) as tell:
+        tell(1, 2)
+        assert terminal.getvalue() == ""
+        monkeypatch.setattr(render, "PROGRESS_AFTER_S", 0.0)
+        tell(1, 2)
+    assert "reading" in terminal.getvalue()

@@ -1,0 +1,85 @@
+"""The newest messages over queues in log order, and those that come."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from seglog.storage.store import MessageStore
+from tests.support import golden
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "store"
+    with MessageStore.open(path) as writer:
+        for number in range(30):
+            writer.put(f"topic{number % 2}", b"%d" % number, queue_id=number % 3)
+    return path
+
+
+def bodies(ran):
+    return [int(line["body"]) for line in ran.lines]
+
+
+def test_tail_shows_the_newest_messages_in_log_order(seglog, store):
+    assert bodies(seglog("tail", store, "--json")) == list(range(20, 30))
+    assert bodies(seglog("tail", store, "-n", 3, "--json")) == [27, 28, 29]
+    assert bodies(seglog("tail", store, "topic1", "-n", 3, "--json")) == [25, 27, 29]
+    assert bodies(seglog("tail", store, "-n", 99, "--json")) == list(range(30))
+    assert bodies(seglog("tail", store, "-n", 0, "--json")) == []
+
+
+def test_tail_for_people_is_a_line_a_message(seglog, store):
+    (line,) = seglog("tail", store, "-n", 1).stdout.splitlines()
+    assert line.startswith("topic1/2 @4  ")
+    assert line.endswith("  29")
+
+
+def test_tail_agrees_with_the_end_of_the_log_of_a_real_store(seglog, tmp_path):
+    path = golden.extract("roll", tmp_path)
+    logged = [line for line in golden.expected("roll") if line["kind"] == "log" and "ok" in line]
+    shown = seglog("tail", path, "-n", 50, "--json").lines
+    assert [line["commitLogOffset"] for line in shown] == [line["pos"] for line in logged[-50:]]
+
+
+def test_following_shows_what_another_process_writes_also_to_new_queues(command_line, seglog, store):
+    tail = subprocess.Popen(
+        [*command_line, "tail", store, "-f", "-n", "1", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert json.loads(tail.stdout.readline())["body"] == "29"
+        seglog("put", store, "topic0", "30")
+        assert json.loads(tail.stdout.readline())["body"] == "30"
+        seglog("put", store, "brand_new", "31", "--queue", 9)
+        line = json.loads(tail.stdout.readline())
+        assert (line["topic"], line["queueId"], line["body"]) == ("brand_new", 9, "31")
+    finally:
+        tail.kill()
+        tail.communicate()
+
+
+def test_following_one_topic_keeps_silent_about_others(command_line, seglog, store):
+    tail = subprocess.Popen(
+        [*command_line, "tail", store, "topic0", "-f", "-n", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        for number in range(100, 130):
+            seglog("put", store, f"topic{number % 2}", number)
+        first = json.loads(tail.stdout.readline())
+        assert int(first["body"]) % 2 == 0
+        assert first["topic"] == "topic0"
+    finally:
+        tail.kill()
+        tail.communicate()
+
+
+def test_damaged_records_are_left_out(seglog, tmp_path):
+    path = golden.extract("d-magic", tmp_path)
+    assert len(seglog("tail", path, "-n", 1000, "--json").lines) == 399

@@ -1,0 +1,113 @@
+"""Properties are parsed as leniently as RocketMQ parses them, and written as 5.x writes them."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.errors import MessageIllegalError
+from seglog.storage.format.properties import (
+    crc_digits,
+    decode_properties,
+    encode_properties,
+    find_property,
+    without_crc_property,
+)
+from tests.support.records import property_text
+
+PARSED = {
+    "nothing": (b"", {}),
+    "one": (b"a\x01b\x02", {"a": "b"}),
+    "two": (b"a\x01b\x02c\x01d\x02", {"a": "b", "c": "d"}),
+    "last end missing, as 4.x writes": (b"a\x01b\x02c\x01d", {"a": "b", "c": "d"}),
+    "empty value vanishes": (b"a\x01\x02c\x01d\x02", {"c": "d"}),
+    "empty value at the end vanishes": (b"c\x01d\x02a\x01", {"c": "d"}),
+    "empty name vanishes": (b"\x01b\x02c\x01d\x02", {"c": "d"}),
+    "piece without separator vanishes": (b"abc\x02c\x01d\x02", {"c": "d"}),
+    "empty pieces vanish": (b"\x02\x02c\x01d\x02\x02", {"c": "d"}),
+    "later duplicate wins": (b"a\x01x\x02a\x01y\x02", {"a": "y"}),
+    "empty duplicate does not win": (b"a\x01x\x02a\x01\x02", {"a": "x"}),
+    "second separator belongs to the value": (b"a\x01b\x01c\x02", {"a": "b\x01c"}),
+    "value that is only a separator": (b"a\x01\x01\x02", {"a": "\x01"}),
+    "shortest piece": (b"a\x01b", {"a": "b"}),
+    "bytes that are no UTF-8": (b"a\x01\xff\x02", {"a": "\ufffd"}),
+    "astral characters": ("k\x01𝄞\x02".encode(), {"k": "𝄞"}),
+}
+
+
+@pytest.mark.parametrize(("raw", "table"), PARSED.values(), ids=PARSED)
+def test_properties_are_parsed_leniently(raw, table):
+    assert decode_properties(raw) == table
+
+
+@given(st.dictionaries(property_text(), property_text()))
+def test_properties_round_trip(table):
+    raw = encode_properties(table)
+    assert decode_properties(raw) == table
+    assert raw.count(b"\x02") == len(table)
+    assert raw == b"" or raw.endswith(b"\x02")
+
+
+def test_empty_value_is_written_although_no_reader_sees_it():
+    assert encode_properties({"a": ""}) == b"a\x01\x02"
+
+
+def test_value_may_hold_the_name_separator():
+    assert decode_properties(encode_properties({"a": "x\x01y"})) == {"a": "x\x01y"}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [{"": "v"}, {"a\x01b": "v"}, {"a\x02b": "v"}, {"a": "v\x02w"}, {"a": "\ud800"}, {"\udfff": "v"}],
+    ids=["empty name", "0x01 in name", "0x02 in name", "0x02 in value", "half pair", "half pair in name"],
+)
+def test_entry_that_would_not_come_back_is_refused(table):
+    with pytest.raises(MessageIllegalError):
+        encode_properties(table)
+
+
+_BITS = st.sampled_from([b"a", b"TAGS", b"\x01", b"\x02", b"x", b"TAGS\x01", b"\xff", b"\x02TAGS\x01"])
+
+
+@given(st.lists(_BITS).map(b"".join), st.sampled_from(["a", "TAGS", "x", "ax"]))
+def test_one_property_is_found_exactly_where_the_whole_table_has_it(raw, name):
+    found = find_property(raw, name.encode())
+    assert (None if found is None else found.decode("utf-8", "replace")) == decode_properties(raw).get(name)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_parse_to_text(raw):
+    for name, value in decode_properties(raw).items():
+        assert name
+        assert value
+        assert "\x02" not in name + value
+
+
+@given(st.lists(_BITS | st.just(b"\x02__CRC32#\x010000000000\x02")).map(b"".join))
+def test_crc_property_is_taken_out_and_nothing_else(raw):
+    table = decode_properties(raw)
+    table.pop("__CRC32#", None)
+    assert decode_properties(without_crc_property(raw)) == table
+
+
+def test_properties_without_crc_are_not_touched():
+    raw = b"\x02\x02a\x01__CRC32#\x02"
+    assert without_crc_property(raw) is raw
+
+
+@pytest.mark.parametrize(
+    ("crc", "digits"),
+    [(0, b"0000000000"), (7, b"7000000000"), (1234567890, b"0987654321"), (2**31 - 1, b"7463847412")],
+)
+def test_crc_digits_are_least_significant_first(crc, digits):
+    assert crc_digits(crc) == digits
+
+
+@given(st.binary())
+def test_crc_digits_read_back(data):
+    crc = zlib.crc32(data) & 0x7FFFFFFF
+    assert len(crc_digits(crc)) == 10
+    assert int(crc_digits(crc)[::-1]) == crc

@@ -1,0 +1,130 @@
+"""Drafts become, byte for byte, the records that the format document describes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.storage.format.host import Host
+from seglog.storage.format.message import decode_message
+from seglog.storage.kernels.append import Draft, filler
+from tests.support.records import Record, records
+
+
+def draft(record: Record, **other: object) -> Draft:
+    values: dict[str, object] = {
+        "sys_flag": record.sys_flag,
+        "flag": record.flag,
+        "born_timestamp_ms": record.born_timestamp_ms,
+        "born_host": Host(record.born_address, record.born_port),
+        "store_host": Host(record.store_address, record.store_port),
+        "reconsume_times": record.reconsume_times,
+        "prepared_transaction_offset": record.prepared_transaction_offset,
+        "record_crc": record.record_crc,
+    }
+    return Draft(record.topic, record.queue_id, record.body, record.properties, **(values | other))
+
+
+def written(record: Record, made: Draft, at: int = 0) -> bytes:
+    buffer = bytearray(b"\xee" * (at + made.size_bytes + 5))
+    made.write(memoryview(buffer), at, record.queue_offset, record.phy_offset, record.store_timestamp_ms)
+    assert buffer[:at] + buffer[at + made.size_bytes :] == b"\xee" * (at + 5)
+    return bytes(buffer[at : at + made.size_bytes])
+
+
+@given(records(), st.integers(0, 30))
+def test_draft_writes_the_reference_bytes_and_nothing_around_them(record, at):
+    assert written(record, draft(record), at) == record.pack()
+
+
+@given(records(properties=b"a\x01b"))
+def test_missing_end_of_the_last_entry_is_added_only_before_a_crc(record):
+    stored = decode_message(written(record, draft(record))).properties_raw
+    assert stored.startswith(b"a\x01b\x02__CRC32#\x01" if record.record_crc else b"a\x01b")
+
+
+@pytest.mark.parametrize("record_crc", [True, False])
+def test_record_crc_that_a_client_sent_is_not_stored(record_crc):
+    record = Record(properties=b"a\x01b\x02__CRC32#\x011234567890\x02", record_crc=record_crc)
+    data = written(record, draft(record))
+    assert data == replace(record, properties=b"a\x01b\x02").pack()
+    assert decode_message(data, verify=True).properties.get("__CRC32#") != "1234567890"
+
+
+@pytest.mark.parametrize(("record_crc", "room"), [(False, 32767), (True, 32747)])
+def test_properties_fill_their_length_field_and_no_more(record_crc, room):
+    fitting = Record(properties=b"a\x01".ljust(room - 1, b"v") + b"\x02", record_crc=record_crc)
+    assert written(fitting, draft(fitting)) == fitting.pack()
+    with pytest.raises(MessageIllegalError, match="32768 bytes"):
+        draft(replace(fitting, properties=b"a\x01".ljust(room, b"v") + b"\x02"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"flag": 2**31},
+        {"flag": -(2**31) - 1},
+        {"sys_flag": 2**31},
+        {"born_timestamp_ms": 2**63},
+        {"reconsume_times": 2**31},
+        {"prepared_transaction_offset": -(2**63) - 1},
+        {"born_host": Host(bytes(4), 2**31)},
+        {"store_host": Host(bytes(16), 2**31)},
+    ],
+    ids=lambda wrong: "=".join(map(str, next(iter(wrong.items())))),
+)
+def test_number_that_no_record_can_hold_is_refused_before_anything_is_written(wrong):
+    with pytest.raises(InvalidArgumentError):
+        draft(Record(), **wrong)
+
+
+def test_properties_that_would_look_torn_are_refused_without_a_record_crc():
+    record = Record(properties=b"a\x01" + bytes(8) + b"\x02")
+    with pytest.raises(MessageIllegalError, match="NUL"):
+        draft(record)
+    with_crc = replace(record, record_crc=True)
+    assert written(with_crc, draft(with_crc)) == with_crc.pack()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"abc", bytearray(b"abc"), memoryview(b"abc"), memoryview(b"xabcx")[1:4], memoryview(b"a.b.c")[::2]],
+)
+def test_body_may_be_any_bytes(body):
+    record = Record()
+    made = Draft(record.topic, 0, body, b"", **_plain(record))
+    assert decode_message(written(record, made)).body == b"abc"
+
+
+def test_body_of_wider_items_is_taken_as_its_bytes():
+    record = Record()
+    made = Draft(record.topic, 0, memoryview(b"abcdefgh").cast("H"), b"", **_plain(record))
+    assert decode_message(written(record, made)).body == b"abcdefgh"
+
+
+def _plain(record: Record) -> dict[str, object]:
+    return {
+        "sys_flag": 0,
+        "flag": 0,
+        "born_timestamp_ms": record.born_timestamp_ms,
+        "born_host": Host(record.born_address, record.born_port),
+        "store_host": Host(record.store_address, record.store_port),
+        "reconsume_times": 0,
+        "prepared_transaction_offset": 0,
+        "record_crc": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sys_flag", "takes"), [(0, True), (0x4, False), (0x8, True), (0xC, False), (0x5, False), (0x3F3, True)]
+)
+def test_prepared_and_rollback_take_no_queue_offset(sys_flag, takes):
+    assert draft(Record(sys_flag=sys_flag)).takes_queue_offset is takes
+
+
+def test_filler_is_what_is_left_and_its_magic():
+    assert filler(4096) == bytes.fromhex("00001000cbd43194")
