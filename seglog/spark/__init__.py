@@ -1,0 +1,6 @@
+"""Whole stores on Apache Spark: the only room that knows pyspark.
+
+Jobs cut the commit log into splits and walk each with the engine's own kernels; what the splits saw is
+put together on the driver by the engine's own rules. pyspark is imported when a session is made, so the
+parts that need none (planning, walking, putting together) work and are tested without it.
+"""

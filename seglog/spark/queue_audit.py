@@ -1,0 +1,129 @@
+"""Holds the files of one queue against what the splits saw of it.
+
+The rules are the engine's: :func:`seglog.storage.queue_overlay.overlay_queue` decides. It wants a row for
+every record. The splits compared each record with its unit already and sent runs, so the rows are made
+again here: those that agree are read off the units, the others stand for their kind.
+
+Memory: the units of one queue and a few times as much, about 150 bytes a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from seglog.spark.log_lookup import LogLookup
+from seglog.spark.report import AuditQueue
+from seglog.spark.stretches import Interval, UnitState
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.log_scan import Hole
+from seglog.storage.queue_files import QueueFiles, read_units
+from seglog.storage.queue_overlay import LogFacts, overlay_queue
+
+_MAX_SIZE: Final = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """What of the log decides about units.
+
+    Attributes:
+        min_phy_offset: Where it starts.
+        end_phy_offset: Where it ends.
+        holes: Its unreadable stretches.
+        lookup: Finds single records.
+    """
+
+    min_phy_offset: int
+    end_phy_offset: int
+    holes: tuple[Hole, ...]
+    lookup: LogLookup
+
+
+def audit_queue(
+    queue: QueueFiles, intervals: Sequence[Interval], log: LogView, files: Files, file_size_bytes: int
+) -> tuple[AuditQueue, list[Finding]]:
+    """Returns a queue as it is, and what its files have wrong.
+
+    Args:
+        queue: Its files, possibly none.
+        intervals: Its records, in log order.
+        log: The log.
+        files: Where the store is.
+        file_size_bytes: Length that a queue file should have.
+    """
+    topic, queue_id = queue.topic, queue.queue_id
+    first_slot, stored = read_units(files, queue, file_size_bytes)
+    starts, sizes = log.lookup.led_to(stored if topic.startswith(LMQ_PREFIX) else stored[:0])
+    facts = LogFacts(
+        max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
+    )
+    rows = rows_of(intervals, first_slot, stored)
+    state = overlay_queue(topic, queue_id, rows, first_slot, stored, facts, has_files=bool(queue.sizes))
+    steps = [later.first_queue_offset - earlier.end_queue_offset for earlier, later in pairwise(intervals)]
+    audited = AuditQueue(
+        topic,
+        queue_id,
+        state.min_offset,
+        state.max_offset,
+        sum(interval.records for interval in intervals),
+        sum(interval.size_bytes for interval in intervals),
+        min((interval.first_queue_offset for interval in intervals), default=-1),
+        max((interval.end_queue_offset for interval in intervals), default=0) - 1,
+        sum(step > 0 for step in steps),
+        sum(step < 0 for step in steps),
+        min((interval.min_store_timestamp_ms for interval in intervals), default=0),
+        max((interval.max_store_timestamp_ms for interval in intervals), default=0),
+    )
+    return audited, state.findings
+
+
+def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Rows:
+    """Returns rows that the queue's units agree and disagree with as they do with the records themselves.
+
+    Args:
+        intervals: Records of one queue, in log order.
+        first_slot: Queue offset of ``stored[0]``.
+        stored: The queue's units.
+
+    Returns:
+        ``(n,) ROW``, one for each record, in log order.
+    """
+    parts = [np.empty(0, ROW)]
+    for interval in intervals:
+        rows = np.zeros(interval.records, ROW)
+        rows["queue_offset"] = np.arange(interval.first_queue_offset, interval.end_queue_offset)
+        rows["phy_offset"] = interval.first_phy_offset
+        rows["size_bytes"] = 1
+        start = max(interval.first_queue_offset, first_slot)
+        end = min(interval.end_queue_offset, first_slot + len(stored))
+        if start < end and interval.unit_state is not UnitState.ABSENT:
+            known = stored[start - first_slot : end - first_slot]
+            part = rows[start - interval.first_queue_offset : end - interval.first_queue_offset]
+            _like(part, known, interval)
+        parts.append(rows)
+    return np.concatenate(parts)
+
+
+def _like(rows: Rows, known: Units, interval: Interval) -> None:
+    size = known["size_bytes"].astype(np.int32)
+    if interval.unit_state is UnitState.DIFFERS:
+        rows["phy_offset"] = np.where(
+            known["phy_offset"] == interval.first_phy_offset,
+            interval.last_phy_offset + 1,
+            interval.first_phy_offset,
+        )
+        return
+    rows["phy_offset"] = known["phy_offset"]
+    if interval.unit_state is UnitState.SAME_PLACE:
+        size = np.where(size < _MAX_SIZE, size + 1, size - 1)
+    rows["size_bytes"] = size
+    rows["tags_code"] = known["tags_code"]

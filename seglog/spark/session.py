@@ -1,0 +1,168 @@
+"""Spark sessions on this machine, and what is missing where there can be none."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from seglog.errors import MissingDependencyError
+from seglog.spark.java import is_java_home_usable, java_help, java_problem
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+__all__ = ["java_problem", "local_session", "pyspark_problem", "session_for"]
+
+PYSPARK_HELP: Final = "install it with `pip install 'seglog[spark]'`"
+_NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow": ((17,), None)}
+"""Lowest version of each package, and the first that is too new; as in pyproject.toml."""
+
+_LOOPBACK: Final = "127.0.0.1"
+_SETTINGS: Final = {
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+}
+_LOG4J: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
+"""
+_SHOWN_LINES: Final = 5
+
+
+def pyspark_problem() -> str | None:
+    """Returns which Python package is missing or of a wrong version; None if all are there."""
+    for name, (lowest, too_new) in _NEEDED.items():
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return f"the Python package {name} is not installed"
+        numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+        if numbers < lowest or (too_new is not None and numbers >= too_new):
+            wanted = f"at least {'.'.join(map(str, lowest))}"
+            if too_new is not None:
+                wanted += f" and below {'.'.join(map(str, too_new))}"
+            return f"the Python package {name} is {version}, but has to be {wanted}"
+    return None
+
+
+def local_session(app: str) -> SparkSession:
+    """Starts a session on this machine, with a worker process for each core; stop it when done.
+
+    Quiet: nothing is printed. Nothing listens but on the loopback interface. Takes 7 to 30 s.
+
+    Args:
+        app: Its name.
+
+    Raises:
+        MissingDependencyError: PySpark or Java is missing, or Java does not start.
+    """
+    problem = pyspark_problem()
+    if problem is not None:
+        raise MissingDependencyError(problem, help=PYSPARK_HELP)
+    problem = java_problem()
+    if problem is not None:
+        raise MissingDependencyError(problem, help=java_help())
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    settings = _SETTINGS | _worker_settings()
+    conf = SparkConf().setMaster("local[*]").setAppName(app).setAll(list(settings.items()))
+    # Without PYSPARK_PYTHON the workers may run another Python, one without numpy.
+    environment: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": _LOOPBACK}
+    if not is_java_home_usable():
+        environment["JAVA_HOME"] = None
+    with _environment(environment):
+        running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
+        gateway = _start_java(conf) if running is None else running
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+@contextmanager
+def session_for(spark: SparkSession | None, app: str) -> Iterator[SparkSession]:
+    """Lends a session: the one given, the active one, or a new one that is stopped at the end.
+
+    Raises:
+        MissingDependencyError: As :func:`local_session`.
+    """
+    if spark is None and pyspark_problem() is None:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession()
+    if spark is not None:
+        yield spark
+        return
+    made = local_session(app)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def _worker_settings() -> dict[str, str]:
+    """Lets workers import the seglog that runs here, also from a clone that was not installed."""
+    import seglog
+
+    folder = Path(seglog.__path__[0]).resolve().parent
+    if folder.name in ("site-packages", "dist-packages"):
+        return {}
+    return {"spark.executorEnv.PYTHONPATH": str(folder)}
+
+
+def _start_java(conf: SparkConf) -> JavaGateway:
+    """Starts the JVM; what it prints goes to a file that is shown if it does not start."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    with tempfile.TemporaryDirectory(prefix="seglog-spark-") as folder:
+        log_settings = Path(folder) / "log4j2.properties"
+        log_settings.write_text(_LOG4J)
+        conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log_settings.as_uri()}")
+        launch: Callable[[SparkConf, dict[str, IO[str]]], JavaGateway] = launch_gateway
+        with (Path(folder) / "printed").open("w+") as printed:
+            try:
+                return launch(conf, {"stdout": printed, "stderr": printed})
+            except PySparkRuntimeError as error:
+                raise MissingDependencyError(
+                    f"Java did not start for Spark: {_last_lines(printed)}", help=java_help()
+                ) from error
+
+
+def _last_lines(printed: IO[str]) -> str:
+    printed.seek(0)
+    return " / ".join(printed.read().strip().splitlines()[-_SHOWN_LINES:]) or "it printed nothing"
+
+
+@contextmanager
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Sets environment variables for a while, or takes them away: Spark reads them when it starts."""
+    before = {name: os.environ.get(name) for name in values}
+    _set_environment(values)
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,113 @@
+"""The walk over one split. No Spark in here: a task calls it, and so may anything else.
+
+A split is walked as if a record began at its first byte. Where none does (a record of the split before
+goes on there, or there is damage), that is a stretch without records, and the walk goes on at the next
+record that proves itself. Which of the two it was only the driver can tell, from where the split before
+ended: see :mod:`seglog.spark.stitch`.
+
+Memory is bounded by the read window, or the longest record where that is longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.spark.splits import Split
+from seglog.spark.stretch_builder import StretchBuilder
+from seglog.spark.stretches import Stopped, Stretch
+from seglog.spark.unit_files import UnitFiles
+from seglog.storage.files import Files
+from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examine
+from seglog.storage.geometry import StoreGeometry
+from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_scan import SHORT, ZERO
+
+_WINDOW_BYTES: Final = 8 << 20
+_OVERLAP_BYTES: Final = 8 << 20
+"""Longer than any record with the default limits, so that none is missed at a window's edge."""
+_FIRST_READ_ON_BYTES: Final = 4096
+
+
+class SplitScan:
+    """Walks splits of one store; one at a time.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        geometry: Lengths of its files.
+        verify: Whether to compute checksums; everything else is always checked.
+    """
+
+    def __init__(self, files: Files, root: Path, geometry: StoreGeometry, *, verify: bool = True) -> None:
+        self._reader = LogReader(files, root, geometry.segment_size_bytes)
+        self._units = UnitFiles(files, root, geometry.queue_file_size_bytes)
+        self._queues = QueueTable()
+        self._verify = verify
+
+    def run(self, split: Split, start: int | None = None) -> Iterator[Stretch]:
+        """Yields the stretches of a split in log order.
+
+        Args:
+            split: The split.
+            start: Where in it to begin, its first byte if None.
+        """
+        position: int | None = split.start if start is None else start
+        while position is not None:
+            stretch = self._walk(split, position)
+            yield stretch
+            if stretch.stopped is not Stopped.DAMAGE:
+                return
+            position = next((at for at, _row in self.candidates(stretch.end + 1, split)), None)
+
+    def candidates(self, start: int, split: Split) -> Iterator[tuple[int, RecordRow]]:
+        """Yields the records of a split that prove themselves at or behind ``start``, with their places."""
+        at = self._reader.next_data(start)
+        while at is not None and at < split.end:
+            covered = min(_WINDOW_BYTES, split.end - at)
+            window = self._reader.read(at, min(covered + _OVERLAP_BYTES, split.segment_end - at))
+            for found in iter_resync(window, at, 0):
+                if found >= covered:
+                    break
+                row = examine(window, found, at + found)
+                if not isinstance(row, Damage):
+                    yield at + found, row
+            if len(window) < covered:
+                return
+            at = self._reader.next_data(at + covered)
+
+    def is_record(self, phy_offset: int, split: Split) -> bool:
+        """Whether a whole record lies there now."""
+        window = self._reader.read(phy_offset, min(_OVERLAP_BYTES, split.segment_end - phy_offset))
+        return not isinstance(examine(window, 0, phy_offset), Damage)
+
+    def close(self) -> None:
+        """Closes the file that was read last."""
+        self._reader.close()
+
+    def _walk(self, split: Split, position: int) -> Stretch:
+        builder = StretchBuilder(split, position, self._queues, self._units)
+        need = 0
+        while position < split.end:
+            need = max(need, min(_WINDOW_BYTES, split.end - position))
+            window = self._reader.read(position, min(need, split.segment_end - position))
+            result = walk(window, position, split.segment_end, self._queues, verify=self._verify)
+            owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
+            builder.add(result.rows[:owned])
+            if owned < len(result.rows):
+                return builder.build(int(result.rows["phy_offset"][owned]), Stopped.SPLIT_END)
+            position += result.position
+            room = len(window) - result.position
+            if result.stop in (Stop.END, Stop.BLANK):
+                return builder.build(split.segment_end, Stopped.SEGMENT_END)
+            if result.stop is Stop.MORE and room < self._reader.available(position):
+                need = 0 if result.position else max(2 * room, _FIRST_READ_ON_BYTES)
+            elif position < split.end:
+                rest = window[result.position :][:FILLER_BYTES]
+                damage = result.damage or (SHORT if any(rest) else ZERO)
+                return builder.build(position, Stopped.DAMAGE, damage)
+        return builder.build(position, Stopped.SPLIT_END)

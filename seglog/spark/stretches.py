@@ -1,0 +1,124 @@
+"""What a task says about its split: stretches of records, and of each queue the intervals in them.
+
+A stretch is a run of records one behind the other, an interval a run of records of one queue with queue
+offsets one behind the other whose queue units were all found alike. An intact split is one stretch with
+one interval for each queue, however many records it holds; every damage adds a few.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+from seglog.storage.format.record import Damage
+
+
+class UnitState(enum.IntEnum):
+    """What the queue's file says about a record that has a place in the queue."""
+
+    AGREES = 0
+    """Its unit is there and right."""
+    SAME_PLACE = 1
+    """A unit leads to the record, with another size or tags code."""
+    DIFFERS = 2
+    """A unit is there and leads elsewhere."""
+    ABSENT = 3
+    """There is no unit."""
+
+
+class Stopped(enum.IntEnum):
+    """Why a stretch ends."""
+
+    SPLIT_END = 0
+    """The next record belongs to a later split of the file."""
+    SEGMENT_END = 1
+    """The file is full: its last record or its filler ends with it."""
+    DAMAGE = 2
+    """No record follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Records of one queue with consecutive queue offsets.
+
+    Attributes:
+        first_queue_offset: Queue offset of the first; the last has ``end_queue_offset - 1``.
+        first_phy_offset: Where the first record starts.
+        last_phy_offset: Where the last record starts.
+    """
+
+    topic: str
+    queue_id: int
+    unit_state: UnitState
+    records: int
+    size_bytes: int
+    first_queue_offset: int
+    first_phy_offset: int
+    last_phy_offset: int
+    min_store_timestamp_ms: int
+    max_store_timestamp_ms: int
+
+    @property
+    def end_queue_offset(self) -> int:
+        """Queue offset behind the last."""
+        return self.first_queue_offset + self.records
+
+    def is_continued_by(self, later: Interval) -> bool:
+        """Whether ``later``, of the same queue and next in the log, is a part of the same run."""
+        return self.end_queue_offset == later.first_queue_offset and self.unit_state is later.unit_state
+
+    def joined(self, later: Interval) -> Interval:
+        """Returns this and the interval that continues it as one."""
+        return replace(
+            self,
+            records=self.records + later.records,
+            size_bytes=self.size_bytes + later.size_bytes,
+            last_phy_offset=later.last_phy_offset,
+            min_store_timestamp_ms=min(self.min_store_timestamp_ms, later.min_store_timestamp_ms),
+            max_store_timestamp_ms=max(self.max_store_timestamp_ms, later.max_store_timestamp_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What decides whether a stretch behind damage is newer than what lies before it.
+
+    Attributes:
+        queue_offset: Of its first record; None for one that has no place in its queue.
+    """
+
+    store_timestamp_ms: int
+    topic: str
+    queue_id: int
+    queue_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Records one behind the other.
+
+    Attributes:
+        split: Number of the split that owns them.
+        start: Physical offset of the first.
+        end: Where the last one, or the filler behind it, ends.
+        stopped: Why it ends.
+        damage: What is wrong at ``end``, for :attr:`Stopped.DAMAGE`.
+        records: How many records; those without a place in a plain queue are in no interval.
+        size_bytes: Their sizes together, fillers not included.
+        head: The first record, None if there is none.
+        last_store_timestamp_ms: Of the last record.
+        max_store_timestamp_ms: Latest of all.
+        intervals: By queue, those of one queue in log order.
+    """
+
+    split: int
+    start: int
+    end: int
+    stopped: Stopped
+    damage: Damage | None
+    records: int
+    size_bytes: int
+    head: Head | None
+    last_store_timestamp_ms: int
+    max_store_timestamp_ms: int
+    intervals: tuple[Interval, ...]
