@@ -58,7 +58,11 @@ class PowerLossFiles:
     def remove(self, path: Path) -> None:
         self._count()
         del self.names[path]
-        self._change(lambda names: names.pop(path, None))
+
+        def drop(names: _Names) -> None:
+            names.pop(path, None)
+
+        self._change(drop)
 
     def sync_dir(self, path: Path) -> None:
         self._count()
