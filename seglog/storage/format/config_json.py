@@ -3,8 +3,8 @@
 Maps with integer keys are written without quotes (``{0:12,1:5}``), maps keyed by objects with the whole
 object as the key (``{{"topic":"t","queueId":0}:{…}}``). Both are read here beside standard JSON. An
 unquoted integer key becomes an ``int``, an object key the text of that object, so what is read and
-written again keeps its shape. The layout differs between RocketMQ's versions and means nothing; ours is
-that of 5.4.0.
+written again keeps its shape; references (``$ref``) are resolved. The layout differs between RocketMQ's
+versions and means nothing; ours is that of 5.4.0.
 
 Reading never recurses deeper than :data:`MAX_DEPTH` and raises nothing but ``CorruptError``.
 
@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
 from seglog.errors import CorruptError
+from seglog.storage.format.config_refs import REF, resolve_refs
 
 ConfigValue: TypeAlias = (
     "bool | int | float | str | Sequence[ConfigValue] | Mapping[str | int, ConfigValue] | None"
@@ -44,7 +45,8 @@ def decode_config(text: str | bytes) -> ConfigValue:
         text: The whole file; bytes are taken as UTF-8.
 
     Raises:
-        CorruptError: Anything but one JSON value of the dialect; it says where.
+        CorruptError: Anything but one JSON value of the dialect, and it says where; or a reference that
+            leads nowhere.
     """
     if isinstance(text, bytes):
         try:
@@ -57,7 +59,7 @@ def decode_config(text: str | bytes) -> ConfigValue:
     value = reader.read_value(depth=0)
     if reader.peek():
         reader.fail("the end")
-    return value
+    return resolve_refs(value) if f'"{REF}"' in text else value
 
 
 def encode_config(value: ConfigValue) -> str:
