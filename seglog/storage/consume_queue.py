@@ -8,11 +8,16 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
+
+_PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 
 
 class ConsumeQueue:
@@ -89,17 +94,20 @@ class ConsumeQueue:
             file.reserve(position, file_end)
             start += file_end - position
 
-    def append(self, phy_offset: int, size_bytes: int, tags_code: int) -> None:
-        """Appends one unit; :meth:`prepare` was called for it."""
+    def append(self, units: Sequence[tuple[int, int, int]]) -> None:
+        """Appends units (physical offset, size, tags code), one or more; :meth:`prepare` came before."""
         at = self.max_offset * CQ_UNIT_BYTES
-        file = self._segments.find(at)
-        if file is None:
-            raise RuntimeError(
-                f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}"
-            )
-        CQ_UNIT.struct.pack_into(file.view, at - file.first_offset, phy_offset, size_bytes, tags_code)
+        file, file_end = self._prepared(at)
+        view, first = file.view, file.first_offset
+        for unit in units:
+            if at == file_end:
+                file, file_end = self._prepared(at)
+                view, first = file.view, file.first_offset
+            _PACK_UNIT(view, at - first, *unit)
+            at += CQ_UNIT_BYTES
+        phy_offset, size_bytes, _tags_code = units[-1]
         self.max_phy_offset = phy_offset + size_bytes
-        self.max_offset += 1
+        self.max_offset = at // CQ_UNIT_BYTES
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -113,6 +121,13 @@ class ConsumeQueue:
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._segments.close()
+
+    def _prepared(self, start: int) -> tuple[MappedFile, int]:
+        """Returns the file that was prepared for byte ``start``, and the byte behind it."""
+        file = self._segments.find(start)
+        if file is None:
+            raise RuntimeError(f"no file was prepared for byte {start} of {self.topic}/{self.queue_id}")
+        return file, file.first_offset + file.size_bytes
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
