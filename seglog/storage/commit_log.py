@@ -91,7 +91,7 @@ class CommitLog:
 
     def write(
         self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
-    ) -> list[int]:
+    ) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Appends records.
 
         Args:
@@ -101,21 +101,23 @@ class CommitLog:
             store_timestamp_ms: The same for all.
 
         Returns:
-            Where each of them lies.
+            Where each of them lies, and the queue units of those that take a queue offset.
         """
         view, first = segment.view, segment.first_offset
         at = self.end_phy_offset
         starts: list[int] = []
+        units: list[tuple[int, int, int]] = []
         for draft in drafts:
             starts.append(at)
             if draft.takes_queue_offset:
                 draft.write(view, at - first, queue_offset, at, store_timestamp_ms)
+                units.append((at, draft.size_bytes, draft.unit_tags_code(store_timestamp_ms)))
                 queue_offset += 1
             else:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
         self.end_phy_offset = at
-        return starts
+        return starts, units
 
     def sync(self, start: int, end: int) -> None:
         """Returns once ``[start, end)`` is on the disk.

@@ -32,6 +32,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_prepared_end",
         "_segments",
         "_synced_offset",
         "max_offset",
@@ -58,6 +59,7 @@ class ConsumeQueue:
         self.max_phy_offset = max_phy_offset
         self._segments = segments
         self._synced_offset = max_offset
+        self._prepared_end = 0
 
     @property
     def units_per_file(self) -> int:
@@ -85,29 +87,32 @@ class ConsumeQueue:
         Raises:
             FullError: The file system is full; the queue is as it was.
         """
-        size = self._segments.file_size_bytes
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        if end <= self._prepared_end:
+            return
+        size = self._segments.file_size_bytes
         while start < end:
             file = self._segments.find(start) or self._begin(start)
             position = start % size
             file_end = min(size, position + end - start)
             file.reserve(position, file_end)
             start += file_end - position
+            self._prepared_end = file.first_offset + file.reserved_end
 
     def append(self, units: Sequence[tuple[int, int, int]]) -> None:
         """Appends units (physical offset, size, tags code), one or more; :meth:`prepare` came before."""
         at = self.max_offset * CQ_UNIT_BYTES
-        file, file_end = self._prepared(at)
-        view, first = file.view, file.first_offset
-        for unit in units:
-            if at == file_end:
-                file, file_end = self._prepared(at)
-                view, first = file.view, file.first_offset
-            _PACK_UNIT(view, at - first, *unit)
-            at += CQ_UNIT_BYTES
-        phy_offset, size_bytes, _tags_code = units[-1]
-        self.max_phy_offset = phy_offset + size_bytes
-        self.max_offset = at // CQ_UNIT_BYTES
+        file = self._prepared(at)
+        view, position = file.view, at - file.first_offset
+        for phy_offset, size_bytes, tags_code in units:
+            if position == file.size_bytes:
+                file = self._prepared(file.first_offset + position)
+                view, position = file.view, 0
+            _PACK_UNIT(view, position, phy_offset, size_bytes, tags_code)
+            position += CQ_UNIT_BYTES
+        last_phy_offset, last_size_bytes, _tags_code = units[-1]
+        self.max_phy_offset = last_phy_offset + last_size_bytes
+        self.max_offset += len(units)
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -122,12 +127,11 @@ class ConsumeQueue:
         """Gives up maps and descriptors."""
         self._segments.close()
 
-    def _prepared(self, start: int) -> tuple[MappedFile, int]:
-        """Returns the file that was prepared for byte ``start``, and the byte behind it."""
+    def _prepared(self, start: int) -> MappedFile:
         file = self._segments.find(start)
         if file is None:
             raise RuntimeError(f"no file was prepared for byte {start} of {self.topic}/{self.queue_id}")
-        return file, file.first_offset + file.size_bytes
+        return file
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""

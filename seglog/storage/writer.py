@@ -157,15 +157,9 @@ class Writer:
                 self._queues[topic, queue_id] = queue
             now_ms = self._clock.now_ms()
             first = queue.max_offset
-            starts = self.log.write(segment, drafts, first, now_ms)
-            if placed:
-                queue.append(
-                    [
-                        (start, draft.size_bytes, draft.unit_tags_code(now_ms))
-                        for draft, start in zip(drafts, starts, strict=True)
-                        if draft.takes_queue_offset
-                    ]
-                )
+            starts, units = self.log.write(segment, drafts, first, now_ms)
+            if units:
+                queue.append(units)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)

@@ -37,9 +37,16 @@ _PLACE: Final = Layout("", "", HEAD_V4.fields[5:7]).struct
 """Queue offset and physical offset, which lie side by side."""
 _PLACE_AT: Final = HEAD_V4.offsets["queue_offset"]
 _FORMS: Final = {
-    bits: (layout.struct, layout.offsets["store_timestamp_ms"], layout.size_bytes)
+    bits | transaction: (
+        layout.struct,
+        layout.offsets["store_timestamp_ms"],
+        layout.size_bytes,
+        flags.takes_queue_offset(transaction),
+    )
     for bits, layout in HEADS.items()
+    for transaction in range(0, flags.TRANSACTION_MASK + 1, flags.TRANSACTION_PREPARED)
 }
+_FORM_BITS: Final = HOST_BITS | flags.TRANSACTION_MASK
 _SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
 
 
@@ -124,7 +131,7 @@ class Draft:
             sys_flag |= flags.BORN_HOST_V6
         if len(store_host.address) != IPV4_BYTES:
             sys_flag |= flags.STORE_HOST_V6
-        head, self._store_time_at, head_size = _FORMS[sys_flag & HOST_BITS]
+        head, self._store_time_at, head_size, self.takes_queue_offset = _FORMS[sys_flag & _FORM_BITS]
         magic, topic_field, self._is_delay = _encode_topic(topic)
         tail = topic_field + _I16.pack(properties_size) + properties
         body_size = len(body)
@@ -155,7 +162,6 @@ class Draft:
         self._crc = record_crc
         self._tags_code = tags_code
         self.properties = properties
-        self.takes_queue_offset = flags.takes_queue_offset(sys_flag)
 
     def unit_tags_code(self, store_timestamp_ms: int) -> int:
         """Returns the code for the queue unit; in the delay topic the store time decides it."""
