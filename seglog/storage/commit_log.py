@@ -66,8 +66,8 @@ class CommitLog:
         position = phy_offset - segment.first_offset
         return segment.view[position : position + size_bytes].toreadonly()
 
-    def prepare(self, size_bytes: int) -> tuple[MappedFile, int]:
-        """Returns the file and physical offset where ``size_bytes`` will go, with the space reserved.
+    def prepare(self, size_bytes: int) -> MappedFile:
+        """Returns the file where ``size_bytes`` will go, with the space reserved.
 
         Fills up the current file and begins the next one where they do not fit.
 
@@ -75,7 +75,7 @@ class CommitLog:
             MessageIllegalError: No file is long enough for them.
             FullError: The file system is full; the log is as it was.
         """
-        if size_bytes + FILLER_BYTES > self.segment_size_bytes:
+        if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
             raise MessageIllegalError(
                 f"{size_bytes} bytes do not fit into a commit-log file of {self.segment_size_bytes}",
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
@@ -83,39 +83,41 @@ class CommitLog:
         at = self.end_phy_offset
         segment = self._segments.find(at) or self._begin(at)
         position = at - segment.first_offset
-        rest = segment.size_bytes - position
-        if size_bytes + FILLER_BYTES > rest:
-            segment.reserve(position, position + FILLER_BYTES)
-            following = self._begin(segment.first_offset + segment.size_bytes)
-            segment.view[position : position + FILLER_BYTES] = filler(rest)
-            self.end_phy_offset = at = following.first_offset
-            segment, position = following, 0
+        if position + size_bytes + FILLER_BYTES > segment.size_bytes:
+            segment = self._roll(segment, position)
+            position = 0
         segment.reserve(position, position + size_bytes)
-        return segment, at
+        return segment
 
-    def write(self, drafts: Sequence[tuple[Draft, int]], store_timestamp_ms: int) -> list[int]:
-        """Appends records so that all of them lie in one file.
+    def write(
+        self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
+    ) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """Appends records.
 
         Args:
-            drafts: Records with their queue offsets.
+            segment: What :meth:`prepare` returned for the size of all of them.
+            drafts: The records.
+            queue_offset: Of the first of them that takes one.
             store_timestamp_ms: The same for all.
 
         Returns:
-            Where each of them lies.
-
-        Raises:
-            MessageIllegalError: No file is long enough for them.
-            FullError: The file system is full; the log is as it was.
+            Where each of them lies, and the queue units of those that take a queue offset.
         """
-        segment, at = self.prepare(sum(draft.size_bytes for draft, _queue_offset in drafts))
-        view = segment.view
+        view, first = segment.view, segment.first_offset
+        at = self.end_phy_offset
         starts: list[int] = []
-        for draft, queue_offset in drafts:
-            draft.write(view, at - segment.first_offset, queue_offset, at, store_timestamp_ms)
+        units: list[tuple[int, int, int]] = []
+        for draft in drafts:
             starts.append(at)
+            if draft.takes_queue_offset:
+                draft.write(view, at - first, queue_offset, at, store_timestamp_ms)
+                units.append((at, draft.size_bytes, draft.unit_tags_code(store_timestamp_ms)))
+                queue_offset += 1
+            else:
+                draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
         self.end_phy_offset = at
-        return starts
+        return starts, units
 
     def sync(self, start: int, end: int) -> None:
         """Returns once ``[start, end)`` is on the disk.
@@ -131,6 +133,14 @@ class CommitLog:
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._segments.close()
+
+    def _roll(self, segment: MappedFile, position: int) -> MappedFile:
+        """Fills up a file from ``position`` on, and returns the one behind it."""
+        segment.reserve(position, position + FILLER_BYTES)
+        following = self._begin(segment.first_offset + segment.size_bytes)
+        segment.view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
+        self.end_phy_offset = following.first_offset
+        return following
 
     def _begin(self, phy_offset: int) -> MappedFile:
         segment = self._segments.add(phy_offset, sync=True)

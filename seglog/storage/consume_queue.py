@@ -8,11 +8,16 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
+
+_PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 
 
 class ConsumeQueue:
@@ -27,6 +32,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_prepared_end",
         "_segments",
         "_synced_offset",
         "max_offset",
@@ -53,6 +59,7 @@ class ConsumeQueue:
         self.max_phy_offset = max_phy_offset
         self._segments = segments
         self._synced_offset = max_offset
+        self._prepared_end = 0
 
     @property
     def units_per_file(self) -> int:
@@ -80,26 +87,32 @@ class ConsumeQueue:
         Raises:
             FullError: The file system is full; the queue is as it was.
         """
-        size = self._segments.file_size_bytes
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        if end <= self._prepared_end:
+            return
+        size = self._segments.file_size_bytes
         while start < end:
             file = self._segments.find(start) or self._begin(start)
             position = start % size
             file_end = min(size, position + end - start)
             file.reserve(position, file_end)
             start += file_end - position
+            self._prepared_end = file.first_offset + file.reserved_end
 
-    def append(self, phy_offset: int, size_bytes: int, tags_code: int) -> None:
-        """Appends one unit; :meth:`prepare` was called for it."""
+    def append(self, units: Sequence[tuple[int, int, int]]) -> None:
+        """Appends units (physical offset, size, tags code), one or more; :meth:`prepare` came before."""
         at = self.max_offset * CQ_UNIT_BYTES
-        file = self._segments.find(at)
-        if file is None:
-            raise RuntimeError(
-                f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}"
-            )
-        CQ_UNIT.struct.pack_into(file.view, at - file.first_offset, phy_offset, size_bytes, tags_code)
-        self.max_phy_offset = phy_offset + size_bytes
-        self.max_offset += 1
+        file = self._prepared(at)
+        view, position = file.view, at - file.first_offset
+        for phy_offset, size_bytes, tags_code in units:
+            if position == file.size_bytes:
+                file = self._prepared(file.first_offset + position)
+                view, position = file.view, 0
+            _PACK_UNIT(view, position, phy_offset, size_bytes, tags_code)
+            position += CQ_UNIT_BYTES
+        last_phy_offset, last_size_bytes, _tags_code = units[-1]
+        self.max_phy_offset = last_phy_offset + last_size_bytes
+        self.max_offset += len(units)
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -113,6 +126,12 @@ class ConsumeQueue:
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._segments.close()
+
+    def _prepared(self, start: int) -> MappedFile:
+        file = self._segments.find(start)
+        if file is None:
+            raise RuntimeError(f"no file was prepared for byte {start} of {self.topic}/{self.queue_id}")
+        return file
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""

@@ -121,12 +121,7 @@ class Writer:
         return list(self._queues.values())
 
     def append(
-        self,
-        topic: str,
-        queue_id: int,
-        drafts: Sequence[Draft],
-        codes: Sequence[int | None],
-        durability: Durability,
+        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability
     ) -> tuple[int, list[int], int]:
         """Appends records of one queue, all or none, in one file.
 
@@ -134,7 +129,6 @@ class Writer:
             topic: Their topic.
             queue_id: Their queue.
             drafts: The records.
-            codes: Tags code of each; None where the store time decides it (the delay topic).
             durability: How far they must be before this returns.
 
         Returns:
@@ -152,24 +146,20 @@ class Writer:
             queue = self._queues.get((topic, queue_id))
             if queue is None:
                 queue = self._open_queue(QueueState.empty(topic, queue_id))
+            size_bytes = placed = 0
+            for draft in drafts:
+                size_bytes += draft.size_bytes
+                placed += draft.takes_queue_offset
             # Everything that can fail for want of space comes before anything is written.
-            self.log.prepare(sum([draft.size_bytes for draft in drafts]))
-            placed = sum([draft.takes_queue_offset for draft in drafts])
+            segment = self.log.prepare(size_bytes)
             if placed:
                 queue.prepare(placed)
                 self._queues[topic, queue_id] = queue
             now_ms = self._clock.now_ms()
-            numbered: list[tuple[Draft, int]] = []
-            first = following = queue.max_offset
-            for draft in drafts:
-                numbered.append((draft, following if draft.takes_queue_offset else 0))
-                following += draft.takes_queue_offset
-            starts = self.log.write(numbered, now_ms)
-            for draft, start, code in zip(drafts, starts, codes, strict=True):
-                if draft.takes_queue_offset:
-                    queue.append(
-                        start, draft.size_bytes, draft.unit_tags_code(now_ms) if code is None else code
-                    )
+            first = queue.max_offset
+            starts, units = self.log.write(segment, drafts, first, now_ms)
+            if units:
+                queue.append(units)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)

@@ -85,6 +85,8 @@ FILLER_BYTES: Final = FILLER.size_bytes
 TORN_NULS: Final = bytes(8)
 """A run this long inside properties is the mark of a write that did not reach the disk."""
 
+_DIGITS: Final = slice(-props.CRC_DIGITS - 1, -1)
+"""Where the ``__CRC32#`` entry has its digits."""
 _PREFIX: Final = Layout("", "", HEAD_V4.fields[:8]).struct
 _LAYOUT_BY_HOSTS: Final = {
     bits: (
@@ -221,12 +223,11 @@ def _verify(
 ) -> Damage | None:
     tail = properties[-props.CRC_PROPERTY_BYTES :]
     has_name = tail.startswith(props.CRC_NAME)
-    stored = tail[-props.CRC_DIGITS - 1 : -1]
-    if has_name or stored.isdigit():
-        digits = props.crc_digits(zlib.crc32(buffer[at : end - props.CRC_PROPERTY_BYTES]) & CRC_MASK)
+    if has_name or tail[_DIGITS].isdigit():
+        entry = props.crc_property(zlib.crc32(buffer[at : end - props.CRC_PROPERTY_BYTES]) & CRC_MASK)
         # The right digits under another name: what was damaged is the name. No other property ends so.
-        if (has_name or stored == digits) and tail != props.CRC_NAME + digits + b"\x02":
-            return Damage("record-crc", digits.decode(), tail.decode("ascii", "replace"))
+        if tail != entry and (has_name or tail[_DIGITS] == entry[_DIGITS]):
+            return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
     if not has_name and TORN_NULS in properties:
         return Damage("torn-properties", "no run of NUL bytes", f"{len(TORN_NULS)} NULs")
     if body_size:
