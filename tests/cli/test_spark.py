@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from seglog.spark.report import AuditQueue, AuditReport
 
 from seglog.cli import demo_recovery
 from seglog.errors import MissingDependencyError
+from seglog.spark.report import AuditQueue, AuditReport
 from seglog.storage.findings import Finding
 from seglog.storage.store import MessageStore
 
