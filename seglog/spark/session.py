@@ -34,6 +34,8 @@ _SETTINGS: Final = {
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
 }
+_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Starts a third sooner. The work is done in Python; Java hands out splits and collects what they saw."""
 _LOG4J: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -133,7 +135,8 @@ def _start_java(conf: SparkConf) -> JavaGateway:
     with tempfile.TemporaryDirectory(prefix="seglog-spark-") as folder:
         log_settings = Path(folder) / "log4j2.properties"
         log_settings.write_text(_LOG4J)
-        conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log_settings.as_uri()}")
+        options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log_settings.as_uri()}"
+        conf.set("spark.driver.extraJavaOptions", options)
         launch: Callable[[SparkConf, dict[str, IO[str]]], JavaGateway] = launch_gateway
         with (Path(folder) / "printed").open("w+") as printed:
             try:

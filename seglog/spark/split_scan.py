@@ -25,7 +25,7 @@ from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examin
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
 from seglog.storage.log_files import LogReader
-from seglog.storage.log_scan import SHORT, ZERO
+from seglog.storage.log_scan import SHORT, ZERO, is_written
 
 _WINDOW_BYTES: Final = 8 << 20
 _OVERLAP_BYTES: Final = 8 << 20
@@ -80,10 +80,10 @@ class SplitScan:
                 return
             at = self._reader.next_data(at + covered)
 
-    def is_record(self, phy_offset: int, split: Split) -> bool:
-        """Whether a whole record lies there now."""
+    def is_written(self, phy_offset: int, split: Split) -> bool:
+        """Whether a whole record or a filler lies there now."""
         window = self._reader.read(phy_offset, min(_OVERLAP_BYTES, split.segment_end - phy_offset))
-        return not isinstance(examine(window, 0, phy_offset), Damage)
+        return is_written(window, phy_offset, split.segment_end)
 
     def close(self) -> None:
         """Closes the file that was read last."""

@@ -116,7 +116,7 @@ class _Stitching:
         resumed = self._next_newer(start)
         if resumed is None:
             return False
-        if split is not None and self._scan.is_record(start, split):
+        if split is not None and self._scan.is_written(start, split):
             # A writer went on between the reading of this split and of a later one.
             self._walk_again(start, split)
             return True

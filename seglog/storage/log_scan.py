@@ -161,21 +161,13 @@ class LogScan:
         resumed = next(self._candidates(start), None)
         if resumed is None:
             return False
-        if self._is_written_by_now(start, resumed):
+        # The file may be written while we read it: look again before calling it damage.
+        again = self._reader.read(start, min(_WINDOW_BYTES, resumed - start))
+        if is_written(again, start, start - start % self._segment_size_bytes + self._segment_size_bytes):
             return True
         self.holes.append(Hole(start, resumed - start, damage.kind, str(damage.expected), str(damage.found)))
         self.end_phy_offset = resumed
         return True
-
-    def _is_written_by_now(self, start: int, end: int) -> bool:
-        """Returns whether a record or filler lies at ``start`` that its writer had not finished before."""
-        again = self._reader.read(start, min(_WINDOW_BYTES, end - start))
-        if len(again) >= FILLER_BYTES:
-            size, magic = FILLER.struct.unpack_from(again)
-            rest = self._segment_size_bytes - start % self._segment_size_bytes
-            if magic == MAGIC_BLANK and size == rest:
-                return True
-        return not isinstance(examine(again, 0, start), Damage)
 
     def _candidates(self, start: int) -> Iterator[int]:
         """Yields places behind ``start`` where a record lies that is newer than all before it."""
@@ -207,3 +199,18 @@ class LogScan:
             return True
         queue = self.queues.find(row.topic, row.queue_id)
         return queue is None or row.queue_offset >= self._next_queue_offset.get(queue, 0)
+
+
+def is_written(window: memoryview, phy_offset: int, segment_end: int) -> bool:
+    """Returns whether a whole record, or the filler of the segment, begins the window.
+
+    Args:
+        window: Bytes of the log.
+        phy_offset: Physical offset of their first.
+        segment_end: Where their segment ends.
+    """
+    if len(window) >= FILLER_BYTES:
+        size, magic = FILLER.struct.unpack_from(window)
+        if magic == MAGIC_BLANK and size == segment_end - phy_offset:
+            return True
+    return not isinstance(examine(window, 0, phy_offset), Damage)

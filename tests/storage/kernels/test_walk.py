@@ -15,7 +15,7 @@ from tests.support.records import Record, pack_log, records
 START = 65536
 END = 2 * 65536
 ONE = Record(topic=b"T", body=b"x" * 50, phy_offset=START).pack()
-NEXT = Record(topic=b"T", body=b"y" * 500, phy_offset=START + len(ONE)).pack()
+LONG = Record(topic=b"T", body=b"x" * 900, phy_offset=START + len(ONE)).pack()
 
 
 def walked(data: bytes, segment_end: int = END, **options: bool):
@@ -60,8 +60,8 @@ STOPS = {
     "garbage": (b"\xaa" * 300, Stop.DAMAGE, "magic"),
     "size without magic": (b"\0\0\1\0" + bytes(296), Stop.DAMAGE, "magic"),
     "magic without size": (b"\0\0\0\0\xda\xa3\x20\xa7" + bytes(292), Stop.DAMAGE, "size"),
-    "record that goes on beyond the buffer": (NEXT[:300], Stop.MORE, None),
-    "size that lies of a record at hand": (b"\0\0\4\0" + NEXT[4:], Stop.DAMAGE, "lengths"),
+    "record that goes on beyond the buffer": (LONG[:300], Stop.MORE, None),
+    "as long, from elsewhere": (b"\0\0\4\0\xda\xa3\x20\xa7" + bytes(292), Stop.DAMAGE, "phy-offset"),
     "record that goes beyond the segment": (b"\0\1\0\0\xda\xa3\x20\xa7" + bytes(292), Stop.DAMAGE, "size"),
     "head that goes beyond the buffer": (ONE[:60], Stop.MORE, None),
     "seven bytes of a filler": (filler(END - START - len(ONE))[:7], Stop.MORE, None),
