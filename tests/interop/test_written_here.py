@@ -81,7 +81,7 @@ def test_real_store_accepts_every_record_crc_when_it_insists(judge, tmp_path, ki
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_real_store_serves_everything_acknowledged_before_a_kill_in_the_middle(judge, tmp_path, geometry):
     written = write_store(tmp_path, geometry, killed_after=1_000)
-    served = judge.dump(tmp_path, geometry).of_kind("msg")
+    served = units_of_records(judge.dump(tmp_path, geometry))
     by_place = {(line["cqTopic"], line["cqQueueId"], line["cqOffset"]) for line in written.queued}
     acknowledged = [
         line for line in served if (line["cqTopic"], line["cqQueueId"], line["cqOffset"]) in by_place
@@ -99,7 +99,15 @@ def test_both_engines_recover_the_same_from_a_kill_in_the_middle(judge, tmp_path
         end = store.max_phy_offset
     dump = judge.dump(for_java, SMALL_GEOMETRY)
     assert dump.store["maxPhyOffset"] == end
-    assert differences(ours, dump.of_kind("msg")) == []
+    assert differences(ours, units_of_records(dump)) == []
+
+
+def units_of_records(dump):
+    """Leaves out what RocketMQ takes for a unit at the start of a queue file that has none yet.
+
+    A kill between making a queue file and writing its first unit leaves one, whichever engine was killed.
+    """
+    return [line for line in dump.of_kind("msg") if line["cqSize"] > 0]
 
 
 def test_message_ids_are_those_of_the_real_store(judge, tmp_path):
