@@ -1,10 +1,8 @@
 """OrderlyConsumer: consumes its share of a group's queues, each queue one message after another.
 
     with OrderlyConsumer(link, "billing", {"orders": "paid || refunded"}, handle) as consumer:
-        ...                                     # start() was called: threads consume until close()
-
-    consumer = OrderlyConsumer(link, "billing", "orders", handle, clock=clock)
-    consumer.run_until_idle()                   # or step by step, in the calling thread
+        consumer.start()                        # threads consume until the end of the block, or:
+        consumer.run_until_idle()               # the calling thread consumes what is there
 
 Before it consumes a queue it locks it at the broker, so of several consumers of a group one has each
 queue at a time. A message is committed after its success: after a crash the last ones come again.
@@ -47,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrderlyConsumer:
-    """One member of a consumer group.
+    """One member of a consumer group; close it, or use it in a ``with`` statement.
 
     Either step it (:meth:`poll`, :meth:`run_until_idle`) from one thread, or :meth:`start` it; then one
     thread consumes and another keeps the locks, so that a slow listener does not lose its queue.
@@ -115,7 +113,6 @@ class OrderlyConsumer:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
-        self.start()
         return self
 
     def __exit__(

@@ -11,10 +11,11 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.errors import ConfigError, StoreLockedError
+from seglog.errors import ConfigError, FullError, StoreLockedError, error_classes
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import UpdateConsumerOffsetHeader
+from seglog.storage.files import RealFiles
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, pull, send
@@ -161,3 +162,37 @@ def test_topics_survive(tmp_path):
         created = broker.topics.get("T")
     with open_broker(tmp_path) as broker:
         assert broker.topics.get("T") == created
+
+
+@pytest.mark.parametrize("code", [-1, 12, 9_999])
+def test_what_no_handler_answers_is_not_supported(tmp_path, code):
+    with open_broker(tmp_path) as broker:
+        answer = broker.dispatch(Request(code))
+    assert answer.code is ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert answer.remark == f" request type {code} not supported"
+
+
+def test_every_error_has_a_response_code():
+    for error in error_classes():
+        ResponseCode(error.response_code)
+
+
+def test_a_save_that_fails_is_tried_again(tmp_path, caplog):
+    class Files(RealFiles):
+        is_full = False
+
+        def write_file(self, path, data, *, sync=True):
+            if self.is_full and path.parent.name == "config":
+                raise FullError("no space left")
+            super().write_file(path, data, sync=sync)
+
+    clock, files = VirtualClock(), Files()
+    with Broker.open(tmp_path, clock=clock, files=files) as broker:
+        send(broker, "T")
+        commit(broker, 1)
+        files.is_full = True
+        while "no space left" not in caplog.text:
+            clock.advance(5_000)
+            time.sleep(0.002)
+        files.is_full = False
+    assert saved_offsets(tmp_path) == {"T@g": {0: 1}}

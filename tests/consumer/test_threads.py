@@ -42,7 +42,8 @@ def send(link, count, *, topic="T", sharding_key=None):
 def test_messages_that_are_there_and_that_come_later_are_consumed(link):
     seen = []
     send(link, 10)
-    with OrderlyConsumer(link, "g", "T", seen.append):
+    with OrderlyConsumer(link, "g", "T", seen.append) as consumer:
+        consumer.start()
         wait_until(lambda: len(seen) == 10)
         send(link, 10)
         wait_until(lambda: len(seen) == 20)
@@ -51,7 +52,8 @@ def test_messages_that_are_there_and_that_come_later_are_consumed(link):
 def test_close_commits_and_the_next_consumer_goes_on(broker, link):
     seen = []
     send(link, 10, sharding_key="k")
-    with OrderlyConsumer(link, "g", "T", seen.append):
+    with OrderlyConsumer(link, "g", "T", seen.append) as consumer:
+        consumer.start()
         wait_until(lambda: len(seen) == 10)
     assert sum(broker.offsets.of_group("g").values()) == 10
     assert broker.locks.all() == []
@@ -90,7 +92,8 @@ def test_a_failing_listener_blocks_its_queue_until_it_succeeds(link):
         return Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT if len(seen) < 3 else None
 
     send(link, 2, sharding_key="k")
-    with OrderlyConsumer(link, "g", "T", listener, suspend_ms=20):
+    with OrderlyConsumer(link, "g", "T", listener, suspend_ms=20) as consumer:
+        consumer.start()
         wait_until(lambda: len(seen) == 4)
     assert seen == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
@@ -124,7 +127,8 @@ def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(link):
 
 def test_no_thread_outlives_a_consumer(link):
     before = threading.active_count()
-    with OrderlyConsumer(link, "g", "T", lambda _message: None):
+    with OrderlyConsumer(link, "g", "T", lambda _message: None) as consumer:
+        consumer.start()
         assert threading.active_count() == before + 2
     assert threading.active_count() == before
 
@@ -142,7 +146,8 @@ def test_a_consumer_waits_out_a_broker_that_refuses(link, caplog):
 
     seen = []
     send(link, 1)
-    with OrderlyConsumer(Refusing(), "g", "T", seen.append):
+    with OrderlyConsumer(Refusing(), "g", "T", seen.append) as consumer:
+        consumer.start()
         wait_until(lambda: len(seen) == 1)
     assert "not now" in caplog.text
 
@@ -164,6 +169,7 @@ def test_a_thread_that_dies_is_told_at_close(link):
 
 def test_a_started_consumer_cannot_be_stepped_or_started_again(link):
     with OrderlyConsumer(link, "g", "T", lambda _message: None) as consumer:
+        consumer.start()
         with pytest.raises(ConsumerError):
             consumer.poll()
         with pytest.raises(ConsumerError):

@@ -13,6 +13,7 @@ from seglog.clock import VirtualClock
 from seglog.errors import (
     InvalidArgumentError,
     InvalidNameError,
+    LocalProtocolError,
     MessageIllegalError,
     RemoteProtocolError,
 )
@@ -166,3 +167,13 @@ def test_threads_share_a_producer(broker, producer):
     assert len({sent.message_id for sent in results}) == 800
     assert len({(sent.queue, sent.queue_offset) for sent in results}) == 800
     assert sum(queue.max_offset for queue in broker.store.queues()) == 800
+
+
+def test_s1_07_a_closed_producer_refuses(broker, clock):
+    with Producer(LocalLink(broker), clock=clock) as producer:
+        producer.send("T", b"x")
+    with pytest.raises(LocalProtocolError, match="closed"):
+        producer.send("T", b"x")
+    with pytest.raises(LocalProtocolError, match="closed"):
+        producer.send_batch("T", [b"x"])
+    assert Producer(LocalLink(broker), clock=clock).send("T", b"x").status is SendStatus.SEND_OK

@@ -30,7 +30,7 @@ ConfigValue: TypeAlias = (
 MAX_DEPTH: Final = 32
 """RocketMQ's own files nest seven deep."""
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_SPACES: Final = frozenset(" \t\n\r")
 _INTEGER_KEY: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?![0-9])")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?(?![0-9.eE])")
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
@@ -80,10 +80,11 @@ class _Reader:
 
     def peek(self) -> str:
         """Skips white space and returns the next character, empty at the end."""
-        match = _SPACE.match(self._text, self._at)
-        if match is not None:
-            self._at = match.end()
-        return self._text[self._at : self._at + 1]
+        text, at = self._text, self._at
+        while text[at : at + 1] in _SPACES:
+            at += 1
+        self._at = at
+        return text[at : at + 1]
 
     def fail(self, expected: str) -> NoReturn:
         found = self._text[self._at : self._at + 20] or "the end"
