@@ -1,6 +1,6 @@
 """Who holds memory of an open store: arrays that share it, counted until they are gone.
 
-An array made by :meth:`Leases.lend` counts as long as it or anything made of it without copying lives:
+An array made by :meth:`Loan.lend` counts as long as it or anything made of it without copying lives:
 slices, fields, memoryviews, Arrow buffers all keep it alive. Their memory stays valid whatever happens,
 since a map goes when its last view does; but a file that was closed may be cut or rewritten by its next
 owner, and then a view of it changes, or ends the process. So closing with live views is an error.
@@ -11,13 +11,31 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import ClosedError, StoreInUseError, ViewHolder
+
+Who = tuple[str, int, str, int]
+"""Topic, queue, kind, and the number of the loan."""
+
+
+class Loan:
+    """Memory that counts as one view of the store, however many pieces it has."""
+
+    def __init__(self, leases: Leases, who: Who) -> None:
+        self._leases = leases
+        self._who = who
+
+    def lend(self, memory: memoryview) -> npt.NDArray[np.uint8]:
+        """Returns a read-only array ``(n,) u8`` over a piece of memory, which is counted from now on.
+
+        Raises:
+            ClosedError: The store was closed.
+        """
+        return self._leases.lend(memory, self._who)
 
 
 class Leases:
@@ -32,27 +50,23 @@ class Leases:
         self._lock = threading.Lock()
         self._closed = False
         self._numbers = count()
-        self._lent: dict[int, tuple[weakref.ref[npt.NDArray[np.uint8]], tuple[str, int, str, int]]] = {}
-        self._loans = count()
+        self._lent: dict[int, tuple[weakref.ref[npt.NDArray[np.uint8]], Who]] = {}
 
-    def lend(
-        self, memory: Sequence[memoryview], topic: str, queue_id: int, kind: str
-    ) -> list[npt.NDArray[np.uint8]]:
-        """Returns read-only arrays over pieces of memory, which count as one view of the store.
+    def loan(self, topic: str, queue_id: int, kind: str) -> Loan:
+        """Begins a view of a queue; ``kind`` says what it holds, such as ``units``."""
+        return Loan(self, (topic, queue_id, kind, next(self._numbers)))
 
-        Args:
-            memory: The pieces.
-            topic: Whose they are.
-            queue_id: Whose they are.
-            kind: What they hold, such as ``units``.
-
-        Raises:
-            ClosedError: The store was closed.
-        """
+    def lend(self, memory: memoryview, who: Who) -> npt.NDArray[np.uint8]:
+        """See :meth:`Loan.lend`."""
+        array: npt.NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
+        array.flags.writeable = False
+        number = next(self._numbers)
+        lent = self._lent
         with self._lock:
             self.check_open()
-            who = (topic, queue_id, kind, next(self._loans))
-            return [self._register(piece, who) for piece in memory]
+            # Runs wherever the last reference goes, so it takes no lock: forgetting a key is one step.
+            lent[number] = (weakref.ref(array, lambda _gone: lent.pop(number, None)), who)
+        return array
 
     def check_open(self) -> None:
         """Does nothing while the store is open.
@@ -62,15 +76,6 @@ class Leases:
         """
         if self._closed:
             raise ClosedError(f"the store {self._name} was closed")
-
-    def _register(self, piece: memoryview, who: tuple[str, int, str, int]) -> npt.NDArray[np.uint8]:
-        array: npt.NDArray[np.uint8] = np.frombuffer(piece, np.uint8)
-        array.flags.writeable = False
-        number = next(self._numbers)
-        lent = self._lent
-        # Runs wherever the last reference goes, so it takes no lock: forgetting a key is one step.
-        self._lent[number] = (weakref.ref(array, lambda _gone: lent.pop(number, None)), who)
-        return array
 
     def holders(self) -> tuple[ViewHolder, ...]:
         """Returns whose views are alive, sorted."""

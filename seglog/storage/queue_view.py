@@ -16,7 +16,7 @@ are gone raises :class:`~seglog.errors.StoreInUseError`, which says whose they a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -52,6 +52,8 @@ COLUMNS: Final[dict[str, str]] = {
 """Columns of fixed width and their types. The first four are of the units; ``is_message`` says whether a
 message can be read there, and where it cannot those of the message are :data:`UNREADABLE`."""
 _OF_UNITS: Final = ("phy_offset", "size_bytes", "tags_code")
+_PIECE_ROWS: Final = 1 << 16
+"""Rows at a time: temporary arrays stay small enough for their memory to be used again."""
 
 
 class QueueView:
@@ -99,7 +101,7 @@ class QueueView:
         start, count = self._range(queue_offset, count)
         memory = self._queue.memory(start, count) if isinstance(self._queue, ConsumeQueue) else None
         if memory is not None:
-            lent = self._leases.lend([memory], self.topic, self.queue_id, "units")[0]
+            lent = self._leases.loan(self.topic, self.queue_id, "units").lend(memory)
             return lent.view(CQ_UNIT.dtype)
         return self._copied_units(start, count)
 
@@ -146,20 +148,19 @@ class QueueView:
                 f"there is no column {unknown[0]!r}", help=f"columns are {', '.join(COLUMNS)}"
             )
         start, count = self._range(queue_offset, count)
-        units = self._copied_units(start, count)
-        found: dict[str, npt.NDArray[np.generic]] = {}
-        for name in names:
-            if name == "queue_offset":
-                found[name] = np.arange(start, start + len(units), dtype=COLUMNS[name])
-            elif name in _OF_UNITS:
-                found[name] = units[name].astype(COLUMNS[name])
-            elif name == "is_message":
-                found[name] = np.zeros(len(units), COLUMNS[name])
-            else:
-                found[name] = np.full(len(units), UNREADABLE, COLUMNS[name])
-        of_records = [name for name in names if name not in _OF_UNITS and name != "queue_offset"]
-        if of_records:
-            self._fill(found, of_records, units)
+        found: dict[str, npt.NDArray[np.generic]] = {
+            name: np.full(count, False if name == "is_message" else UNREADABLE, COLUMNS[name])
+            for name in names
+        }
+        of_units = [name for name in names if name in _OF_UNITS]
+        of_records = [name for name in names if name not in (*_OF_UNITS, "queue_offset")]
+        if "queue_offset" in found:
+            found["queue_offset"] = np.arange(start, start + count)
+        for first, units in self._pieces(start, count):
+            for name in of_units:
+                found[name][first : first + len(units)] = units[name]
+            if of_records:
+                self._fill(found, of_records, first, units)
         return found
 
     def read_columns(
@@ -212,39 +213,34 @@ class QueueView:
         units.flags.writeable = False
         return units
 
-    def _fill(self, found: dict[str, npt.NDArray[np.generic]], names: Sequence[str], units: Units) -> None:
+    def _pieces(self, queue_offset: int, count: int) -> Iterator[tuple[int, Units]]:
+        """Yields units of a range piece by piece, each with its place in the range."""
+        for first in range(0, count, _PIECE_ROWS):
+            yield first, self._copied_units(queue_offset + first, min(_PIECE_ROWS, count - first))
+
+    def _fill(
+        self, found: dict[str, npt.NDArray[np.generic]], names: Sequence[str], first: int, units: Units
+    ) -> None:
         fields = [name for name in names if name != "is_message"]
         for span in iter_spans(units, self._log, self._place):
-            valid, heads = read_heads(
-                np.frombuffer(span.memory, np.uint8), span.positions, span.phy_offsets, span.sizes, fields
-            )
-            rows = span.rows[valid]
+            buffer = np.frombuffer(span.memory, np.uint8)
+            valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
+            rows = first + span.rows[valid]
             for name in names:
                 found[name][rows] = True if name == "is_message" else heads[name][valid]
 
     def _strings(self, kind: str, queue_offset: int | None, count: int | None) -> ByteColumn:
         start, count = self._range(queue_offset, count)
-        units = self._copied_units(start, count)
-        column = ByteColumn(len(units))
-        place = self._share if self._place.is_shared else self._compact
-        place(column, kind, iter_spans(units, self._log, self._place))
+        column = ByteColumn(count)
+        loan = self._leases.loan(self.topic, self.queue_id, kind) if self._place.is_shared else None
+        for first, units in self._pieces(start, count):
+            for span in iter_spans(units, self._log, self._place):
+                buffer = np.frombuffer(span.memory, np.uint8) if loan is None else loan.lend(span.memory)
+                rows, starts, sizes = _string_ranges(kind, span, buffer)
+                if loan is None:
+                    buffer, starts = _compacted(buffer, starts, sizes)
+                column.place(first + rows, buffer, starts, sizes)
         return column
-
-    def _share(self, column: ByteColumn, kind: str, spans: Iterable[Span]) -> None:
-        spans = list(spans)
-        lent = self._leases.lend([span.memory for span in spans], self.topic, self.queue_id, kind)
-        for span, buffer in zip(spans, lent, strict=True):
-            rows, starts, sizes = _string_ranges(kind, span, buffer)
-            column.place(rows, buffer, starts, sizes)
-
-    def _compact(self, column: ByteColumn, kind: str, spans: Iterable[Span]) -> None:
-        for span in spans:
-            source = np.frombuffer(span.memory, np.uint8)
-            rows, starts, sizes = _string_ranges(kind, span, source)
-            ends = np.cumsum(sizes)
-            target = np.empty(int(sizes.sum()), np.uint8)
-            copy_ranges(source, starts, sizes, target, ends - sizes)
-            column.place(rows, target, ends - sizes, sizes)
 
 
 def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, Ints]:
@@ -258,3 +254,11 @@ def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, In
     else:
         ok, starts, lengths = properties_ranges(buffer, at, sizes, kept)
     return span.rows[valid][ok], starts[ok], lengths[ok]
+
+
+def _compacted(source: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
+    """Returns the strings behind each other in memory of their own, and where they start there."""
+    places = np.cumsum(sizes) - sizes
+    target = np.empty(int(sizes.sum()), np.uint8)
+    copy_ranges(source, starts, sizes, target, places)
+    return target, places
