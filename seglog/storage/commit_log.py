@@ -11,6 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from seglog.errors import MessageIllegalError
 from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.kernels.append import Draft, filler
@@ -33,6 +36,14 @@ class HoleMap:
         at = bisect_right(self._starts, phy_offset) - 1
         return at >= 0 and phy_offset < self._ends[at]
 
+    def covers_each(self, phy_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Returns which of many offsets lie in a hole; ``(n,)`` for ``(n,)``."""
+        if not self._starts:
+            return np.zeros(len(phy_offsets), np.bool_)
+        at = np.searchsorted(self._starts, phy_offsets, "right") - 1
+        covered: npt.NDArray[np.bool_] = (at >= 0) & (phy_offsets < np.array(self._ends)[at])
+        return covered
+
 
 class CommitLog:
     """The log, open for writing.
@@ -40,6 +51,7 @@ class CommitLog:
     Attributes:
         min_phy_offset: Where it starts.
         end_phy_offset: Where the next record goes.
+        holes: Its unreadable stretches.
 
     Thread rule: any thread may read; one at a time may append.
     """
@@ -49,7 +61,7 @@ class CommitLog:
         self.min_phy_offset = end_phy_offset if first is None else first
         self.end_phy_offset = end_phy_offset
         self._segments = segments
-        self._holes = HoleMap(holes)
+        self.holes = HoleMap(holes)
 
     @property
     def segment_size_bytes(self) -> int:
@@ -58,7 +70,7 @@ class CommitLog:
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of a record without copying; None if they are not there to be served."""
-        if phy_offset + size_bytes > self.end_phy_offset or self._holes.covers(phy_offset):
+        if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         segment = self._segments.find(phy_offset)
         if segment is None or phy_offset + size_bytes > segment.first_offset + segment.size_bytes:

@@ -81,6 +81,15 @@ class ConsumeQueue:
             done += here
         return found
 
+    def memory(self, queue_offset: int, count: int) -> memoryview | None:
+        """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        position = start % self._segments.file_size_bytes
+        if file is None or not size or position + size > self._segments.file_size_bytes:
+            return None
+        return file.view[position : position + size].toreadonly()
+
     def prepare(self, count: int) -> None:
         """Makes sure that the next ``count`` units find files and space.
 

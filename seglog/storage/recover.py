@@ -20,6 +20,7 @@ from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG,
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
+from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
 
 _ZEROS = bytes(1 << 20)
@@ -90,6 +91,7 @@ def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
     """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
     segment = found.geometry.segment_size_bytes
     end = found.max_phy_offset
+    retire_seals(files, found.root, end, segment, now_ms)
     kept = set(kept_log_files(found))
     reader = LogReader(files, found.root, segment)
     cut_bytes = 0

@@ -27,6 +27,7 @@ from seglog.errors import (
     MessageIllegalError,
     NotFoundError,
     ReadOnlyError,
+    StoreInUseError,
 )
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
@@ -43,9 +44,12 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
 from seglog.storage.key_query import KeyQuery
+from seglog.storage.leases import Leases
+from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
+from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport
 from seglog.storage.waiters import Waiters
@@ -187,6 +191,7 @@ class MessageStore:
         self._max_message_size_bytes = max_message_size_bytes
         self._store_host = store_host
         self._closed = False
+        self._leases = Leases(str(path))
 
     @classmethod
     def open(
@@ -264,7 +269,13 @@ class MessageStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            # An error on its way is what the caller must see; its traceback holds arrays anyway.
+            self.close(force=error is not None)
+        except StoreInUseError:
+            # Nobody can close it any more, and it must not stay locked.
+            self.close(force=True)
+            raise
 
     @property
     def read_only(self) -> bool:
@@ -446,6 +457,26 @@ class MessageStore:
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
 
+    def queue(self, topic: str, queue_id: int) -> QueueView:
+        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.queue_view`.
+
+        Raises:
+            NotFoundError: It never had a message.
+            ClosedError: The store was closed.
+        """
+        self._check_open()
+        queue = self._side.queue(topic, queue_id)
+        if queue is None:
+            raise NotFoundError(f"no queue {topic}/{queue_id} in {self.path} ever had a message")
+        place = Place(
+            queue.min_offset,
+            queue.max_offset,
+            self.max_phy_offset,
+            self.geometry.segment_size_bytes,
+            is_shared=not self.read_only,
+        )
+        return QueueView(topic, queue_id, queue, self._side.log, place, self._leases)
+
     def message_at(self, phy_offset: int) -> Message:
         """Returns the message whose record starts at ``phy_offset``, verified.
 
@@ -567,14 +598,21 @@ class MessageStore:
         self._check_open()
         return self._side.refresh() if isinstance(self._side, Reader) else 0
 
-    def close(self) -> None:
+    def close(self, *, force: bool = False) -> None:
         """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
 
+        Args:
+            force: Whether to close although arrays of :meth:`queue` still share memory with it. They stay
+                valid too, but show what the next owner of the files makes of them.
+
         Raises:
+            StoreInUseError: Such arrays are alive; the store stays open. At the end of a ``with`` block it
+                is closed all the same.
             StoreFailedError: What was put could not be brought to the disk; the next open recovers.
         """
         if self._closed:
             return
+        self._leases.close(force=force)
         self._closed = True
         try:
             self._side.close()

@@ -33,6 +33,7 @@ from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
+from seglog.storage.sealer import Sealer
 from seglog.storage.segments import Segments
 from seglog.storage.survey import Survey
 from seglog.storage.waiters import Waiters
@@ -42,6 +43,7 @@ QUEUE_STEP_BYTES = 64 << 10
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
+SEAL_INTERVAL_MS = 2000
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -106,11 +108,20 @@ class Writer:
         self._indexed_round_end = -1
         self._flusher = Background(clock, "seglog-flush", self._flush_round)
         self._indexer = Background(clock, "seglog-index", self._index_round)
+        self._sealer = Sealer(
+            files,
+            root,
+            clock,
+            geometry.segment_size_bytes,
+            self.log.min_phy_offset,
+            lambda: self._commit.flushed,
+        )
 
     def start_background(self, flush_interval_ms: int) -> None:
-        """Starts the threads that bring ASYNC puts to the disk and keep the index near the log."""
+        """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it."""
         self._flusher.start(flush_interval_ms)
         self._indexer.start(INDEX_INTERVAL_MS)
+        self._sealer.start(SEAL_INTERVAL_MS)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Returns a queue that had a message."""
@@ -200,6 +211,7 @@ class Writer:
             self._closed = True
         self._flusher.stop()
         self._indexer.stop()
+        self._sealer.stop()
         self._waiters.notify_all()
         try:
             self._finish_index()
