@@ -155,6 +155,6 @@ class CommitLog:
         return following
 
     def _begin(self, phy_offset: int) -> MappedFile:
-        segment = self._segments.add(phy_offset, sync=True)
+        segment = self._segments.add(phy_offset)
         segment.hold()
         return segment

@@ -9,6 +9,7 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -32,7 +33,6 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_prepared_end",
         "_segments",
         "_synced_offset",
         "max_offset",
@@ -59,7 +59,6 @@ class ConsumeQueue:
         self.max_phy_offset = max_phy_offset
         self._segments = segments
         self._synced_offset = max_offset
-        self._prepared_end = 0
 
     @property
     def units_per_file(self) -> int:
@@ -90,38 +89,40 @@ class ConsumeQueue:
             return None
         return file.view[position : position + size].toreadonly()
 
-    def prepare(self, count: int) -> None:
-        """Makes sure that the next ``count`` units find files and space.
+    def prepare(self, count: int) -> list[memoryview]:
+        """Returns memory for the next ``count`` units, one piece for each file, with the space reserved.
 
         Raises:
             FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
-        if end <= self._prepared_end:
-            return
-        size = self._segments.file_size_bytes
+        pieces: list[memoryview] = []
         while start < end:
             file = self._segments.find(start) or self._begin(start)
-            position = start % size
-            file_end = min(size, position + end - start)
+            position = start - file.first_offset
+            file_end = min(file.size_bytes, position + end - start)
             file.reserve(position, file_end)
+            pieces.append(file.view[position:file_end])
             start += file_end - position
-            self._prepared_end = file.first_offset + file.reserved_end
+        return pieces
 
-    def append(self, units: Sequence[tuple[int, int, int]]) -> None:
-        """Appends units (physical offset, size, tags code), one or more; :meth:`prepare` came before."""
-        at = self.max_offset * CQ_UNIT_BYTES
-        file = self._prepared(at)
-        view, position = file.view, at - file.first_offset
-        for phy_offset, size_bytes, tags_code in units:
-            if position == file.size_bytes:
-                file = self._prepared(file.first_offset + position)
-                view, position = file.view, 0
-            _PACK_UNIT(view, position, phy_offset, size_bytes, tags_code)
-            position += CQ_UNIT_BYTES
+    def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
+        """Appends units.
+
+        Args:
+            pieces: What :meth:`prepare` returned for as many.
+            units: Physical offset, size and tags code of each, one or more.
+        """
+        rest = iter(units)
+        for piece in pieces:
+            for position in range(0, len(piece), CQ_UNIT_BYTES):
+                _PACK_UNIT(piece, position, *next(rest))
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.max_phy_offset = last_phy_offset + last_size_bytes
         self.max_offset += len(units)
+        with suppress(OSError):  # the next sync tries again, and fails the store if it cannot
+            self._segments.publish()
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -129,6 +130,7 @@ class ConsumeQueue:
         if start < end:
             for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
                 file.sync()
+            self._segments.publish()
             self._segments.sync_names()
             self._synced_offset = end
 
@@ -136,15 +138,9 @@ class ConsumeQueue:
         """Gives up maps and descriptors."""
         self._segments.close()
 
-    def _prepared(self, start: int) -> MappedFile:
-        file = self._segments.find(start)
-        if file is None:
-            raise RuntimeError(f"no file was prepared for byte {start} of {self.topic}/{self.queue_id}")
-        return file
-
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
-        file = self._segments.add(start, sync=False)
+        file = self._segments.stage(start)
         below = (start - file.first_offset) // CQ_UNIT_BYTES
         if below:
             file.reserve(0, below * CQ_UNIT_BYTES)

@@ -7,15 +7,17 @@ acknowledged. Durability is awaited outside of the lock.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from seglog.clock import Clock
-from seglog.errors import ClosedError, FullError, StoreFailedError
+from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError
 from seglog.storage.background import Background
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
@@ -44,6 +46,7 @@ INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -147,6 +150,7 @@ class Writer:
 
         Raises:
             FullError: No space; nothing was written.
+            StoreError: The process may not open or map more files; nothing was written.
             StoreFailedError: A flush failed, now or earlier.
             ClosedError: The store was closed.
         """
@@ -162,21 +166,34 @@ class Writer:
                 size_bytes += draft.size_bytes
                 placed += draft.takes_queue_offset
             # Everything that can fail for want of space comes before anything is written.
-            segment = self.log.prepare(size_bytes)
+            try:
+                segment = self.log.prepare(size_bytes)
+                pieces = queue.prepare(placed)
+            except OSError as error:
+                raise self._unprepared(error) from error
             if placed:
-                queue.prepare(placed)
                 self._queues[topic, queue_id] = queue
             now_ms = self._clock.now_ms()
             first = queue.max_offset
             starts, units = self.log.write(segment, drafts, first, now_ms)
             if units:
-                queue.append(units)
+                queue.append(pieces, units)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)
         if durability is Durability.SYNC:
             self._commit.ensure(end)
         return first, starts, now_ms
+
+    def _unprepared(self, error: OSError) -> StoreError:
+        """Returns what to raise when no room could be made for a record; nothing of it was written."""
+        if error.errno in _OUT_OF_RESOURCES:
+            return StoreError(
+                f"{error.filename or self._root}: cannot be opened or mapped: {error.strerror}",
+                help="let the process have more open files or memory (ulimit -n), then send again",
+            )
+        self._commit.fail(error)
+        return StoreFailedError(f"{error.filename or self._root} cannot be used any more: {error.strerror}")
 
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
@@ -216,7 +233,8 @@ class Writer:
         try:
             self._finish_index()
             self.flush()
-            self._files.remove(self._root / ABORT_FILE)
+            with suppress(FileNotFoundError):  # a broker that our lock kept out removes it when it gives up
+                self._files.remove(self._root / ABORT_FILE)
             self._files.sync_dir(self._root)
         finally:
             for queue in self.queues():
