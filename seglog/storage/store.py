@@ -79,6 +79,20 @@ class NewMessage:
     flag: int = 0
 
 
+class RawMessage(NamedTuple):
+    """A message to append as part of a batch, its properties encoded already.
+
+    Attributes:
+        properties: Stored as they are, but for a ``__CRC32#`` entry.
+        tags_code: Goes into the queue unit; in the delay topic the delivery time does instead.
+    """
+
+    body: bytes | memoryview
+    properties: bytes
+    tags_code: int
+    flag: int = 0
+
+
 class PutResult(NamedTuple):
     """Where a message went; a tuple, because a frozen dataclass takes three times as long to make.
 
@@ -400,26 +414,57 @@ class MessageStore:
             MessageIllegalError: One is too large, or all together are for one commit-log file.
             As :meth:`put`, for the rest.
         """
-        writer = self._writer()
-        if not messages:
-            raise InvalidArgumentError("a batch needs at least one message")
         drafts: list[Draft] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
             raw, code = _encode_properties(message.tags, message.keys, message.properties)
             drafts.append(self._draft(topic, queue_id, message.body, raw, code, message.flag))
-        durability = durability or self._durability
-        queue_offset, starts, now_ms = writer.append(topic, queue_id, drafts, durability)
-        return BatchResult(
-            topic,
-            queue_id,
-            queue_offset,
-            starts,
-            sum([draft.size_bytes for draft in drafts]),
-            now_ms,
-            self._store_host,
-            durability,
-        )
+        return self._put_drafts(topic, queue_id, drafts, durability)
+
+    def append_batch(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[RawMessage],
+        *,
+        sys_flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        reconsume_times: int = 0,
+        durability: Durability | None = None,
+    ) -> BatchResult:
+        """Appends messages as :meth:`put_batch` does, with properties as brokers have them.
+
+        Args:
+            topic: As in :meth:`put`.
+            queue_id: As in :meth:`put`.
+            messages: At least one.
+            sys_flag: As in :meth:`append`, of all of them.
+            born_timestamp_ms: As in :meth:`append`, of all of them.
+            born_host: As in :meth:`append`, of all of them.
+            reconsume_times: As in :meth:`append`, of all of them.
+            durability: As in :meth:`put`.
+
+        Raises:
+            As :meth:`put_batch`.
+        """
+        drafts = [
+            self._draft(
+                topic,
+                queue_id,
+                message.body,
+                message.properties,
+                message.tags_code,
+                message.flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host,
+                None,
+                reconsume_times,
+            )
+            for message in messages
+        ]
+        return self._put_drafts(topic, queue_id, drafts, durability)
 
     def get(
         self,
@@ -677,6 +722,24 @@ class MessageStore:
             reconsume_times,
             prepared_transaction_offset,
             self.record_crc,
+        )
+
+    def _put_drafts(
+        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability | None
+    ) -> BatchResult:
+        if not drafts:
+            raise InvalidArgumentError("a batch needs at least one message")
+        durability = durability or self._durability
+        queue_offset, starts, now_ms = self._writer().append(topic, queue_id, drafts, durability)
+        return BatchResult(
+            topic,
+            queue_id,
+            queue_offset,
+            starts,
+            sum([draft.size_bytes for draft in drafts]),
+            now_ms,
+            self._store_host,
+            durability,
         )
 
     def _put_draft(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
+from seglog.broker.state import Peer
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.batch import encode_batch
@@ -17,6 +18,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import GetMaxOffsetHeader, SendMessageHeader
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
+from seglog.storage.format.host import Host
 from seglog.storage.format.properties import decode_properties, encode_properties
 from tests.support.brokers import open_broker, send
 
@@ -177,6 +179,18 @@ def test_a_batch_is_stored_message_by_message_with_its_own_properties(broker, is
         {"UNIQ_KEY": f"u{number}", "TAGS": "A"} for number in range(3)
     ]
     assert answer.header.msg_id == ",".join(message.message_id for message in messages)
+
+
+def test_a_batch_keeps_the_bytes_of_its_properties_and_who_sent_it_when(broker):
+    raw = b"empty\x01\x02TAGS\x01A\x02UNIQ_KEY\x01u\x02"
+    peer = Peer("x", Host.parse("10.1.2.3:4000"))
+    header = SendMessageHeader("pg", "T", "TBW102", 4, 0, 0, 1_234, 0)
+    body = MessageBatch([BatchMessage(b"x", raw)])
+    broker.dispatch(Request(RequestCode.SEND_BATCH_MESSAGE, header, body), peer)
+    (message,) = stored(broker)
+    assert message.properties_raw.startswith(raw)
+    assert (message.born_host, message.born_timestamp_ms) == (peer.host, 1_234)
+    assert len(broker.store.get("T", 0, 0, 1, "A")) == 1
 
 
 def test_a_batch_for_a_retry_topic_is_refused(broker):
