@@ -89,6 +89,9 @@
 #define SEGLOG_FILLER_BYTES 8
 
 /* message */
+#define SEGLOG_MESSAGE_ID_SIZE 12 /* Message id (offsetMsgId), behind the address bytes */
+#define SEGLOG_MESSAGE_ID_PORT_AT 0 /* i32 */
+#define SEGLOG_MESSAGE_ID_PHY_OFFSET_AT 4 /* i64, bytes */
 #define SEGLOG_MAX_INFLATED_BYTES 67108864
 
 /* sys_flag */
@@ -215,6 +218,31 @@
 #define SEGLOG_MAX_SYSTEM_TOPIC_BYTES 255
 #define SEGLOG_MAX_GROUP_BYTES 255
 #define SEGLOG_MAX_QUEUE_ID 2147483647
+
+/* seal */
+#define SEGLOG_SEAL_HEAD_SIZE 76 /* Seal of a commit-log segment, head */
+#define SEGLOG_SEAL_HEAD_MAGIC_AT 0 /* u32 */
+#define SEGLOG_SEAL_HEAD_VERSION_AT 4 /* i32 */
+#define SEGLOG_SEAL_HEAD_FIRST_PHY_OFFSET_AT 8 /* i64, bytes from log start */
+#define SEGLOG_SEAL_HEAD_SEGMENT_BYTES_AT 16 /* i64, bytes */
+#define SEGLOG_SEAL_HEAD_BLOCK_BYTES_AT 24 /* i32, bytes */
+#define SEGLOG_SEAL_HEAD_BLOCK_COUNT_AT 28 /* i32 */
+#define SEGLOG_SEAL_HEAD_RECORD_COUNT_AT 32 /* i64 */
+#define SEGLOG_SEAL_HEAD_END_PHY_OFFSET_AT 40 /* i64, bytes from log start */
+#define SEGLOG_SEAL_HEAD_FIRST_STORE_TIMESTAMP_MS_AT 48 /* i64, ms */
+#define SEGLOG_SEAL_HEAD_LAST_STORE_TIMESTAMP_MS_AT 56 /* i64, ms */
+#define SEGLOG_SEAL_HEAD_CREATED_MS_AT 64 /* i64, ms */
+#define SEGLOG_SEAL_HEAD_SEGMENT_CRC32C_AT 72 /* u32 */
+#define SEGLOG_SEAL_BLOCK_SIZE 12 /* Seal of a commit-log segment, one block */
+#define SEGLOG_SEAL_BLOCK_CRC32C_AT 0 /* u32 */
+#define SEGLOG_SEAL_BLOCK_RECORD_COUNT_AT 4 /* i32 */
+#define SEGLOG_SEAL_BLOCK_FIRST_RECORD_AT_AT 8 /* i32, bytes from block start */
+#define SEGLOG_SEAL_END_SIZE 4 /* Seal of a commit-log segment, end */
+#define SEGLOG_SEAL_END_CRC32C_AT 0 /* u32 */
+#define SEGLOG_SEAL_MAGIC 1397047628
+#define SEGLOG_SEAL_VERSION 1
+#define SEGLOG_BLOCK_BYTES 65536
+#define SEGLOG_NO_RECORD (-1)
 
 /* timer */
 #define SEGLOG_TIMER_SLOT_SIZE 32 /* Timer wheel slot */
