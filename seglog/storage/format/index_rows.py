@@ -32,8 +32,7 @@ from seglog.storage.format.tags import java_string_hash
 _VALUE: Final = re.compile(rb"\x02(?:%b|%b|%b)\x01[^\x02]+" % (UNIQ_KEY_NAME, KEYS_NAME, TAGS_NAME))
 _U32: Final = 0xFFFF_FFFF
 _BLOCK_RECORDS: Final = 4096
-"""Records worked on at once: 4 µs each at this number, five times that at 200,000, whose arrays leave the
-processor's caches."""
+"""Records worked on at once: few enough that the arrays stay in the processor's caches."""
 
 _Ints = npt.NDArray[np.int64]
 

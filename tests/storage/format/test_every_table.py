@@ -49,6 +49,7 @@ def test_struct_numpy_and_offsets_agree(layout):
     assert layout.size_bytes == layout.struct.size == layout.dtype.itemsize
     assert {name: layout.dtype.fields[name][1] for name in layout.dtype.names} == layout.offsets
     assert all(field.name.islower() for field in layout.fields)
+    assert layout.source
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)

@@ -198,6 +198,41 @@ def test_a_file_without_entries_says_nothing_about_its_division():
 
 
 @pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        pytest.param(36, 31, id="more entries than there is room for"),
+        pytest.param(36, 2**31 - 1, id="more entries than any file holds"),
+        pytest.param(40 + 4 * 6 + 20 * 7 + 16, 7, id="ends that fit, and an entry behind itself"),
+    ],
+)
+def test_no_division_explains_a_damaged_file(at, value):
+    geometry = IndexGeometry(6, 30)
+    rows = np.array([(7, 100 * number + 1, 5) for number in range(9)], KEY_ROW)
+    (buffer,) = build_index_files(rows, geometry)
+    assert infer_index_geometry(buffer) == geometry
+    struct.pack_into(">i", buffer, at, value)
+    with pytest.raises(CorruptError, match="index-geometry"):
+        infer_index_geometry(buffer)
+    if at == 36:
+        with pytest.raises(CorruptError, match="index-geometry"):
+            infer_index_geometry(buffer, likely=geometry)
+
+
+@pytest.mark.parametrize("length", [41, 42, 43, 44, 123, 125])
+def test_lengths_that_no_division_has_are_refused(length):
+    head = encode_index_header(IndexHeader(index_count=2))
+    with pytest.raises(CorruptError, match="index-geometry"):
+        infer_index_geometry(head.ljust(length, b"\0"), likely=IndexGeometry(9, 10))
+
+
+def test_a_negative_time_difference_ends_a_chain():
+    geometry = IndexGeometry(1, 9)
+    (buffer,) = build_index_files(np.array([(7, 10, 5), (7, 20, 5), (7, 30, 5)], KEY_ROW), geometry)
+    struct.pack_into(">i", buffer, geometry.entries_at + 20 * 2 + 12, -1)
+    assert IndexView(buffer, geometry).select(7) == [30]
+
+
+@pytest.mark.parametrize(
     ("at", "value", "kind"),
     [
         pytest.param(36, 31, "index-count", id="more entries than there is room for"),
