@@ -70,10 +70,11 @@ class CommitLog:
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of a record without copying; None if they are not there to be served."""
-        if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
+        end = phy_offset + size_bytes
+        if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         segment = self._segments.find(phy_offset)
-        if segment is None or phy_offset + size_bytes > segment.first_offset + segment.size_bytes:
+        if segment is None or end > segment.first_offset + segment.size_bytes:
             return None
         position = phy_offset - segment.first_offset
         return segment.view[position : position + size_bytes].toreadonly()

@@ -66,19 +66,19 @@ class ConsumeQueue:
         return self._segments.file_size_bytes // CQ_UNIT_BYTES
 
     def units(self, queue_offset: int, count: int) -> Units:
-        """Returns up to ``count`` units from ``queue_offset`` on, copied; where a file is missing, zeros."""
+        """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
         count = max(0, min(count, self.max_offset - queue_offset))
-        found = np.zeros(count, CQ_UNIT.dtype)
-        done = 0
-        while done < count:
-            start = (queue_offset + done) * CQ_UNIT_BYTES
-            position = start % self._segments.file_size_bytes
-            here = min(count - done, (self._segments.file_size_bytes - position) // CQ_UNIT_BYTES)
-            file = self._segments.find(start)
-            if file is not None:
-                found[done : done + here] = np.frombuffer(file.view, CQ_UNIT.dtype, here, position)
-            done += here
-        return found
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None and start + size <= file.first_offset + file.size_bytes:
+            return np.frombuffer(file.view.toreadonly(), CQ_UNIT.dtype, count, start - file.first_offset)
+        found = memoryview(bytearray(size))
+        for file in self._segments.between(start, start + size):
+            skipped = max(0, start - file.first_offset)
+            part = file.view[skipped : start + size - file.first_offset]
+            at = file.first_offset + skipped - start
+            found[at : at + len(part)] = part
+        return np.frombuffer(found.toreadonly(), CQ_UNIT.dtype)
 
     def memory(self, queue_offset: int, count: int) -> memoryview | None:
         """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
