@@ -125,9 +125,7 @@ class _Verification:
             cut = self._find_lost(absent)
             for first in cut if seal else ():
                 remove_seal(self._files, self._root, first)
-            for file in left:
-                if self._is_rolled_past(file.first_offset):
-                    self._findings.append(Finding("seal-missing", segment_path(file.first_offset)))
+            self._find_unsealed(left)
         finally:
             self._reader.close()
         return VerifyReport(
@@ -186,6 +184,12 @@ class _Verification:
     def _is_rolled_past(self, first_phy_offset: int) -> bool:
         # A file of zeros may follow the last segment: RocketMQ prepares one ahead.
         return self._first_store_ms(first_phy_offset + self._segment) is not None
+
+    def _find_unsealed(self, walked: list[LogFile]) -> None:
+        sealed = set(list_seals(self._files, self._root))
+        for file in walked:
+            if file.first_offset not in sealed and self._is_rolled_past(file.first_offset):
+                self._findings.append(Finding("seal-missing", segment_path(file.first_offset)))
 
     def _seal(self, log_files: list[LogFile], stale: set[int]) -> list[int]:
         sealed: list[int] = []
