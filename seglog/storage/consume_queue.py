@@ -35,6 +35,7 @@ class ConsumeQueue:
         "_prepared_end",
         "_segments",
         "_synced_offset",
+        "_tail",
         "max_offset",
         "max_phy_offset",
         "min_offset",
@@ -60,6 +61,7 @@ class ConsumeQueue:
         self._segments = segments
         self._synced_offset = max_offset
         self._prepared_end = 0
+        self._tail: tuple[memoryview, ...] = ()
 
     @property
     def units_per_file(self) -> int:
@@ -82,14 +84,23 @@ class ConsumeQueue:
         return found
 
     def prepare(self, count: int) -> None:
-        """Makes sure that the next ``count`` units find files and space.
+        """Makes sure that the next ``count`` units find files, maps and space.
 
         Raises:
             FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be made or mapped; the queue is as it was.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
-        if end <= self._prepared_end:
-            return
+        if end > self._prepared_end:
+            self._reserve(start, end)
+        # Mapping may fail, and must not any more once the records are in the log.
+        file = self._segments.find(start)
+        if file is not None and end <= file.first_offset + file.size_bytes:
+            self._tail = (file.view,)
+        else:
+            self._tail = tuple([file.view for file in self._segments.between(start, end)])
+
+    def _reserve(self, start: int, end: int) -> None:
         size = self._segments.file_size_bytes
         while start < end:
             file = self._segments.find(start) or self._begin(start)
@@ -101,15 +112,16 @@ class ConsumeQueue:
 
     def append(self, units: Sequence[tuple[int, int, int]]) -> None:
         """Appends units (physical offset, size, tags code), one or more; :meth:`prepare` came before."""
-        at = self.max_offset * CQ_UNIT_BYTES
-        file = self._prepared(at)
-        view, position = file.view, at - file.first_offset
+        size = self._segments.file_size_bytes
+        position = self.max_offset * CQ_UNIT_BYTES % size
+        number, view = 0, self._tail[0]
         for phy_offset, size_bytes, tags_code in units:
-            if position == file.size_bytes:
-                file = self._prepared(file.first_offset + position)
-                view, position = file.view, 0
+            if position == size:
+                number += 1
+                position, view = 0, self._tail[number]
             _PACK_UNIT(view, position, phy_offset, size_bytes, tags_code)
             position += CQ_UNIT_BYTES
+        self._tail = ()
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.max_phy_offset = last_phy_offset + last_size_bytes
         self.max_offset += len(units)
@@ -126,12 +138,6 @@ class ConsumeQueue:
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._segments.close()
-
-    def _prepared(self, start: int) -> MappedFile:
-        file = self._segments.find(start)
-        if file is None:
-            raise RuntimeError(f"no file was prepared for byte {start} of {self.topic}/{self.queue_id}")
-        return file
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""

@@ -90,8 +90,12 @@ class Segments:
         path = self.directory / segment_file_name(first)
         made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
         if sync:
-            made.sync()
-            self._files.sync_dir(self.directory)
+            try:
+                made.sync()
+                self._files.sync_dir(self.directory)
+            except BaseException:
+                self._files.remove(path)
+                raise
         else:
             self._unsynced_names = True
         self._by_offset[first] = made

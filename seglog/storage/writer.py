@@ -30,6 +30,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.mapped_file import MapPool
+from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
@@ -137,6 +138,7 @@ class Writer:
         Raises:
             FullError: No space; nothing was written.
             StoreFailedError: A flush failed, now or earlier.
+            StoreError: The machine lacked something else; nothing was written.
             ClosedError: The store was closed.
         """
         self._check_open()
@@ -150,14 +152,20 @@ class Writer:
             for draft in drafts:
                 size_bytes += draft.size_bytes
                 placed += draft.takes_queue_offset
-            # Everything that can fail for want of space comes before anything is written.
-            segment = self.log.prepare(size_bytes)
-            if placed:
-                queue.prepare(placed)
-                self._queues[topic, queue_id] = queue
-            now_ms = self._clock.now_ms()
-            first = queue.max_offset
-            starts, units = self.log.write(segment, drafts, first, now_ms)
+            try:
+                # Everything that can fail comes before anything is written.
+                segment = self.log.prepare(size_bytes)
+                if placed:
+                    queue.prepare(placed)
+                    self._queues[topic, queue_id] = queue
+                now_ms = self._clock.now_ms()
+                first = queue.max_offset
+                starts, units = self.log.write(segment, drafts, first, now_ms)
+            except OSError as error:
+                if not is_passing(error):
+                    self._commit.fail(error)
+                self._commit.check()
+                raise explain_os_error(error) from error
             if units:
                 queue.append(units)
             self._last_store_ms = now_ms
@@ -204,8 +212,9 @@ class Writer:
         try:
             self._finish_index()
             self.flush()
-            self._files.remove(self._root / ABORT_FILE)
-            self._files.sync_dir(self._root)
+            with explained():
+                self._files.remove(self._root / ABORT_FILE)
+                self._files.sync_dir(self._root)
         finally:
             for queue in self.queues():
                 queue.close()
