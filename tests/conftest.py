@@ -7,6 +7,8 @@ set and dev elsewhere.
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="search long: every bit, every subset, thousands of examples"
     )
+
+
+@pytest.fixture
+def memory_path():
+    """An empty folder, in memory where the machine can, for tests that sync often but not for its sake."""
+    in_memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,10 +14,10 @@ import click
 
 from seglog.cli import demo_recovery, demo_steps, options, render
 from seglog.cli.demo_steps import Outcome
-from seglog.cli.failures import explain_os_error
 from seglog.cli.get import check_range
 from seglog.cli.version import package_version
 from seglog.errors import SeglogError, StoreError
+from seglog.storage.os_errors import explain_os_error
 
 DEFAULT_MESSAGES: Final = 200_000
 _MARKS: Final = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}

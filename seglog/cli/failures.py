@@ -6,7 +6,6 @@ object. No command prints errors itself.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -15,41 +14,14 @@ from typing import Final
 
 import click
 
-from seglog.errors import (
-    FullError,
-    NotAStoreError,
-    NotFoundError,
-    ReadOnlyError,
-    SeglogError,
-    StoreError,
-    StoreFailedError,
-)
+from seglog.errors import SeglogError
+from seglog.storage.os_errors import explain_os_error
 
 USAGE_EXIT_CODE: Final = 2
 INTERNAL_EXIT_CODE: Final = 70
 """``EX_SOFTWARE`` of sysexits.h: a bug."""
 INTERRUPTED_EXIT_CODE: Final = 130
 BROKEN_PIPE_EXIT_CODE: Final = 141
-
-_BY_ERRNO: Final[dict[int, tuple[type[StoreError], str, str]]] = {
-    errno.ENOSPC: (FullError, "the file system is full", ""),
-    errno.EDQUOT: (FullError, "the disk quota is used up", ""),
-    errno.EROFS: (
-        ReadOnlyError,
-        "the file system is read-only",
-        "reading commands work here; to write, use a file system that is mounted for writing",
-    ),
-    errno.EACCES: (
-        StoreError,
-        "permission denied",
-        "run as the owner of the store, or change its permissions",
-    ),
-    errno.EPERM: (StoreError, "not permitted", "run as the owner of the store, or change its permissions"),
-    errno.ENOENT: (NotFoundError, "no such file or folder", ""),
-    errno.ENOTDIR: (NotAStoreError, "not a folder", ""),
-    errno.EMFILE: (StoreError, "too many open files", "raise the limit with `ulimit -n`"),
-    errno.EIO: (StoreFailedError, "the disk failed", ""),
-}
 
 
 def exit_code_of(error: BaseException, *, as_json: bool) -> int:
@@ -81,14 +53,6 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
         as_json=as_json,
     )
     return INTERNAL_EXIT_CODE
-
-
-def explain_os_error(error: OSError) -> SeglogError:
-    """Returns the error of ours that says what an error of the operating system means here."""
-    reason = error.strerror or str(error)
-    kind, text, advice = _BY_ERRNO.get(error.errno or 0, (StoreError, reason, ""))
-    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
-    return kind(f"{where}{text}", help=advice or None)
 
 
 def _report_usage(error: click.ClickException, *, as_json: bool) -> int:

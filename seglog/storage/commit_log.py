@@ -62,6 +62,9 @@ class CommitLog:
         self.end_phy_offset = end_phy_offset
         self._segments = segments
         self.holes = HoleMap(holes)
+        last = segments.find(end_phy_offset)
+        if last is not None:
+            last.hold()
 
     @property
     def segment_size_bytes(self) -> int:

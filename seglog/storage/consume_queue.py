@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from seglog.errors import FullError
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
@@ -121,8 +122,9 @@ class ConsumeQueue:
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.max_phy_offset = last_phy_offset + last_size_bytes
         self.max_offset += len(units)
-        with suppress(OSError):  # the next sync tries again, and fails the store if it cannot
-            self._segments.publish()
+        if self._segments.is_staging:
+            with suppress(OSError, FullError):  # the next sync tries again, and tells if it cannot
+                self._segments.publish()
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""

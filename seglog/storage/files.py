@@ -171,7 +171,10 @@ class RealFile:
 
     def set_size(self, size_bytes: int) -> None:
         """Cuts or extends with ``ftruncate``."""
-        os.ftruncate(self._descriptor, size_bytes)
+        try:
+            os.ftruncate(self._descriptor, size_bytes)
+        except OSError as error:
+            raise _translate(error, self._path) from error
 
     def reserve(self, position: int, size_bytes: int) -> None:
         """Reserves with ``posix_fallocate``; a system without it writes nothing and relies on luck."""
@@ -225,13 +228,16 @@ class RealFiles:
 
     def create(self, path: Path, size_bytes: int) -> RealFile:
         """Creates a sparse file of that size; leaves none behind if that fails."""
-        made = RealFile(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            made = RealFile(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except OSError as error:
+            raise _translate(error, path) from error
         try:
             made.set_size(size_bytes)
-        except OSError as error:
+        except BaseException:
             made.close()
             path.unlink()
-            raise _translate(error, path) from error
+            raise
         return made
 
     def read_file(self, path: Path) -> bytes:
@@ -240,7 +246,10 @@ class RealFiles:
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _translate(error, path) from error
         try:
             rest = memoryview(data)
             while rest:
@@ -257,12 +266,18 @@ class RealFiles:
         if path.is_dir():
             return
         self.make_dirs(path.parent)
-        path.mkdir(exist_ok=True)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _translate(error, path) from error
         self.sync_dir(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Renames atomically, replacing ``target``."""
-        source.replace(target)
+        try:
+            source.replace(target)
+        except OSError as error:
+            raise _translate(error, target) from error
 
     def remove(self, path: Path) -> None:
         """Removes a file."""

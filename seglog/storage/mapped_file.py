@@ -99,7 +99,7 @@ class MappedFile:
     def create(
         cls, files: Files, path: Path, first_offset: int, size_bytes: int, pool: MapPool, step_bytes: int
     ) -> MappedFile:
-        """Creates the file with its first step reserved; leaves none behind if there is no space.
+        """Creates the file with its first step reserved; leaves none behind if that fails.
 
         Raises:
             FullError: The file system is full.
@@ -108,7 +108,7 @@ class MappedFile:
         handle = files.create(path, size_bytes)
         try:
             made._reserve(handle, 0, min(step_bytes, size_bytes))
-        except FullError:
+        except BaseException:
             files.remove(path)
             raise
         finally:

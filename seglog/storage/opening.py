@@ -19,6 +19,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
 from seglog.storage.geometry import StoreGeometry, check_geometry
 from seglog.storage.log_files import LogReader
+from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
 from seglog.storage.store_lock import StoreLock
@@ -47,7 +48,9 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         UnsupportedStoreError: A store of another kind.
     """
     begun_ms = clock.monotonic_ms()
-    found = survey(root, files)
+    with explained():
+        found = survey(root, files)
+        crc = _writes_record_crc(found, files)
     report = RecoveryReport(
         found.mode,
         len(found.rows),
@@ -55,7 +58,6 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    crc = _writes_record_crc(found, files)
     return Opened(Reader(found, files, clock), None, found.geometry, crc, report)
 
 
@@ -90,10 +92,11 @@ def open_writer(
         InvalidArgumentError: Lengths that do not fit.
     """
     begun_ms = clock.monotonic_ms()
-    exists = check_is_store(files, root)
+    with explained():
+        exists = check_is_store(files, root)
     if not exists and not create:
         raise NotFoundError(f"there is no store at {root}")
-    with _read_only_errors(root):
+    with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = StoreLock(root)
         try:

@@ -166,10 +166,12 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     known = found.queue_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
     changed = _remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
-    if state.agrees and all(length == size for length in stored.values()):
+    beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]
+    if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
-    for first in [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]:
-        # An empty queue file is not harmless: RocketMQ takes its first unit without a look.
+    for first in beyond:
+        # An empty queue file is not harmless: RocketMQ takes its first unit without a look, and we would
+        # find its name taken.
         files.remove(directory / segment_file_name(first))
         changed += 1
     if len(state.units):

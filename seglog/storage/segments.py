@@ -7,6 +7,7 @@ never needed); looking up an offset finds its file or nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -90,8 +91,13 @@ class Segments:
         """
         first = offset - offset % self.file_size_bytes
         made = self._create(self.directory / segment_file_name(first), first)
-        made.sync()
-        self._files.sync_dir(self.directory)
+        try:
+            made.sync()
+            self._files.sync_dir(self.directory)
+        except BaseException:
+            del self._by_offset[first]
+            self._files.remove(made.path)
+            raise
         return made
 
     def stage(self, offset: int) -> MappedFile:
@@ -107,6 +113,11 @@ class Segments:
         made = self._create(staged_path(self.directory, first), first)
         self._staged.append(made)
         return made
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether a file waits for :meth:`publish`."""
+        return bool(self._staged)
 
     def publish(self) -> None:
         """Gives staged files the names of the sequence; :meth:`sync_names` makes them durable."""
@@ -132,6 +143,9 @@ class Segments:
             self._files.sync_dir(self.directory)
 
     def close(self) -> None:
-        """Gives up maps and descriptors."""
+        """Gives up maps and descriptors, and files that never got a unit."""
+        for file in self._staged:
+            with suppress(OSError):  # the next open removes it
+                self._files.remove(file.path)
         for file in self._by_offset.values():
             file.close()

@@ -37,7 +37,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message, decode_message_id, message_id
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.format.record import FILLER
+from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tags import tags_code
 from seglog.storage.geometry import StoreGeometry
@@ -49,6 +49,7 @@ from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
+from seglog.storage.os_errors import explain_os_error, explained
 from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport
@@ -500,7 +501,10 @@ class MessageStore:
         queue = self._side.queue(topic, queue_id)
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
-        return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
+        try:
+            return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
+        except OSError as error:
+            raise explain_os_error(error) from error
 
     def queue(self, topic: str, queue_id: int) -> QueueView:
         """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.queue_view`.
@@ -529,9 +533,8 @@ class MessageStore:
             NotFoundError: No record starts there.
         """
         self._check_open()
-        head = self._side.log.read(phy_offset, FILLER.size_bytes) if phy_offset >= 0 else None
-        size = FILLER.struct.unpack_from(head)[0] if head is not None else 0
-        record = self._side.log.read(phy_offset, size) if size > 0 else None
+        with explained():
+            record = self._record_at(phy_offset) if phy_offset >= 0 else None
         try:
             if record is not None:
                 message = decode_message(record, verify=True)
@@ -561,12 +564,14 @@ class MessageStore:
             raise InvalidArgumentError(f"max_count={max_count} must be 1 or more")
         side = self._side
         if isinstance(side, Writer):
-            side.index.catch_up()
+            with explained():
+                side.index.catch_up()
         lookup = KeyQuery(
             self._files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
         )
         log = (max(0, self.min_phy_offset), self.max_phy_offset)
-        return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
+        with explained():
+            return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
 
     def message_by_id(self, message_id: str) -> Message:
         """Returns the message that an offsetMsgId names, as results of puts carry it.
@@ -604,14 +609,16 @@ class MessageStore:
         """
         self._check_open()
         queue = self._side.queue(topic, queue_id)
-        return 0 if queue is None else offset_by_time(queue, self._side.log, timestamp_ms, boundary)
+        with explained():
+            return 0 if queue is None else offset_by_time(queue, self._side.log, timestamp_ms, boundary)
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
         self._check_open()
         side = self._side
         if isinstance(side, Reader):
-            return side.wait_for(topic, queue_id, queue_offset, timeout_ms)
+            with explained():
+                return side.wait_for(topic, queue_id, queue_offset, timeout_ms)
 
         def ready() -> bool:
             return self._closed or self.max_offset(topic, queue_id) > queue_offset
@@ -641,7 +648,8 @@ class MessageStore:
     def refresh(self) -> int:
         """Lets a read-only store see what was written since; returns how many records that were."""
         self._check_open()
-        return self._side.refresh() if isinstance(self._side, Reader) else 0
+        with explained():
+            return self._side.refresh() if isinstance(self._side, Reader) else 0
 
     def close(self, *, force: bool = False) -> None:
         """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
@@ -664,6 +672,14 @@ class MessageStore:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def _record_at(self, phy_offset: int) -> memoryview | None:
+        head = self._side.log.read(phy_offset, FILLER.size_bytes)
+        if head is None:
+            return None
+        size, magic = FILLER.struct.unpack_from(head)
+        # A size that is none may be anything; nobody wants a gigabyte read for it.
+        return self._side.log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
 
     def _message_or_none(self, phy_offset: int) -> Message | None:
         try:

@@ -7,7 +7,6 @@ acknowledged. Durability is awaited outside of the lock.
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import weakref
@@ -17,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seglog.clock import Clock
-from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError
+from seglog.errors import ClosedError, FullError, StoreFailedError
 from seglog.storage.background import Background
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
@@ -32,6 +31,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.mapped_file import MapPool
+from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
@@ -46,7 +46,6 @@ INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
-_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -152,6 +151,7 @@ class Writer:
             FullError: No space; nothing was written.
             StoreError: The process may not open or map more files; nothing was written.
             StoreFailedError: A flush failed, now or earlier.
+            StoreError: The machine lacked something else; nothing was written.
             ClosedError: The store was closed.
         """
         self._check_open()
@@ -165,17 +165,20 @@ class Writer:
             for draft in drafts:
                 size_bytes += draft.size_bytes
                 placed += draft.takes_queue_offset
-            # Everything that can fail for want of space comes before anything is written.
             try:
+                # Everything that can fail comes before anything is written.
                 segment = self.log.prepare(size_bytes)
                 pieces = queue.prepare(placed)
+                if placed:
+                    self._queues[topic, queue_id] = queue
+                now_ms = self._clock.now_ms()
+                first = queue.max_offset
+                starts, units = self.log.write(segment, drafts, first, now_ms)
             except OSError as error:
-                raise self._unprepared(error) from error
-            if placed:
-                self._queues[topic, queue_id] = queue
-            now_ms = self._clock.now_ms()
-            first = queue.max_offset
-            starts, units = self.log.write(segment, drafts, first, now_ms)
+                if not is_passing(error):
+                    self._commit.fail(error)
+                self._commit.check()
+                raise explain_os_error(error) from error
             if units:
                 queue.append(pieces, units)
             self._last_store_ms = now_ms
@@ -184,16 +187,6 @@ class Writer:
         if durability is Durability.SYNC:
             self._commit.ensure(end)
         return first, starts, now_ms
-
-    def _unprepared(self, error: OSError) -> StoreError:
-        """Returns what to raise when no room could be made for a record; nothing of it was written."""
-        if error.errno in _OUT_OF_RESOURCES:
-            return StoreError(
-                f"{error.filename or self._root}: cannot be opened or mapped: {error.strerror}",
-                help="let the process have more open files or memory (ulimit -n), then send again",
-            )
-        self._commit.fail(error)
-        return StoreFailedError(f"{error.filename or self._root} cannot be used any more: {error.strerror}")
 
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
@@ -233,9 +226,11 @@ class Writer:
         try:
             self._finish_index()
             self.flush()
-            with suppress(FileNotFoundError):  # a broker that our lock kept out removes it when it gives up
-                self._files.remove(self._root / ABORT_FILE)
-            self._files.sync_dir(self._root)
+            with explained():
+                # A broker that our lock kept out removes the file when it gives up.
+                with suppress(FileNotFoundError):
+                    self._files.remove(self._root / ABORT_FILE)
+                self._files.sync_dir(self._root)
         finally:
             for queue in self.queues():
                 queue.close()

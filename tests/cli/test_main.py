@@ -13,6 +13,7 @@ import pytest
 from seglog.cli import failures
 from seglog.cli.main import COMMANDS
 from seglog.errors import FullError, NotFoundError, ReadOnlyError, StoreError, error_classes
+from seglog.storage.os_errors import explain_os_error
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "--json"]])
@@ -94,7 +95,7 @@ def test_json_behind_two_dashes_is_a_body_and_no_option(seglog, tmp_path):
     ],
 )
 def test_an_error_of_the_operating_system_gets_a_sentence_and_advice(number, kind):
-    explained = failures.explain_os_error(OSError(number, os.strerror(number), "/some/store"))
+    explained = explain_os_error(OSError(number, os.strerror(number), "/some/store"))
     assert type(explained) is kind
     assert str(explained).startswith("/some/store: ")
     assert explained.help

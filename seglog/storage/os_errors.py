@@ -1,0 +1,66 @@
+"""What errors of the operating system mean for a store, as errors of ours.
+
+Inside the engine an ``OSError`` stays one as long as somebody may act on it; where it would reach the
+caller of a :class:`~seglog.storage.store.MessageStore` it becomes what is made here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from seglog.errors import (
+    FullError,
+    NotAStoreError,
+    NotFoundError,
+    ReadOnlyError,
+    StoreError,
+    StoreFailedError,
+)
+
+_BY_ERRNO: Final[dict[int, tuple[type[StoreError], str, str]]] = {
+    errno.ENOSPC: (FullError, "the file system is full", ""),
+    errno.EDQUOT: (FullError, "the disk quota is used up", ""),
+    errno.EROFS: (
+        ReadOnlyError,
+        "the file system is read-only",
+        "reading commands work here; to write, use a file system that is mounted for writing",
+    ),
+    errno.EACCES: (
+        StoreError,
+        "permission denied",
+        "run as the owner of the store, or change its permissions",
+    ),
+    errno.EPERM: (StoreError, "not permitted", "run as the owner of the store, or change its permissions"),
+    errno.ENOENT: (NotFoundError, "no such file or folder", ""),
+    errno.ENOTDIR: (NotAStoreError, "not a folder", ""),
+    errno.EEXIST: (NotAStoreError, "something else has that name", ""),
+    errno.EMFILE: (StoreError, "too many open files", "raise the limit with `ulimit -n`"),
+    errno.EIO: (StoreFailedError, "the disk failed", ""),
+}
+_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+
+
+def explain_os_error(error: OSError) -> StoreError:
+    """Returns the error of ours that says what an error of the operating system means here."""
+    reason = error.strerror or str(error)
+    kind, text, advice = _BY_ERRNO.get(error.errno or 0, (StoreError, reason, ""))
+    where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+    return kind(f"{where}{text}", help=advice or None)
+
+
+def is_passing(error: OSError) -> bool:
+    """Returns whether the machine lacked something for a moment, and the disk is not to blame."""
+    return error.errno in _PASSING
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Raises what the block raises, an ``OSError`` as the error of ours that explains it."""
+    try:
+        yield
+    except OSError as error:
+        raise explain_os_error(error) from error
