@@ -9,8 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from seglog.broker.broker import Broker
+    from seglog.client.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
+    from seglog.consumer.listener import Consume, ConsumeFrom
+    from seglog.consumer.orderly import OrderlyConsumer
     from seglog.errors import SeglogError
+    from seglog.producer.producer import Producer
     from seglog.storage.flush import Durability
     from seglog.storage.format.message import Message
     from seglog.storage.get import GetResult, GetStatus
@@ -19,26 +24,38 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES: Final = {
+    "Broker": "seglog.broker.broker",
     "Clock": "seglog.clock",
     "SystemClock": "seglog.clock",
     "VirtualClock": "seglog.clock",
     "SeglogError": "seglog.errors",
+    "Consume": "seglog.consumer.listener",
+    "ConsumeFrom": "seglog.consumer.listener",
     "Durability": "seglog.storage.flush",
+    "LocalLink": "seglog.client.local_link",
     "Message": "seglog.storage.format.message",
     "GetResult": "seglog.storage.get",
     "GetStatus": "seglog.storage.get",
     "MessageStore": "seglog.storage.store",
     "NewMessage": "seglog.storage.store",
+    "OrderlyConsumer": "seglog.consumer.orderly",
+    "Producer": "seglog.producer.producer",
 }
 
 __all__ = [
+    "Broker",
     "Clock",
+    "Consume",
+    "ConsumeFrom",
     "Durability",
     "GetResult",
     "GetStatus",
+    "LocalLink",
     "Message",
     "MessageStore",
     "NewMessage",
+    "OrderlyConsumer",
+    "Producer",
     "SeglogError",
     "SystemClock",
     "VirtualClock",

@@ -8,7 +8,7 @@ do next. ``exit_code`` is what the command line ends with, ``response_code`` wha
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -191,6 +191,36 @@ class ConfigError(StoreError):
 
     exit_code = 25
     help = "restore the file or its .bak from a backup, or move both away to start with an empty table"
+
+
+class ViewHolder(NamedTuple):
+    """Arrays of one queue that share memory with a store: what they hold, and how many are alive."""
+
+    topic: str
+    queue_id: int
+    kind: str
+    views: int
+
+
+class StoreInUseError(StoreError):
+    """The store was to be closed while arrays that share its memory are alive.
+
+    Attributes:
+        holders: Whose they are.
+    """
+
+    exit_code = 26
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "let go of the arrays or copy them, then close again; close(force=True) closes all the same"
+
+    def __init__(self, store: str, holders: tuple[ViewHolder, ...]) -> None:
+        self.holders = holders
+        total = sum(holder.views for holder in holders)
+        shown = ", ".join(
+            f"{holder.kind} of {holder.topic}/{holder.queue_id} ({holder.views})" for holder in holders
+        )
+        shares = "view still shares" if total == 1 else "views still share"
+        super().__init__(f"{total} {shares} memory with {store}: {shown}")
 
 
 class ProtocolError(SeglogError):

@@ -188,7 +188,7 @@ class Broker:
 
     def answer(self, request: Request, peer: Peer = LOCAL_PEER) -> Response | HeldPull:
         """Answers a request without waiting: a pull that is to be held comes back as such."""
-        handler = HANDLERS[request.code]
+        handler = HANDLERS[request.code] if 0 <= request.code < len(HANDLERS) else None
         if handler is None:
             return refuse(
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"

@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "get": "Read messages of a topic by queue offset.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
+    "verify": "Check that the log is as it was written; seal it.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }

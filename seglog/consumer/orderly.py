@@ -1,10 +1,8 @@
 """OrderlyConsumer: consumes its share of a group's queues, each queue one message after another.
 
     with OrderlyConsumer(link, "billing", {"orders": "paid || refunded"}, handle) as consumer:
-        ...                                     # start() was called: threads consume until close()
-
-    consumer = OrderlyConsumer(link, "billing", "orders", handle, clock=clock)
-    consumer.run_until_idle()                   # or step by step, in the calling thread
+        consumer.start()                        # threads consume until the end of the block, or:
+        consumer.run_until_idle()               # the calling thread consumes what is there
 
 Before it consumes a queue it locks it at the broker, so of several consumers of a group one has each
 queue at a time. A message is committed after its success: after a crash the last ones come again.
@@ -34,14 +32,12 @@ from seglog.remoting.subscription import ALL_TAGS, parse_subscription
 from seglog.storage.format.names import check_group
 
 REBALANCE_INTERVAL_MS: Final = 20_000
-REBALANCE_AGAIN_MS: Final = 1_000
-"""After a rebalance that did not get every queue it should have."""
+RETRY_MS: Final = 1_000
+"""After a rebalance that did not get every queue it should have, and after anything that was refused."""
 FIRST_RENEWAL_MS: Final = 1_000
 COMMIT_INTERVAL_MS: Final = 5_000
 SUSPEND_MS: Final = 1_000
 IDLE_WAIT_MS: Final = 10
-ERROR_WAIT_MS: Final = 1_000
-"""Before the next try after the broker has refused; ``pullTimeDelayMillsWhenException``."""
 DROP_WAIT_S: Final = 0.5
 """How long a rebalance waits for a listener at work before it leaves the queue for the next time."""
 
@@ -49,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrderlyConsumer:
-    """One member of a consumer group.
+    """One member of a consumer group; close it, or use it in a ``with`` statement.
 
     Either step it (:meth:`poll`, :meth:`run_until_idle`) from one thread, or :meth:`start` it; then one
     thread consumes and another keeps the locks, so that a slow listener does not lose its queue.
@@ -117,7 +113,6 @@ class OrderlyConsumer:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
-        self.start()
         return self
 
     def __exit__(
@@ -242,14 +237,15 @@ class OrderlyConsumer:
             if now_ms >= self._rebalance_at_ms:
                 self._rebalance(now_ms)
             if now_ms >= self._renew_at_ms:
-                self._renew_at_ms = now_ms + RENEW_INTERVAL_MS
+                self._renew_at_ms = now_ms + RETRY_MS  # should the broker not answer
                 self._renew()
+                self._renew_at_ms = now_ms + RENEW_INTERVAL_MS
             if now_ms >= self._commit_at_ms:
                 self._commit_at_ms = now_ms + COMMIT_INTERVAL_MS
                 self._commit_free()
 
     def _rebalance(self, now_ms: float) -> None:
-        self._rebalance_at_ms = now_ms + REBALANCE_INTERVAL_MS
+        again_at_ms = self._rebalance_at_ms = now_ms + RETRY_MS
         share: set[MessageQueue] = set()
         for topic in self._subscriptions:
             queues = self._routes.to_read(topic)
@@ -265,8 +261,8 @@ class OrderlyConsumer:
             held = taken[queue] = ProcessQueue(queue, self._subscriptions[queue.topic], self._settings)
             held.renewed(asked_ms)
         self._queues = {**self._queues, **dict(sorted(taken.items()))}
-        if share != self._queues.keys() or not share:
-            self._rebalance_at_ms = now_ms + REBALANCE_AGAIN_MS
+        if share and share == self._queues.keys() and self._rebalance_at_ms == again_at_ms:
+            self._rebalance_at_ms = now_ms + REBALANCE_INTERVAL_MS
 
     def _give_up(self, leaving: list[ProcessQueue]) -> None:
         """Commits and unlocks queues that are another member's now, but for those a listener is at."""
@@ -292,7 +288,7 @@ class OrderlyConsumer:
             held.stop(is_lost=True)
         if lost:
             self._remove(lost)
-            self._rebalance_at_ms = asked_ms + REBALANCE_AGAIN_MS
+            self._rebalance_at_ms = asked_ms + RETRY_MS
 
     def _commit_free(self) -> None:
         """Commits queues that nobody is at; one at work commits with its next pull."""
@@ -327,8 +323,8 @@ class OrderlyConsumer:
         try:
             step()
         except SeglogError as error:
-            _log.warning("consumer %s tries again in %d ms: %s", self.client_id, ERROR_WAIT_MS, error)
-            self._pause(ERROR_WAIT_MS)
+            _log.warning("consumer %s tries again in %d ms: %s", self.client_id, RETRY_MS, error)
+            self._pause(RETRY_MS)
         except Exception as error:  # noqa: BLE001 - the top of a thread: close() reports it
             self._failure = error
             return False

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from seglog.client.link import BrokerLink
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
 from seglog.clock import Clock, SystemClock
-from seglog.errors import InvalidArgumentError, RemoteProtocolError
+from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
 from seglog.remoting.bodies import BatchMessage, MessageBatch
@@ -38,7 +39,7 @@ DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
 
 class Producer:
-    """Sends through a link. Any thread may call it.
+    """Sends through a link. Any thread may call it; use it in a ``with`` statement or just let it go.
 
     Args:
         link: To the broker.
@@ -64,6 +65,19 @@ class Producer:
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = Routes(link, self._clock, new_topic_queue_nums)
         self._turns = RoundRobin(secrets.randbelow(1 << 16))
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Refuses further sends; the link is its owner's and stays open."""
+        self._is_closed = True
 
     def send(
         self,
@@ -94,6 +108,7 @@ class Producer:
             timeout_ms: As for ``BrokerLink.invoke``.
 
         Raises:
+            LocalProtocolError: The producer was closed.
             RemoteProtocolError: The broker refuses; the message is not stored.
             ProtocolError: There is no answer; whether the message is stored is not known.
             MessageIllegalError: Properties that cannot be stored.
@@ -166,6 +181,8 @@ class Producer:
         return self._routes.to_publish(topic)
 
     def _choose(self, topic: str, queue_id: int | None, sharding_key: str | None) -> MessageQueue:
+        if self._is_closed:
+            raise LocalProtocolError("the producer was closed", help="make a new one")
         queues = self._routes.to_publish(topic)
         if queue_id is not None:
             return by_id(queues, queue_id)

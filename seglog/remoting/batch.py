@@ -6,28 +6,10 @@ looked at by the broker.
 
 from __future__ import annotations
 
-from typing import Final
-
 from seglog.errors import ProtocolError
 from seglog.remoting.bodies import BatchMessage, MessageBatch
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.inner_batch import BATCH_HEAD, BATCH_PROPERTIES
 
-BATCH_HEAD: Final = Layout(
-    "Message of a batch, head",
-    "MessageDecoder.java encodeMessage",
-    (
-        Field("size_bytes", "i32", "bytes", "the whole message, this field included"),
-        Field("magic", "i32", "–", "0"),
-        Field("body_crc", "i32", "–", "0"),
-        Field("flag", "i32", "–", "the application's own, opaque"),
-        Field("body_bytes", "i32", "bytes", "size of the body that follows"),
-    ),
-)
-BATCH_PROPERTIES: Final = Layout(
-    "Message of a batch, behind the body",
-    "MessageDecoder.java encodeMessage",
-    (Field("properties_bytes", "i16", "bytes", "size of the properties that follow"),),
-)
 _HEAD = BATCH_HEAD.struct
 _PROPERTIES = BATCH_PROPERTIES.struct
 _FIXED_BYTES = BATCH_HEAD.size_bytes + BATCH_PROPERTIES.size_bytes

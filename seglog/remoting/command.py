@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from seglog.errors import ProtocolError, RemoteProtocolError
-from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.codes import ResponseCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Request:
     """What a client asks.
 
     Attributes:
-        code: What is asked.
+        code: What is asked; a ``RequestCode``, or any number that a client made up.
         header: Typed; its class belongs to the code.
         body: Message, batch or typed body, as the code says.
         ext: Fields beyond the header's own.
         is_oneway: The answer is not wanted and never sent.
     """
 
-    code: RequestCode
+    code: int
     header: Header = NO_HEADER
     body: Body = None
     ext: Mapping[str, str] | None = None
@@ -87,9 +87,7 @@ def expect_header(message: Request | Response, kind: type[H]) -> H:
     header = message.header
     if isinstance(header, kind):
         return header
-    if isinstance(message, Response) and message.code is not ResponseCode.SUCCESS:
-        raise RemoteProtocolError(message.code, message.remark or message.code.name)
-    raise ProtocolError(f"{message.code.name} came with {type(header).__name__}, not {kind.__name__}")
+    raise _unexpected(message, header, kind)
 
 
 def expect_body(message: Request | Response, kind: type[B]) -> B:
@@ -102,6 +100,13 @@ def expect_body(message: Request | Response, kind: type[B]) -> B:
     body = message.body
     if isinstance(body, kind):
         return body
+    raise _unexpected(message, body, kind)
+
+
+def _unexpected(message: Request | Response, part: object, expected: type) -> ProtocolError:
     if isinstance(message, Response) and message.code is not ResponseCode.SUCCESS:
-        raise RemoteProtocolError(message.code, message.remark or message.code.name)
-    raise ProtocolError(f"{message.code.name} came with {type(body).__name__}, not {kind.__name__}")
+        return RemoteProtocolError(message.code, message.remark or message.code.name)
+    kind = type(message).__name__.lower()
+    return ProtocolError(
+        f"a {kind} of code {int(message.code)} came with {type(part).__name__}, not with {expected.__name__}"
+    )

@@ -47,9 +47,12 @@ class Background:
 
     def pause(self, duration_ms: float) -> bool:
         """Lets the task rest within its turn; returns whether to go on."""
+        deadline_ms = self._clock.monotonic_ms() + duration_ms
         with self._turn:
-            if not self._stopping:
-                self._clock.wait(self._turn, duration_ms)
+            while not self._stopping and self._clock.wait(
+                self._turn, deadline_ms - self._clock.monotonic_ms()
+            ):
+                pass  # woken before its time, as a virtual clock does at every step
         return not self._stopping
 
     def _run(self, interval_ms: float) -> None:

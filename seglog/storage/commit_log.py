@@ -11,6 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from seglog.errors import MessageIllegalError
 from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.kernels.append import Draft, filler
@@ -33,6 +36,14 @@ class HoleMap:
         at = bisect_right(self._starts, phy_offset) - 1
         return at >= 0 and phy_offset < self._ends[at]
 
+    def covers_each(self, phy_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Returns which of many offsets lie in a hole; ``(n,)`` for ``(n,)``."""
+        if not self._starts:
+            return np.zeros(len(phy_offsets), np.bool_)
+        at = np.searchsorted(self._starts, phy_offsets, "right") - 1
+        covered: npt.NDArray[np.bool_] = (at >= 0) & (phy_offsets < np.array(self._ends)[at])
+        return covered
+
 
 class CommitLog:
     """The log, open for writing.
@@ -40,6 +51,7 @@ class CommitLog:
     Attributes:
         min_phy_offset: Where it starts.
         end_phy_offset: Where the next record goes.
+        holes: Its unreadable stretches.
 
     Thread rule: any thread may read; one at a time may append.
     """
@@ -49,7 +61,7 @@ class CommitLog:
         self.min_phy_offset = end_phy_offset if first is None else first
         self.end_phy_offset = end_phy_offset
         self._segments = segments
-        self._holes = HoleMap(holes)
+        self.holes = HoleMap(holes)
 
     @property
     def segment_size_bytes(self) -> int:
@@ -58,16 +70,17 @@ class CommitLog:
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of a record without copying; None if they are not there to be served."""
-        if phy_offset + size_bytes > self.end_phy_offset or self._holes.covers(phy_offset):
+        end = phy_offset + size_bytes
+        if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         segment = self._segments.find(phy_offset)
-        if segment is None or phy_offset + size_bytes > segment.first_offset + segment.size_bytes:
+        if segment is None or end > segment.first_offset + segment.size_bytes:
             return None
         position = phy_offset - segment.first_offset
         return segment.view[position : position + size_bytes].toreadonly()
 
-    def prepare(self, size_bytes: int) -> tuple[MappedFile, int]:
-        """Returns the file and physical offset where ``size_bytes`` will go, with the space reserved.
+    def prepare(self, size_bytes: int) -> MappedFile:
+        """Returns the file where ``size_bytes`` will go, with the space reserved.
 
         Fills up the current file and begins the next one where they do not fit.
 
@@ -75,7 +88,7 @@ class CommitLog:
             MessageIllegalError: No file is long enough for them.
             FullError: The file system is full; the log is as it was.
         """
-        if size_bytes + FILLER_BYTES > self.segment_size_bytes:
+        if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
             raise MessageIllegalError(
                 f"{size_bytes} bytes do not fit into a commit-log file of {self.segment_size_bytes}",
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
@@ -83,39 +96,41 @@ class CommitLog:
         at = self.end_phy_offset
         segment = self._segments.find(at) or self._begin(at)
         position = at - segment.first_offset
-        rest = segment.size_bytes - position
-        if size_bytes + FILLER_BYTES > rest:
-            segment.reserve(position, position + FILLER_BYTES)
-            following = self._begin(segment.first_offset + segment.size_bytes)
-            segment.view[position : position + FILLER_BYTES] = filler(rest)
-            self.end_phy_offset = at = following.first_offset
-            segment, position = following, 0
+        if position + size_bytes + FILLER_BYTES > segment.size_bytes:
+            segment = self._roll(segment, position)
+            position = 0
         segment.reserve(position, position + size_bytes)
-        return segment, at
+        return segment
 
-    def write(self, drafts: Sequence[tuple[Draft, int]], store_timestamp_ms: int) -> list[int]:
-        """Appends records so that all of them lie in one file.
+    def write(
+        self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
+    ) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """Appends records.
 
         Args:
-            drafts: Records with their queue offsets.
+            segment: What :meth:`prepare` returned for the size of all of them.
+            drafts: The records.
+            queue_offset: Of the first of them that takes one.
             store_timestamp_ms: The same for all.
 
         Returns:
-            Where each of them lies.
-
-        Raises:
-            MessageIllegalError: No file is long enough for them.
-            FullError: The file system is full; the log is as it was.
+            Where each of them lies, and the queue units of those that take a queue offset.
         """
-        segment, at = self.prepare(sum(draft.size_bytes for draft, _queue_offset in drafts))
-        view = segment.view
+        view, first = segment.view, segment.first_offset
+        at = self.end_phy_offset
         starts: list[int] = []
-        for draft, queue_offset in drafts:
-            draft.write(view, at - segment.first_offset, queue_offset, at, store_timestamp_ms)
+        units: list[tuple[int, int, int]] = []
+        for draft in drafts:
             starts.append(at)
+            if draft.takes_queue_offset:
+                draft.write(view, at - first, queue_offset, at, store_timestamp_ms)
+                units.append((at, draft.size_bytes, draft.unit_tags_code(store_timestamp_ms)))
+                queue_offset += 1
+            else:
+                draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
         self.end_phy_offset = at
-        return starts
+        return starts, units
 
     def sync(self, start: int, end: int) -> None:
         """Returns once ``[start, end)`` is on the disk.
@@ -132,7 +147,15 @@ class CommitLog:
         """Gives up maps and descriptors."""
         self._segments.close()
 
+    def _roll(self, segment: MappedFile, position: int) -> MappedFile:
+        """Fills up a file from ``position`` on, and returns the one behind it."""
+        segment.reserve(position, position + FILLER_BYTES)
+        following = self._begin(segment.first_offset + segment.size_bytes)
+        segment.view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
+        self.end_phy_offset = following.first_offset
+        return following
+
     def _begin(self, phy_offset: int) -> MappedFile:
-        segment = self._segments.add(phy_offset, sync=True)
+        segment = self._segments.add(phy_offset)
         segment.hold()
         return segment

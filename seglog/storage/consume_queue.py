@@ -8,11 +8,17 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
 import numpy as np
 
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
+
+_PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 
 
 class ConsumeQueue:
@@ -60,46 +66,63 @@ class ConsumeQueue:
         return self._segments.file_size_bytes // CQ_UNIT_BYTES
 
     def units(self, queue_offset: int, count: int) -> Units:
-        """Returns up to ``count`` units from ``queue_offset`` on, copied; where a file is missing, zeros."""
+        """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
         count = max(0, min(count, self.max_offset - queue_offset))
-        found = np.zeros(count, CQ_UNIT.dtype)
-        done = 0
-        while done < count:
-            start = (queue_offset + done) * CQ_UNIT_BYTES
-            position = start % self._segments.file_size_bytes
-            here = min(count - done, (self._segments.file_size_bytes - position) // CQ_UNIT_BYTES)
-            file = self._segments.find(start)
-            if file is not None:
-                found[done : done + here] = np.frombuffer(file.view, CQ_UNIT.dtype, here, position)
-            done += here
-        return found
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None and start + size <= file.first_offset + file.size_bytes:
+            return np.frombuffer(file.view.toreadonly(), CQ_UNIT.dtype, count, start - file.first_offset)
+        found = memoryview(bytearray(size))
+        for file in self._segments.between(start, start + size):
+            skipped = max(0, start - file.first_offset)
+            part = file.view[skipped : start + size - file.first_offset]
+            at = file.first_offset + skipped - start
+            found[at : at + len(part)] = part
+        return np.frombuffer(found.toreadonly(), CQ_UNIT.dtype)
 
-    def prepare(self, count: int) -> None:
-        """Makes sure that the next ``count`` units find files and space.
+    def memory(self, queue_offset: int, count: int) -> memoryview | None:
+        """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        position = start % self._segments.file_size_bytes
+        if file is None or not size or position + size > self._segments.file_size_bytes:
+            return None
+        return file.view[position : position + size].toreadonly()
+
+    def prepare(self, count: int) -> list[memoryview]:
+        """Returns memory for the next ``count`` units, one piece for each file, with the space reserved.
 
         Raises:
             FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
         """
-        size = self._segments.file_size_bytes
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        pieces: list[memoryview] = []
         while start < end:
             file = self._segments.find(start) or self._begin(start)
-            position = start % size
-            file_end = min(size, position + end - start)
+            position = start - file.first_offset
+            file_end = min(file.size_bytes, position + end - start)
             file.reserve(position, file_end)
+            pieces.append(file.view[position:file_end])
             start += file_end - position
+        return pieces
 
-    def append(self, phy_offset: int, size_bytes: int, tags_code: int) -> None:
-        """Appends one unit; :meth:`prepare` was called for it."""
-        at = self.max_offset * CQ_UNIT_BYTES
-        file = self._segments.find(at)
-        if file is None:
-            raise RuntimeError(
-                f"no file was prepared for unit {self.max_offset} of {self.topic}/{self.queue_id}"
-            )
-        CQ_UNIT.struct.pack_into(file.view, at - file.first_offset, phy_offset, size_bytes, tags_code)
-        self.max_phy_offset = phy_offset + size_bytes
-        self.max_offset += 1
+    def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
+        """Appends units.
+
+        Args:
+            pieces: What :meth:`prepare` returned for as many.
+            units: Physical offset, size and tags code of each, one or more.
+        """
+        rest = iter(units)
+        for piece in pieces:
+            for position in range(0, len(piece), CQ_UNIT_BYTES):
+                _PACK_UNIT(piece, position, *next(rest))
+        last_phy_offset, last_size_bytes, _tags_code = units[-1]
+        self.max_phy_offset = last_phy_offset + last_size_bytes
+        self.max_offset += len(units)
+        with suppress(OSError):  # the next sync tries again, and fails the store if it cannot
+            self._segments.publish()
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -107,6 +130,7 @@ class ConsumeQueue:
         if start < end:
             for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
                 file.sync()
+            self._segments.publish()
             self._segments.sync_names()
             self._synced_offset = end
 
@@ -116,7 +140,7 @@ class ConsumeQueue:
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
-        file = self._segments.add(start, sync=False)
+        file = self._segments.stage(start)
         below = (start - file.first_offset) // CQ_UNIT_BYTES
         if below:
             file.reserve(0, below * CQ_UNIT_BYTES)

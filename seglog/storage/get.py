@@ -140,21 +140,19 @@ def read_queue(
     file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
     scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
     units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
+    chosen: Sequence[int] = range(len(units))
+    if wanted is not None:
+        chosen = np.flatnonzero(wanted.matches_codes(units["tags_code"].astype(np.int64))).tolist()
+    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
+    if records:
+        return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, records)
     if (
         not units["size_bytes"].any()
         and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any()
     ):
         return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high)
-    chosen: Sequence[int] = range(len(units))
-    if wanted is not None:
-        chosen = np.flatnonzero(wanted.matches_codes(units["tags_code"].astype(np.int64))).tolist()
-    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
-    status = GetStatus.NO_MATCHED_MESSAGE
-    if records:
-        status = GetStatus.FOUND
-    elif missing:
-        status = GetStatus.MESSAGE_WAS_REMOVING
-    return GetResult(status, queue_offset + examined, low, high, records)
+    status = GetStatus.MESSAGE_WAS_REMOVING if missing else GetStatus.NO_MATCHED_MESSAGE
+    return GetResult(status, queue_offset + examined, low, high)
 
 
 def _collect(

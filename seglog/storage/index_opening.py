@@ -19,7 +19,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format import properties as props
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
 from seglog.storage.format.index_geometry import index_damage
-from seglog.storage.format.index_keys import tag_key
+from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS, IndexView
 from seglog.storage.format.names import INDEX
 from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
@@ -30,6 +30,7 @@ from seglog.storage.log_records import iter_records
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.survey import Survey
 
+_SAMPLE_FIRST = 1024
 _SAMPLE_RECORDS = 64
 
 
@@ -83,6 +84,8 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
     """Returns the files that stay, and those that do not."""
     known, damaged = list_index_files(files, root)
     paths = sorted([file.path for file in known] + damaged)
+    if known and found is not None and _starts_late(files, found, known[0]):
+        return [], paths
     kept: list[IndexFile] = []
     for file in known:
         if found is None or paths[len(kept)] != file.path or not _fits(found, file, kept):
@@ -91,6 +94,15 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
     if kept and found is not None and found.mode == "abnormal" and not _is_whole(files, kept[-1]):
         kept.pop()
     return kept, paths[len(kept) :]
+
+
+def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
+    """Returns whether the log has keys before those of the first file: older files were lost."""
+    before = int(np.searchsorted(found.rows["phy_offset"], first.header.begin_phy_offset))
+    return any(
+        record_keys(record.topic, record.properties, record.sys_flag, tags=False)
+        for record in _records(files, found, 0, min(before, _SAMPLE_FIRST))
+    )
 
 
 def _fits(found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
@@ -139,13 +151,7 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
     first = max(int(np.searchsorted(starts, file.header.begin_phy_offset)), last - _SAMPLE_RECORDS)
     if first >= last:
         return None
-    segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
-    try:
-        stretch = iter_records(reader, segment, int(starts[first]), int(starts[last - 1]) + 1, found.holes)
-        records = [record for record, _end in stretch]
-    finally:
-        reader.close()
+    records = _records(files, found, first, last)
     for record in reversed(records[:-1] or records):
         tag = props.find_property(record.properties, props.TAGS.encode())
         if tag is None or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
@@ -156,3 +162,17 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
                 return place == record.phy_offset
         return False
     return None
+
+
+def _records(files: Files, found: Survey, first: int, last: int) -> list[IndexedRecord]:
+    """Returns the records of the survey's rows ``first`` to ``last``, the latter not included."""
+    rows = found.rows[first:last]
+    if not len(rows):
+        return []
+    start, end = int(rows["phy_offset"][0]), int(rows["phy_offset"][-1]) + int(rows["size_bytes"][-1])
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        return [record for record, _end in iter_records(reader, segment, start, end, found.holes)]
+    finally:
+        reader.close()

@@ -28,7 +28,7 @@ from seglog.storage.format.index import (
     index_file_name,
 )
 from seglog.storage.format.index_build import KeyRows, begin_index_file, put_keys
-from seglog.storage.format.index_keys import key_rows
+from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile
 from seglog.storage.log_files import LogReader

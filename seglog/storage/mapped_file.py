@@ -61,6 +61,7 @@ class MappedFile:
         path: Where it is.
         first_offset: Offset in the sequence of its first byte.
         size_bytes: Its length.
+        reserved_end: Where the space ends that :meth:`reserve` last made sure of.
 
     Thread rule: any thread may read; one at a time may write or reserve.
     """
@@ -70,12 +71,12 @@ class MappedFile:
         "_held",
         "_map_lock",
         "_pool",
-        "_reserved_end",
         "_reserved_start",
         "_step_bytes",
         "_view",
         "first_offset",
         "path",
+        "reserved_end",
         "size_bytes",
     )
 
@@ -92,7 +93,7 @@ class MappedFile:
         self._view: memoryview | None = None
         self._map_lock = threading.Lock()
         self._reserved_start = 0
-        self._reserved_end = 0
+        self.reserved_end = 0
 
     @classmethod
     def create(
@@ -159,7 +160,7 @@ class MappedFile:
         Raises:
             FullError: Not even the range itself fits on the file system.
         """
-        if self._reserved_start <= start and end <= self._reserved_end:
+        if self._reserved_start <= start and end <= self.reserved_end:
             return
         ahead = min(self.size_bytes, max(end, start + self._step_bytes))
         self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead))
@@ -179,7 +180,7 @@ class MappedFile:
 
     def _reserve(self, handle: OpenFile, start: int, end: int) -> None:
         handle.reserve(start, end - start)
-        self._reserved_start, self._reserved_end = start, end
+        self._reserved_start, self.reserved_end = start, end
 
     def _with_handle(self, action: Callable[[OpenFile], _T]) -> _T:
         if self._held is not None:

@@ -15,6 +15,7 @@ from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.files import Files
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
 from seglog.storage.geometry import StoreGeometry, check_geometry
 from seglog.storage.log_files import LogReader
@@ -64,6 +65,7 @@ def open_writer(
     clock: Clock,
     wanted: tuple[int | None, int | None],
     waiters: Waiters,
+    index_geometry: IndexGeometry | None,
     *,
     create: bool,
 ) -> Opened:
@@ -76,6 +78,7 @@ def open_writer(
         wanted: Lengths of log and queue files for a new store, None for RocketMQ's defaults. An existing
             store keeps its own; asking it for others is an error.
         waiters: Told about new messages.
+        index_geometry: Division of index files where there are none, None for RocketMQ's default.
         create: Whether a missing store is made.
 
     Raises:
@@ -101,11 +104,12 @@ def open_writer(
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
             crc = found is None or _writes_record_crc(found, files)
-            side = Writer(root, geometry, found, files, clock, waiters)
+            side = Writer(root, geometry, found, files, clock, waiters, index_geometry)
         except BaseException:
             lock.release()
             raise
-    report = replace(report, elapsed_ms=clock.monotonic_ms() - begun_ms)
+    findings = (*report.findings, *side.index_findings)
+    report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
     return Opened(side, lock, geometry, crc, report)
 
 

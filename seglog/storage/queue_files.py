@@ -15,6 +15,7 @@ from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.names import CONSUME_QUEUE, parse_segment_file_name, segment_file_name
+from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
 _MAX_GAP_FILES = 64
@@ -70,6 +71,18 @@ def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
         else:
             queue.sizes[first] = entry.size_bytes
     return queue
+
+
+def list_staged(files: Files, root: Path) -> list[Path]:
+    """Returns the queue files that a killed writer had not given their names yet; they hold no unit."""
+    base = root / CONSUME_QUEUE
+    return [
+        base / topic.name / entry.name
+        for topic in files.list_dir(base)
+        if topic.is_dir
+        for entry in files.list_dir(base / topic.name)
+        if not entry.is_dir and entry.name.endswith(STAGED_SUFFIX)
+    ]
 
 
 def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[int, Units]:

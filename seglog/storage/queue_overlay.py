@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.findings import Finding
-from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
@@ -135,6 +135,11 @@ def overlay_queue(
     _keep_own_tags_codes(topic, units, known)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
+    per_file = facts.file_size_bytes // CQ_UNIT_BYTES
+    # Files of which retention took every message go, but for the one that the next unit belongs to.
+    first_kept = min(min_offset, top - 1) // per_file * per_file
+    if first_kept > base:
+        units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
     state.agrees = not state.findings and first_slot + len(stored) <= top

@@ -18,8 +18,9 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
 from seglog.storage.log_files import LogReader, last_data_end
-from seglog.storage.queue_files import queue_directory
+from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState
+from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
 
 _ZEROS = bytes(1 << 20)
@@ -62,6 +63,8 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     cut_bytes = _cut_log(found, files, now_ms)
     if found.mode == "abnormal" or cut_bytes:
         _sync_log(found, files)
+    for path in list_staged(files, found.root):
+        files.remove(path)
     rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
     _write_checkpoint(found, files)
     return RecoveryReport(
@@ -90,6 +93,7 @@ def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
     """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
     segment = found.geometry.segment_size_bytes
     end = found.max_phy_offset
+    retire_seals(files, found.root, end, segment, now_ms)
     kept = set(kept_log_files(found))
     reader = LogReader(files, found.root, segment)
     cut_bytes = 0
@@ -161,9 +165,9 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     directory = found.root / queue_directory(state.topic, state.queue_id)
     known = found.queue_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
+    changed = _remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
     if state.agrees and all(length == size for length in stored.values()):
-        return 0
-    changed = 0
+        return changed
     for first in [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]:
         # An empty queue file is not harmless: RocketMQ takes its first unit without a look.
         files.remove(directory / segment_file_name(first))
@@ -175,6 +179,19 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     if changed:
         files.sync_dir(directory)
     return changed
+
+
+def _remove_expired(files: Files, directory: Path, stored: dict[int, int], size: int, start: int) -> int:
+    """Removes the files that end before byte ``start`` of the queue; returns how many.
+
+    The log has lost their messages to retention. RocketMQ removes them once a minute; until then it would
+    take their first unit for the queue's minimum.
+    """
+    gone = [first for first in stored if first + size <= start]
+    for first in gone:
+        files.remove(directory / segment_file_name(first))
+        del stored[first]
+    return len(gone)
 
 
 def _write_queue_file(

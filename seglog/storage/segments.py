@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from seglog.storage.files import Files
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.mapped_file import MappedFile, MapPool
+
+STAGED_SUFFIX: Final = ".new"
+
+
+def staged_path(directory: Path, first_offset: int) -> Path:
+    """Returns where the file of a queue waits for its first unit: beside the queue's folder.
+
+    RocketMQ ignores files there; one in the folder itself would keep it from starting.
+    """
+    return directory.with_name(f"{directory.name}-{segment_file_name(first_offset)}{STAGED_SUFFIX}")
 
 
 class Segments:
@@ -46,6 +57,7 @@ class Segments:
             for first in sorted(first_offsets)
         }
         self._unsynced_names = False
+        self._staged: list[MappedFile] = []
 
     def __iter__(self) -> Iterator[MappedFile]:
         """Yields the files in order."""
@@ -70,30 +82,46 @@ class Segments:
             self._by_offset[at] for at in range(first, end, self.file_size_bytes) if at in self._by_offset
         ]
 
-    def add(self, offset: int, *, sync: bool) -> MappedFile:
-        """Returns the file that holds ``offset``, created with its first step reserved if it is missing.
-
-        Args:
-            offset: Any offset that the file shall hold.
-            sync: Whether its length and name must be on the disk before it is used; otherwise
-                :meth:`sync_names` does that later.
+    def add(self, offset: int) -> MappedFile:
+        """Creates the file that is to hold ``offset``, its first step reserved; its name is durable at once.
 
         Raises:
             FullError: The file system is full; nothing is left behind.
         """
-        found = self.find(offset)
-        if found is not None:
-            return found
         first = offset - offset % self.file_size_bytes
+        made = self._create(self.directory / segment_file_name(first), first)
+        made.sync()
+        self._files.sync_dir(self.directory)
+        return made
+
+    def stage(self, offset: int) -> MappedFile:
+        """Creates the file that is to hold ``offset`` where nobody takes it for one of the sequence yet.
+
+        RocketMQ takes whatever stands at the start of a queue file for a unit, zeros too, so a file must
+        not be seen before its first unit is in; :meth:`publish` gives it its name.
+
+        Raises:
+            FullError: The file system is full; nothing is left behind.
+        """
+        first = offset - offset % self.file_size_bytes
+        made = self._create(staged_path(self.directory, first), first)
+        self._staged.append(made)
+        return made
+
+    def publish(self) -> None:
+        """Gives staged files the names of the sequence; :meth:`sync_names` makes them durable."""
+        while self._staged:
+            file = self._staged[0]
+            path = self.directory / segment_file_name(file.first_offset)
+            self._files.rename(file.path, path)
+            file.path = path
+            self._unsynced_names = True
+            del self._staged[0]
+
+    def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
             self._files.make_dirs(self.directory)
-        path = self.directory / segment_file_name(first)
         made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
-        if sync:
-            made.sync()
-            self._files.sync_dir(self.directory)
-        else:
-            self._unsynced_names = True
         self._by_offset[first] = made
         return made
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
@@ -26,14 +27,16 @@ from seglog.errors import (
     MessageIllegalError,
     NotFoundError,
     ReadOnlyError,
+    StoreInUseError,
 )
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message, decode_message_id, message_id
-from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER
 from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tags import tags_code
@@ -41,9 +44,12 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
 from seglog.storage.key_query import KeyQuery
+from seglog.storage.leases import Leases
+from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
+from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport
 from seglog.storage.waiters import Waiters
@@ -73,12 +79,26 @@ class NewMessage:
     flag: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PutResult:
-    """Where a message went.
+class RawMessage(NamedTuple):
+    """A message to append as part of a batch, its properties encoded already.
+
+    Attributes:
+        properties: Stored as they are, but for a ``__CRC32#`` entry.
+        tags_code: Goes into the queue unit; in the delay topic the delivery time does instead.
+    """
+
+    body: bytes | memoryview
+    properties: bytes
+    tags_code: int
+    flag: int = 0
+
+
+class PutResult(NamedTuple):
+    """Where a message went; a tuple, because a frozen dataclass takes three times as long to make.
 
     Attributes:
         queue_offset: Its index in the queue; 0 for PREPARED and ROLLBACK records, which have none.
+        store_host: What the record names as its broker.
         durability: What was reached before the call returned.
     """
 
@@ -88,8 +108,13 @@ class PutResult:
     phy_offset: int
     size_bytes: int
     store_timestamp_ms: int
-    message_id: str
+    store_host: Host
     durability: Durability
+
+    @property
+    def message_id(self) -> str:
+        """The offsetMsgId, which finds the message again."""
+        return message_id(self.store_host, self.phy_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +123,34 @@ class BatchResult:
 
     Attributes:
         queue_offset: Of the first message; the others follow without gap.
-        phy_offset: Of the first record.
+        phy_offsets: Of each record.
         size_bytes: Of all records.
+        store_host: What the records name as their broker.
     """
 
     topic: str
     queue_id: int
     queue_offset: int
-    count: int
-    phy_offset: int
+    phy_offsets: list[int]
     size_bytes: int
     store_timestamp_ms: int
-    message_ids: list[str]
+    store_host: Host
     durability: Durability
+
+    @property
+    def count(self) -> int:
+        """How many messages there were."""
+        return len(self.phy_offsets)
+
+    @property
+    def phy_offset(self) -> int:
+        """Of the first record."""
+        return self.phy_offsets[0]
+
+    @property
+    def message_ids(self) -> list[str]:
+        """The offsetMsgId of each message."""
+        return [message_id(self.store_host, start) for start in self.phy_offsets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +205,7 @@ class MessageStore:
         self._max_message_size_bytes = max_message_size_bytes
         self._store_host = store_host
         self._closed = False
+        self._leases = Leases(str(path))
 
     @classmethod
     def open(
@@ -175,6 +216,7 @@ class MessageStore:
         read_only: bool = False,
         segment_size_bytes: int | None = None,
         queue_file_size_bytes: int | None = None,
+        index_geometry: IndexGeometry | None = None,
         durability: Durability = Durability.ASYNC,
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
@@ -192,6 +234,8 @@ class MessageStore:
                 would serve is served. :meth:`refresh` and :meth:`wait_for` follow the writer.
             segment_size_bytes: Length of commit-log files of a new store, 1 GiB by default.
             queue_file_size_bytes: Length of queue files of a new store, 6,000,000 by default.
+            index_geometry: Slots and entries of the key-index files of a store that has none yet
+                (``maxHashSlotNum``, ``maxIndexNum``), 5,000,000 and 20,000,000 by default.
             durability: What puts wait for unless they say otherwise.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
                 new stores write it and existing stores keep their way.
@@ -218,7 +262,7 @@ class MessageStore:
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
-            opened = open_writer(root, files, clock, wanted, waiters, create=create)
+            opened = open_writer(root, files, clock, wanted, waiters, index_geometry, create=create)
         if isinstance(opened.side, Writer):
             opened.side.start_background(flush_interval_ms)
         return cls(
@@ -239,7 +283,13 @@ class MessageStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            # An error on its way is what the caller must see; its traceback holds arrays anyway.
+            self.close(force=error is not None)
+        except StoreInUseError:
+            # Nobody can close it any more, and it must not stay locked.
+            self.close(force=True)
+            raise
 
     @property
     def read_only(self) -> bool:
@@ -287,9 +337,9 @@ class MessageStore:
             ReadOnlyError: The store was opened for reading.
             StoreFailedError: A flush failed; nothing is acknowledged any more.
         """
-        table = _all_properties(tags, keys, properties)
-        raw, code = props.encode_properties(table), tags_code(table.get(props.TAGS))
-        return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
+        raw, code = _encode_properties(tags, keys, properties)
+        draft = self._draft(topic, queue_id, body, raw, code, flag)
+        return self._put_draft(topic, queue_id, draft, self._store_host, durability)
 
     def append(
         self,
@@ -328,35 +378,24 @@ class MessageStore:
         Raises:
             As :meth:`put`.
         """
-        writer = self._writer()
+        if not -(1 << 63) <= tags_code < 1 << 63:
+            raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
+        host = store_host or self._store_host
         draft = self._draft(
             topic,
             queue_id,
             body,
             properties,
-            sys_flag=sys_flag,
-            flag=flag,
-            born_timestamp_ms=born_timestamp_ms,
-            born_host=born_host,
-            store_host=store_host,
-            reconsume_times=reconsume_times,
-            prepared_transaction_offset=prepared_transaction_offset,
+            tags_code,
+            flag,
+            sys_flag,
+            born_timestamp_ms,
+            born_host or host,
+            host,
+            reconsume_times,
+            prepared_transaction_offset,
         )
-        if not -(1 << 63) <= tags_code < 1 << 63:
-            raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
-        durability = durability or self._durability
-        code = None if topic == SCHEDULE_TOPIC else tags_code
-        queue_offset, starts, now_ms = writer.append(topic, queue_id, (draft,), (code,), durability)
-        return PutResult(
-            topic,
-            queue_id,
-            queue_offset if draft.takes_queue_offset else 0,
-            starts[0],
-            draft.size_bytes,
-            now_ms,
-            message_id(store_host or self._store_host, starts[0]),
-            durability,
-        )
+        return self._put_draft(topic, queue_id, draft, host, durability)
 
     def put_batch(
         self,
@@ -375,30 +414,57 @@ class MessageStore:
             MessageIllegalError: One is too large, or all together are for one commit-log file.
             As :meth:`put`, for the rest.
         """
-        writer = self._writer()
-        if not messages:
-            raise InvalidArgumentError("a batch needs at least one message")
         drafts: list[Draft] = []
-        codes: list[int | None] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            table = _all_properties(message.tags, message.keys, message.properties)
-            raw = props.encode_properties(table)
-            drafts.append(self._draft(topic, queue_id, message.body, raw, flag=message.flag))
-            codes.append(None if topic == SCHEDULE_TOPIC else tags_code(table.get(props.TAGS)))
-        durability = durability or self._durability
-        queue_offset, starts, now_ms = writer.append(topic, queue_id, drafts, codes, durability)
-        return BatchResult(
-            topic,
-            queue_id,
-            queue_offset,
-            len(drafts),
-            starts[0],
-            sum([draft.size_bytes for draft in drafts]),
-            now_ms,
-            [message_id(self._store_host, start) for start in starts],
-            durability,
-        )
+            raw, code = _encode_properties(message.tags, message.keys, message.properties)
+            drafts.append(self._draft(topic, queue_id, message.body, raw, code, message.flag))
+        return self._put_drafts(topic, queue_id, drafts, durability)
+
+    def append_batch(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[RawMessage],
+        *,
+        sys_flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        reconsume_times: int = 0,
+        durability: Durability | None = None,
+    ) -> BatchResult:
+        """Appends messages as :meth:`put_batch` does, with properties as brokers have them.
+
+        Args:
+            topic: As in :meth:`put`.
+            queue_id: As in :meth:`put`.
+            messages: At least one.
+            sys_flag: As in :meth:`append`, of all of them.
+            born_timestamp_ms: As in :meth:`append`, of all of them.
+            born_host: As in :meth:`append`, of all of them.
+            reconsume_times: As in :meth:`append`, of all of them.
+            durability: As in :meth:`put`.
+
+        Raises:
+            As :meth:`put_batch`.
+        """
+        drafts = [
+            self._draft(
+                topic,
+                queue_id,
+                message.body,
+                message.properties,
+                message.tags_code,
+                message.flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host,
+                None,
+                reconsume_times,
+            )
+            for message in messages
+        ]
+        return self._put_drafts(topic, queue_id, drafts, durability)
 
     def get(
         self,
@@ -435,6 +501,26 @@ class MessageStore:
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
+
+    def queue(self, topic: str, queue_id: int) -> QueueView:
+        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.queue_view`.
+
+        Raises:
+            NotFoundError: It never had a message.
+            ClosedError: The store was closed.
+        """
+        self._check_open()
+        queue = self._side.queue(topic, queue_id)
+        if queue is None:
+            raise NotFoundError(f"no queue {topic}/{queue_id} in {self.path} ever had a message")
+        place = Place(
+            queue.min_offset,
+            queue.max_offset,
+            self.max_phy_offset,
+            self.geometry.segment_size_bytes,
+            is_shared=not self.read_only,
+        )
+        return QueueView(topic, queue_id, queue, self._side.log, place, self._leases)
 
     def message_at(self, phy_offset: int) -> Message:
         """Returns the message whose record starts at ``phy_offset``, verified.
@@ -557,14 +643,21 @@ class MessageStore:
         self._check_open()
         return self._side.refresh() if isinstance(self._side, Reader) else 0
 
-    def close(self) -> None:
+    def close(self, *, force: bool = False) -> None:
         """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
 
+        Args:
+            force: Whether to close although arrays of :meth:`queue` still share memory with it. They stay
+                valid too, but show what the next owner of the files makes of them.
+
         Raises:
+            StoreInUseError: Such arrays are alive; the store stays open. At the end of a ``with`` block it
+                is closed all the same.
             StoreFailedError: What was put could not be brought to the disk; the next open recovers.
         """
         if self._closed:
             return
+        self._leases.close(force=force)
         self._closed = True
         try:
             self._side.close()
@@ -579,10 +672,11 @@ class MessageStore:
             return None
 
     def _writer(self) -> Writer:
-        self._check_open()
-        if isinstance(self._side, Reader):
+        side = self._side
+        if isinstance(side, Reader):
+            self._check_open()
             raise ReadOnlyError(f"{self.path} was opened for reading")
-        return self._side
+        return side
 
     def _check_open(self) -> None:
         if self._closed:
@@ -594,16 +688,16 @@ class MessageStore:
         queue_id: int,
         body: bytes | memoryview,
         properties: bytes,
-        *,
+        tags_code: int,
+        flag: int,
         sys_flag: int = 0,
-        flag: int = 0,
         born_timestamp_ms: int | None = None,
         born_host: Host | None = None,
         store_host: Host | None = None,
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
     ) -> Draft:
-        check_topic(topic)
+        encoded_topic = _encode_topic(topic)
         check_queue_id(queue_id)
         if len(body) > self._max_message_size_bytes:
             raise MessageIllegalError(
@@ -614,32 +708,74 @@ class MessageStore:
             raise MessageIllegalError(
                 "inner batches need a topic with queue.type=BatchCQ", help="use put_batch"
             )
-        host = store_host or self._store_host
         return Draft(
-            topic.encode(),
+            encoded_topic,
             queue_id,
             body,
             properties,
-            sys_flag=sys_flag,
-            flag=flag,
-            born_timestamp_ms=self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
-            born_host=born_host or host,
-            store_host=host,
-            reconsume_times=reconsume_times,
-            prepared_transaction_offset=prepared_transaction_offset,
-            record_crc=self.record_crc,
+            tags_code,
+            sys_flag,
+            flag,
+            self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
+            born_host or self._store_host,
+            store_host or self._store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            self.record_crc,
+        )
+
+    def _put_drafts(
+        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability | None
+    ) -> BatchResult:
+        if not drafts:
+            raise InvalidArgumentError("a batch needs at least one message")
+        durability = durability or self._durability
+        queue_offset, starts, now_ms = self._writer().append(topic, queue_id, drafts, durability)
+        return BatchResult(
+            topic,
+            queue_id,
+            queue_offset,
+            starts,
+            sum([draft.size_bytes for draft in drafts]),
+            now_ms,
+            self._store_host,
+            durability,
+        )
+
+    def _put_draft(
+        self, topic: str, queue_id: int, draft: Draft, store_host: Host, durability: Durability | None
+    ) -> PutResult:
+        durability = durability or self._durability
+        queue_offset, starts, now_ms = self._writer().append(topic, queue_id, (draft,), durability)
+        return PutResult(
+            topic,
+            queue_id,
+            queue_offset if draft.takes_queue_offset else 0,
+            starts[0],
+            draft.size_bytes,
+            now_ms,
+            store_host,
+            durability,
         )
 
 
-def _all_properties(
+@lru_cache(maxsize=4096)
+def _encode_topic(topic: str) -> bytes:
+    return check_topic(topic).encode()
+
+
+def _encode_properties(
     tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
-) -> dict[str, str]:
+) -> tuple[bytes, int]:
+    """Returns all properties as they are stored, and the tags code that goes with them."""
+    if tags is None and keys is None and not properties:
+        return b"", 0
     found = dict(properties) if properties else {}
     if tags is not None:
         found[props.TAGS] = tags
     if keys is not None:
         found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
-    return found
+    return props.encode_properties(found), tags_code(found.get(props.TAGS))
 
 
 def _can_exist(topic: str, queue_id: int) -> bool:

@@ -7,15 +7,17 @@ acknowledged. Durability is awaited outside of the lock.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from seglog.clock import Clock
-from seglog.errors import ClosedError, FullError, StoreFailedError
+from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError
 from seglog.storage.background import Background
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
@@ -33,6 +35,7 @@ from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
+from seglog.storage.sealer import Sealer
 from seglog.storage.segments import Segments
 from seglog.storage.survey import Survey
 from seglog.storage.waiters import Waiters
@@ -42,6 +45,8 @@ QUEUE_STEP_BYTES = 64 << 10
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
+SEAL_INTERVAL_MS = 2000
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -59,7 +64,7 @@ class Writer:
         files: Files,
         clock: Clock,
         waiters: Waiters,
-        index_geometry: IndexGeometry | None = None,
+        index_geometry: IndexGeometry | None,
     ) -> None:
         self._root = root
         self._geometry = geometry
@@ -106,11 +111,20 @@ class Writer:
         self._indexed_round_end = -1
         self._flusher = Background(clock, "seglog-flush", self._flush_round)
         self._indexer = Background(clock, "seglog-index", self._index_round)
+        self._sealer = Sealer(
+            files,
+            root,
+            clock,
+            geometry.segment_size_bytes,
+            self.log.min_phy_offset,
+            lambda: self._commit.flushed,
+        )
 
     def start_background(self, flush_interval_ms: int) -> None:
-        """Starts the threads that bring ASYNC puts to the disk and keep the index near the log."""
+        """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it."""
         self._flusher.start(flush_interval_ms)
         self._indexer.start(INDEX_INTERVAL_MS)
+        self._sealer.start(SEAL_INTERVAL_MS)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Returns a queue that had a message."""
@@ -121,12 +135,7 @@ class Writer:
         return list(self._queues.values())
 
     def append(
-        self,
-        topic: str,
-        queue_id: int,
-        drafts: Sequence[Draft],
-        codes: Sequence[int | None],
-        durability: Durability,
+        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability
     ) -> tuple[int, list[int], int]:
         """Appends records of one queue, all or none, in one file.
 
@@ -134,7 +143,6 @@ class Writer:
             topic: Their topic.
             queue_id: Their queue.
             drafts: The records.
-            codes: Tags code of each; None where the store time decides it (the delay topic).
             durability: How far they must be before this returns.
 
         Returns:
@@ -142,6 +150,7 @@ class Writer:
 
         Raises:
             FullError: No space; nothing was written.
+            StoreError: The process may not open or map more files; nothing was written.
             StoreFailedError: A flush failed, now or earlier.
             ClosedError: The store was closed.
         """
@@ -152,30 +161,39 @@ class Writer:
             queue = self._queues.get((topic, queue_id))
             if queue is None:
                 queue = self._open_queue(QueueState.empty(topic, queue_id))
+            size_bytes = placed = 0
+            for draft in drafts:
+                size_bytes += draft.size_bytes
+                placed += draft.takes_queue_offset
             # Everything that can fail for want of space comes before anything is written.
-            self.log.prepare(sum([draft.size_bytes for draft in drafts]))
-            placed = sum([draft.takes_queue_offset for draft in drafts])
+            try:
+                segment = self.log.prepare(size_bytes)
+                pieces = queue.prepare(placed)
+            except OSError as error:
+                raise self._unprepared(error) from error
             if placed:
-                queue.prepare(placed)
                 self._queues[topic, queue_id] = queue
             now_ms = self._clock.now_ms()
-            numbered: list[tuple[Draft, int]] = []
-            first = following = queue.max_offset
-            for draft in drafts:
-                numbered.append((draft, following if draft.takes_queue_offset else 0))
-                following += draft.takes_queue_offset
-            starts = self.log.write(numbered, now_ms)
-            for draft, start, code in zip(drafts, starts, codes, strict=True):
-                if draft.takes_queue_offset:
-                    queue.append(
-                        start, draft.size_bytes, draft.unit_tags_code(now_ms) if code is None else code
-                    )
+            first = queue.max_offset
+            starts, units = self.log.write(segment, drafts, first, now_ms)
+            if units:
+                queue.append(pieces, units)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)
         if durability is Durability.SYNC:
             self._commit.ensure(end)
         return first, starts, now_ms
+
+    def _unprepared(self, error: OSError) -> StoreError:
+        """Returns what to raise when no room could be made for a record; nothing of it was written."""
+        if error.errno in _OUT_OF_RESOURCES:
+            return StoreError(
+                f"{error.filename or self._root}: cannot be opened or mapped: {error.strerror}",
+                help="let the process have more open files or memory (ulimit -n), then send again",
+            )
+        self._commit.fail(error)
+        return StoreFailedError(f"{error.filename or self._root} cannot be used any more: {error.strerror}")
 
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
@@ -210,11 +228,13 @@ class Writer:
             self._closed = True
         self._flusher.stop()
         self._indexer.stop()
+        self._sealer.stop()
         self._waiters.notify_all()
         try:
             self._finish_index()
             self.flush()
-            self._files.remove(self._root / ABORT_FILE)
+            with suppress(FileNotFoundError):  # a broker that our lock kept out removes it when it gives up
+                self._files.remove(self._root / ABORT_FILE)
             self._files.sync_dir(self._root)
         finally:
             for queue in self.queues():

@@ -130,6 +130,16 @@ def differences(
     return found
 
 
+def lost_keys(served: Iterable[Line]) -> list[str]:
+    """Returns one sentence for each key by which the index does not lead to its message."""
+    return [
+        f"{place(line)} is not found by {key!r}"
+        for line in served
+        for key, hits in line.get("keyFound", {}).items()
+        if hits < 0
+    ]
+
+
 def _comparable(name: str, value: object) -> object:
     if name == "properties" and isinstance(value, dict):
         return {key: text for key, text in value.items() if key != CRC32}

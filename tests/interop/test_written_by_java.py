@@ -6,7 +6,8 @@ import pytest
 
 from seglog import MessageStore
 from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages
-from tests.interop.lines import differences, served_lines
+from tests.interop.lines import differences, lost_keys, served_lines
+from tests.interop.writing import store_options
 
 pytestmark = pytest.mark.interop
 
@@ -55,11 +56,15 @@ def test_it_opens_here_and_goes_back(judge, tmp_path, copied, halt, with_crc):
         }
         ours = served_lines(store)
         assert differences(ours, reference.of_kind("msg")) == []
-        results = [store.put("Orders", b"from here %d" % number, tags="Ours") for number in range(200)]
+        results = [
+            store.put("Orders", b"from here %d" % number, tags="Ours", keys=f"own{number}")
+            for number in range(200)
+        ]
         end = store.max_phy_offset
 
     dump = judge.dump(here, SMALL_GEOMETRY, enabledAppendPropCRC=with_crc)
     assert dump.store["maxPhyOffset"] == end
+    assert lost_keys(dump.of_kind("msg")) == []
     old = [line for line in dump.of_kind("msg") if line["cqPos"] < results[0].phy_offset]
     assert differences(reference.of_kind("msg"), old) == []
     assert [line["cqPos"] for line in dump.of_kind("msg") if line["cqPos"] >= results[0].phy_offset] == [
@@ -81,6 +86,6 @@ def test_default_sizes_are_inferred_from_the_files(judge, tmp_path):
 
 def test_an_empty_store_of_the_real_one_takes_messages(judge, tmp_path):
     judge.write(tmp_path, [], SMALL_GEOMETRY)
-    with MessageStore.open(tmp_path, segment_size_bytes=65_536, queue_file_size_bytes=2_000) as store:
+    with MessageStore.open(tmp_path, **store_options(SMALL_GEOMETRY)) as store:
         store.put("T", b"first")
     assert [line["bodyLen"] for line in judge.dump(tmp_path, SMALL_GEOMETRY).of_kind("msg")] == [5]

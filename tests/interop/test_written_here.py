@@ -6,7 +6,7 @@ import pytest
 
 from seglog import MessageStore
 from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages
-from tests.interop.lines import differences, java_lines, served_lines
+from tests.interop.lines import differences, java_lines, lost_keys, served_lines
 from tests.interop.writing import write_store
 
 pytestmark = pytest.mark.interop
@@ -36,6 +36,7 @@ def test_real_store_serves_it_appends_and_hands_it_back(judge, tmp_path, geometr
     assert dump.store["abortBefore"] is killed
     assert dump.store["maxPhyOffset"] == written.max_phy_offset
     assert differences(written.queued, dump.of_kind("msg")) == []
+    assert lost_keys(dump.of_kind("msg")) == []
     intact = {line["pos"]: line["size"] for line in dump.of_kind("log") if line.get("ok")}
     records = [line for line in written.queued + written.logged if "cqPos" in line]
     assert [intact.get(line["cqPos"]) for line in records] == [line["cqSize"] for line in records]
@@ -46,11 +47,15 @@ def test_real_store_serves_it_appends_and_hands_it_back(judge, tmp_path, geometr
         assert differences(written.queued + by_java, served_lines(store), ignoring=["tagsCode"]) == []
         for line in written.logged:
             assert store.message_at(line["cqPos"]).sys_flag == line["sysFlag"]
-        by_us = [store.put("NewInJava", b"back again %d" % number, queue_id=3) for number in range(5)]
+        by_us = [
+            store.put("NewInJava", b"back again %d" % number, queue_id=3, keys=f"own{number}")
+            for number in range(5)
+        ]
         assert [result.queue_offset for result in by_us] == [2, 3, 4, 5, 6]
         end = store.max_phy_offset
 
     again = judge.dump(tmp_path, geometry)
+    assert lost_keys(again.of_kind("msg")) == []
     assert again.store["maxPhyOffset"] == end
     served = [line for line in again.of_kind("msg") if line["cqPos"] < by_us[0].phy_offset]
     assert differences(written.queued + by_java, served) == []
@@ -81,7 +86,7 @@ def test_real_store_accepts_every_record_crc_when_it_insists(judge, tmp_path, ki
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_real_store_serves_everything_acknowledged_before_a_kill_in_the_middle(judge, tmp_path, geometry):
     written = write_store(tmp_path, geometry, killed_after=1_000)
-    served = judge.dump(tmp_path, geometry).of_kind("msg")
+    served = units_of_records(judge.dump(tmp_path, geometry))
     by_place = {(line["cqTopic"], line["cqQueueId"], line["cqOffset"]) for line in written.queued}
     acknowledged = [
         line for line in served if (line["cqTopic"], line["cqQueueId"], line["cqOffset"]) in by_place
@@ -99,11 +104,19 @@ def test_both_engines_recover_the_same_from_a_kill_in_the_middle(judge, tmp_path
         end = store.max_phy_offset
     dump = judge.dump(for_java, SMALL_GEOMETRY)
     assert dump.store["maxPhyOffset"] == end
-    assert differences(ours, dump.of_kind("msg")) == []
+    assert differences(ours, units_of_records(dump)) == []
+
+
+def units_of_records(dump):
+    """Leaves out what RocketMQ takes for a unit at the start of a queue file that has none yet.
+
+    A kill between making a queue file and writing its first unit leaves one, whichever engine was killed.
+    """
+    return [line for line in dump.of_kind("msg") if line["cqSize"] > 0]
 
 
 def test_message_ids_are_those_of_the_real_store(judge, tmp_path):
-    with MessageStore.open(tmp_path, segment_size_bytes=SMALL_GEOMETRY.segment_size_bytes) as store:
+    with MessageStore.open(tmp_path) as store:
         ours = store.put("T", b"id")
     answer, *_ = judge.write(tmp_path / "java", [JavaMessages(topic="T", count=1)], SMALL_GEOMETRY)
     assert ours.phy_offset == answer["phyOffset"] == 0

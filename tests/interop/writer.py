@@ -20,7 +20,9 @@ from seglog.storage.format.host import Host
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.tags import tags_code
 from seglog.storage.store import PutResult
+from tests.interop.judge import Geometry
 from tests.interop.lines import body_fields
+from tests.interop.writing import store_options
 
 Acknowledged = Iterator[dict[str, Any]]
 
@@ -223,7 +225,8 @@ def wanted(result: PutResult, body: bytes, properties: dict[str, str], *, flag: 
 def main() -> None:
     options = json.loads(sys.argv[2])
     is_endless = options.pop("endless", False)
-    with MessageStore.open(sys.argv[1], **options) as store:
+    geometry = store_options(Geometry(**options.pop("geometry")))
+    with MessageStore.open(sys.argv[1], **geometry, **options) as store:
         writer = Writer(store)
         for line in writer.every_kind():
             print(json.dumps(line))

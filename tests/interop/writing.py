@@ -7,9 +7,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from seglog.storage.format.index import IndexGeometry
 from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, Geometry, Line
 
 ROOT = Path(__file__).parents[2]
@@ -31,13 +33,14 @@ class Written:
     max_phy_offset: int
 
 
-def store_options(geometry: Geometry) -> Line:
+def store_options(geometry: Geometry) -> dict[str, Any]:
     """Returns the options of ``MessageStore.open`` for a geometry; RocketMQ's sizes are the defaults."""
     if geometry == DEFAULT_GEOMETRY:
         return {}
     return {
         "segment_size_bytes": geometry.segment_size_bytes,
         "queue_file_size_bytes": geometry.queue_file_size_bytes,
+        "index_geometry": IndexGeometry(geometry.index_slots, geometry.index_entries),
     }
 
 
@@ -58,7 +61,7 @@ def write_store(
         killed_after: End it with SIGKILL in the middle of writing, after so many further messages.
         record_crc: As in ``MessageStore.open``.
     """
-    options = store_options(geometry) | {"record_crc": record_crc, "endless": killed_after > 0}
+    options = {"geometry": asdict(geometry), "record_crc": record_crc, "endless": killed_after > 0}
     command = [sys.executable, "-m", "tests.interop.writer", str(path), json.dumps(options)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"

@@ -21,7 +21,7 @@ from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.tags import tags_code
-from seglog.storage.store import NewMessage
+from seglog.storage.store import RawMessage
 
 
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
@@ -70,10 +70,14 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
-    put = state.store.put_batch(
+    put = state.store.append_batch(
         header.topic,
-        [_new_message(message) for message in batch.messages],
-        queue_id=choose_queue(topic, header.queue_id),
+        choose_queue(topic, header.queue_id),
+        [_raw_message(message) for message in batch.messages],
+        sys_flag=header.sys_flag,
+        born_timestamp_ms=header.born_timestamp_ms,
+        born_host=call.peer.host,
+        reconsume_times=header.reconsume_times,
         durability=_batch_durability(header.properties),
     )
     return Response(
@@ -88,9 +92,10 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     )
 
 
-def _new_message(message: BatchMessage) -> NewMessage:
-    found = props.decode_properties(message.properties)
-    return NewMessage(message.body, found.get(props.TAGS), None, found, message.flag)
+def _raw_message(message: BatchMessage) -> RawMessage:
+    tag = props.find_property(message.properties, b"TAGS")
+    code = 0 if tag is None else tags_code(tag.decode("utf-8", "replace"))
+    return RawMessage(message.body, message.properties, code, message.flag)
 
 
 def _bytes_of(body: Body) -> bytes | memoryview:

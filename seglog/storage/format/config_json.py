@@ -3,8 +3,8 @@
 Maps with integer keys are written without quotes (``{0:12,1:5}``), maps keyed by objects with the whole
 object as the key (``{{"topic":"t","queueId":0}:{…}}``). Both are read here beside standard JSON. An
 unquoted integer key becomes an ``int``, an object key the text of that object, so what is read and
-written again keeps its shape. The layout differs between RocketMQ's versions and means nothing; ours is
-that of 5.4.0.
+written again keeps its shape; references (``$ref``) are resolved. The layout differs between RocketMQ's
+versions and means nothing; ours is that of 5.4.0.
 
 Reading never recurses deeper than :data:`MAX_DEPTH` and raises nothing but ``CorruptError``.
 
@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
 from seglog.errors import CorruptError
+from seglog.storage.format.config_refs import REF, resolve_refs
 
 ConfigValue: TypeAlias = (
     "bool | int | float | str | Sequence[ConfigValue] | Mapping[str | int, ConfigValue] | None"
@@ -29,7 +30,7 @@ ConfigValue: TypeAlias = (
 MAX_DEPTH: Final = 32
 """RocketMQ's own files nest seven deep."""
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_SPACES: Final = frozenset(" \t\n\r")
 _INTEGER_KEY: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?![0-9])")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?(?![0-9.eE])")
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
@@ -44,7 +45,8 @@ def decode_config(text: str | bytes) -> ConfigValue:
         text: The whole file; bytes are taken as UTF-8.
 
     Raises:
-        CorruptError: Anything but one JSON value of the dialect; it says where.
+        CorruptError: Anything but one JSON value of the dialect, and it says where; or a reference that
+            leads nowhere.
     """
     if isinstance(text, bytes):
         try:
@@ -57,7 +59,7 @@ def decode_config(text: str | bytes) -> ConfigValue:
     value = reader.read_value(depth=0)
     if reader.peek():
         reader.fail("the end")
-    return value
+    return resolve_refs(value) if f'"{REF}"' in text else value
 
 
 def encode_config(value: ConfigValue) -> str:
@@ -78,10 +80,11 @@ class _Reader:
 
     def peek(self) -> str:
         """Skips white space and returns the next character, empty at the end."""
-        match = _SPACE.match(self._text, self._at)
-        if match is not None:
-            self._at = match.end()
-        return self._text[self._at : self._at + 1]
+        text, at = self._text, self._at
+        while text[at : at + 1] in _SPACES:
+            at += 1
+        self._at = at
+        return text[at : at + 1]
 
     def fail(self, expected: str) -> NoReturn:
         found = self._text[self._at : self._at + 20] or "the end"

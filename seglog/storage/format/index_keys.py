@@ -15,18 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from seglog.storage.format import properties as props
-from seglog.storage.format.index import MAX_INT, key_hash
-from seglog.storage.format.index_build import KEY_ROW, KeyRows
+from seglog.storage.format.index import key_hash
 from seglog.storage.format.index_view import IndexView
-from seglog.storage.format.string_hash import java_string_hashes
 from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 
-_UNIQ_KEY: Final = props.UNIQ_KEY.encode()
-_KEYS: Final = props.KEYS.encode()
-_TAGS: Final = props.TAGS.encode()
+UNIQ_KEY_NAME: Final = props.UNIQ_KEY.encode()
+KEYS_NAME: Final = props.KEYS.encode()
+TAGS_NAME: Final = props.TAGS.encode()
 
 
 class IndexedRecord(NamedTuple):
@@ -56,45 +52,16 @@ def record_keys(topic: str, properties: bytes, sys_flag: int, *, tags: bool) -> 
     if sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
         return []
     keys = []
-    unique = props.find_property(properties, _UNIQ_KEY)
+    unique = props.find_property(properties, UNIQ_KEY_NAME)
     if unique is not None:
-        keys.append(f"{topic}#{_text(unique)}")
-    joined = props.find_property(properties, _KEYS)
+        keys.append(f"{topic}#{key_text(unique)}")
+    joined = props.find_property(properties, KEYS_NAME)
     if joined is not None:
-        keys += [f"{topic}#{key}" for key in _text(joined).split(" ") if key]
-    tag = props.find_property(properties, _TAGS) if tags else None
+        keys += [f"{topic}#{key}" for key in key_text(joined).split(" ") if key]
+    tag = props.find_property(properties, TAGS_NAME) if tags else None
     if tag is not None:
-        keys.append(tag_key(topic, _text(tag)))
+        keys.append(tag_key(topic, key_text(tag)))
     return keys
-
-
-def key_rows(records: Iterable[IndexedRecord], *, tags: bool) -> KeyRows:
-    """Returns the rows that ``index_build`` puts for these records.
-
-    Args:
-        records: In log order.
-        tags: Whether the index has entries for tags.
-
-    Returns:
-        ``(n,) KEY_ROW``, n the number of all keys.
-    """
-    keys: list[str] = []
-    counts: list[int] = []
-    places: list[tuple[int, int]] = []
-    for record in records:
-        found = record_keys(record.topic, record.properties, record.sys_flag, tags=tags)
-        keys += found
-        counts.append(len(found))
-        places.append((record.phy_offset, record.store_timestamp_ms))
-    rows = np.empty(len(keys), KEY_ROW)
-    if not keys:
-        return rows
-    magnitudes = np.abs(java_string_hashes(keys).astype(np.int64))
-    rows["key_hash"] = np.where(magnitudes <= MAX_INT, magnitudes, 0)
-    phy_offsets, timestamps = np.array(places, np.int64).T
-    rows["phy_offset"] = np.repeat(phy_offsets, counts)
-    rows["store_timestamp_ms"] = np.repeat(timestamps, counts)
-    return rows
 
 
 def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | None:
@@ -110,12 +77,13 @@ def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | No
         is_inside = header.begin_phy_offset <= record.phy_offset < header.end_phy_offset or (
             record.phy_offset == header.end_phy_offset and not view.is_full
         )
-        tag = props.find_property(record.properties, _TAGS)
+        tag = props.find_property(record.properties, TAGS_NAME)
         if tag is None or not is_inside or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
             continue
-        return view.holds(key_hash(tag_key(record.topic, _text(tag))), record.phy_offset)
+        return view.holds(key_hash(tag_key(record.topic, key_text(tag))), record.phy_offset)
     return None
 
 
-def _text(value: bytes) -> str:
+def key_text(value: bytes) -> str:
+    """Returns a stored value as Java decodes it."""
     return value.decode("utf-8", "replace")

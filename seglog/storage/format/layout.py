@@ -9,10 +9,10 @@ Every multi-byte integer in a RocketMQ store is big-endian, two's complement.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from struct import Struct, calcsize
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -56,9 +56,9 @@ class Layout:
     fields: tuple[Field, ...]
 
     @cached_property
-    def struct(self) -> struct.Struct:
+    def struct(self) -> Struct:
         """Packs and unpacks one record."""
-        return struct.Struct(">" + "".join(_CODES[field.type][0] for field in self.fields))
+        return Struct(">" + "".join(_CODES[field.type][0] for field in self.fields))
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
@@ -68,9 +68,14 @@ class Layout:
     @cached_property
     def offsets(self) -> dict[str, int]:
         """Where each field starts, in bytes from the start of the record."""
-        sizes = [struct.calcsize(">" + _CODES[field.type][0]) for field in self.fields]
+        sizes = [calcsize(">" + _CODES[field.type][0]) for field in self.fields]
         starts = accumulate(sizes, initial=0)
         return {field.name: start for field, start in zip(self.fields, starts, strict=False)}
+
+    def picking(self, *names: str) -> Struct:
+        """Returns what unpacks only these fields, in file order, and skips the others."""
+        codes = [(field.name in names, _CODES[field.type][0]) for field in self.fields]
+        return Struct(">" + "".join(code if picked else f"{calcsize('>' + code)}x" for picked, code in codes))
 
     @property
     def size_bytes(self) -> int:

@@ -6,8 +6,8 @@ those queues: queue 0 for names that begin with ``%LMQ%``, the record's own queu
 
 What RocketMQ does with odd values is kept where it is harmless: both properties must be there, the counts
 must agree after trailing empty pieces are dropped (Java's ``split``), and names that hold ``/`` are passed
-over, as they would leave the store. An offset that is no number stops RocketMQ's dispatch thread at that
-record for good; here that one name is passed over.
+over, as they would leave the store. An offset that is no number, which RocketMQ itself writes for names
+without the prefix, stops its dispatch thread at that record for good; here that one name is passed over.
 
 Source: ``LmqDispatch.java``, ``ConsumeQueue.java multiDispatchLmqQueue``, ``MixAll.java topicAllowsLMQ``.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
 from seglog.storage.format import properties as props
@@ -25,11 +26,11 @@ from seglog.storage.format.record import (
 )
 
 _I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
-_MESSAGE_ID = Layout(
+MESSAGE_ID: Final = Layout(
     "Message id (offsetMsgId), behind the address bytes",
     "MessageDecoder.java createMessageId",
     (Field("port", "i32", "–", "of the store host"), Field("phy_offset", "i64", "bytes", "of the record")),
-).struct
+)
 
 _COMPRESSION_NAMES = {0: "zlib", flags.COMPRESSION_LZ4: "lz4", flags.COMPRESSION_ZSTD: "zstd"}
 MAX_INFLATED_BYTES = 64 << 20
@@ -116,7 +117,7 @@ class Message:
 
 def message_id(store_host: Host, phy_offset: int) -> str:
     """Returns the offsetMsgId: 32 hexadecimal digits with IPv4, 56 with IPv6."""
-    return (store_host.address + _MESSAGE_ID.pack(store_host.port, phy_offset)).hex().upper()
+    return (store_host.address + MESSAGE_ID.struct.pack(store_host.port, phy_offset)).hex().upper()
 
 
 def decode_message_id(text: str) -> tuple[Host, int]:
@@ -125,14 +126,14 @@ def decode_message_id(text: str) -> tuple[Host, int]:
     Raises:
         InvalidArgumentError: That is no offsetMsgId.
     """
-    size = len(text) // 2 - _MESSAGE_ID.size
+    size = len(text) // 2 - MESSAGE_ID.size_bytes
     try:
         raw = bytes.fromhex(text)
     except ValueError as error:
         raise InvalidArgumentError(f"{text!r} is no message id: {error}") from error
-    if size not in (IPV4_BYTES, IPV6_BYTES) or len(raw) != size + _MESSAGE_ID.size:
+    if size not in (IPV4_BYTES, IPV6_BYTES) or len(raw) != size + MESSAGE_ID.size_bytes:
         raise InvalidArgumentError(f"{text!r} is no message id: 32 or 56 hexadecimal digits are")
-    port, phy_offset = _MESSAGE_ID.unpack_from(raw, size)
+    port, phy_offset = MESSAGE_ID.struct.unpack_from(raw, size)
     return Host(raw[:size], port), phy_offset
 
 

@@ -40,6 +40,7 @@ MAX_PROPERTIES_BYTES: Final = 32767
 CRC_NAME: Final = CRC32.encode() + b"\x01"
 CRC_DIGITS: Final = 10
 CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
+_CRC_BACKWARDS: Final = b"\x02%%0%dd" % CRC_DIGITS + CRC_NAME[::-1]
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
@@ -48,7 +49,20 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     Raises:
         MessageIllegalError: A name or value holds a separator, or a name is empty.
     """
-    pieces: list[str] = []
+    text = "".join([name + "\x01" + value + "\x02" for name, value in properties.items()])
+    count = len(properties)
+    if "" in properties or text.count("\x01") != count or text.count("\x02") != count:
+        _check_entries(properties)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageIllegalError(
+            f"a property is not valid text: {error.reason} in {error.object[error.start : error.end]!r}",
+            help="encode binary values, for example as base64",
+        ) from error
+
+
+def _check_entries(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         if not name or "\x01" in name or "\x02" in name or "\x02" in value:
             raise MessageIllegalError(
@@ -56,14 +70,6 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
                 " side may hold the separators 0x01 and 0x02",
                 help="encode binary values, for example as base64",
             )
-        pieces.append(f"{name}\x01{value}\x02")
-    try:
-        return "".join(pieces).encode()
-    except UnicodeEncodeError as error:
-        raise MessageIllegalError(
-            f"a property is not valid text: {error.reason} in {error.object[error.start : error.end]!r}",
-            help="encode binary values, for example as base64",
-        ) from error
 
 
 def decode_properties(raw: bytes) -> dict[str, str]:
@@ -106,6 +112,12 @@ def without_crc_property(raw: bytes) -> bytes:
     return b"".join(piece + b"\x02" for piece in kept)
 
 
+def crc_property(crc: int) -> bytes:
+    """Returns the ``__CRC32#`` entry of a CRC as records end with it."""
+    # Its digits are stored least significant first: spelled backwards, one format makes it.
+    return (_CRC_BACKWARDS % crc)[::-1]
+
+
 def crc_digits(crc: int) -> bytes:
     """Returns a CRC as the property holds it: ten digits, least significant first."""
-    return (b"%010d" % crc)[::-1]
+    return crc_property(crc)[len(CRC_NAME) : -1]

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.host import Host
+from seglog.storage.format.host import IPV4_BYTES, Host
 from seglog.storage.format.layout import Field, Layout
-from seglog.storage.format.names import MAX_TOPIC_BYTES
+from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
@@ -35,7 +36,38 @@ _I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
 _PLACE: Final = Layout("", "", HEAD_V4.fields[5:7]).struct
 """Queue offset and physical offset, which lie side by side."""
 _PLACE_AT: Final = HEAD_V4.offsets["queue_offset"]
-_STORE_TIME_AT: Final = {bits: layout.offsets["store_timestamp_ms"] for bits, layout in HEADS.items()}
+_FORMS: Final = {
+    bits | transaction: (
+        layout.struct,
+        layout.offsets["store_timestamp_ms"],
+        layout.size_bytes,
+        flags.takes_queue_offset(transaction),
+    )
+    for bits, layout in HEADS.items()
+    for transaction in range(0, flags.TRANSACTION_MASK + 1, flags.TRANSACTION_PREPARED)
+}
+_FORM_BITS: Final = HOST_BITS | flags.TRANSACTION_MASK
+_SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
+
+
+class _Topic(NamedTuple):
+    """What all records of a topic share.
+
+    Attributes:
+        field: The topic behind its length.
+        is_delay: Whether the store time decides the codes of its queue units.
+    """
+
+    magic: int
+    field: bytes
+    is_delay: bool
+
+
+@lru_cache(maxsize=4096)
+def _encode_topic(topic: bytes) -> _Topic:
+    if len(topic) > MAX_TOPIC_BYTES:
+        return _Topic(MAGIC_V2, _I16.pack(len(topic)) + topic, is_delay=False)
+    return _Topic(MAGIC_V1, bytes((len(topic),)) + topic, topic == _SCHEDULE_TOPIC)
 
 
 class Draft:
@@ -48,14 +80,12 @@ class Draft:
     """
 
     __slots__ = (
-        "_body",
         "_crc",
-        "_head",
+        "_is_delay",
+        "_record",
         "_store_time_at",
-        "_tail",
-        "_topic",
+        "_tags_code",
         "properties",
-        "queue_id",
         "size_bytes",
         "takes_queue_offset",
     )
@@ -66,7 +96,7 @@ class Draft:
         queue_id: int,
         body: bytes | memoryview,
         properties: bytes,
-        *,
+        tags_code: int,
         sys_flag: int,
         flag: int,
         born_timestamp_ms: int,
@@ -76,23 +106,17 @@ class Draft:
         prepared_transaction_offset: int,
         record_crc: bool,
     ) -> None:
-        """Prepares everything that the place in the log does not change.
+        """Prepares everything that the place in the log does not change; copies the body.
 
         Raises:
             MessageIllegalError: The properties are longer than 32767 bytes with what the CRC needs, or would
                 look like those of a torn write.
             InvalidArgumentError: A number does not fit its field.
         """
-        body = _as_bytes(body)
-        properties = props.without_crc_property(properties)
-        if record_crc and properties and properties[-1] != props.ENTRY_END:
-            properties += b"\x02"
-        if not record_crc and TORN_NULS in properties:
-            raise MessageIllegalError(
-                f"properties must not hold {len(TORN_NULS)} NUL bytes in a row: without __CRC32# a torn write"
-                " looks like that",
-                help="encode binary values, for example as base64, or open the store with record_crc=True",
-            )
+        if isinstance(body, memoryview):
+            body = _as_bytes(body)
+        if properties:
+            properties = _own_properties(properties, record_crc=record_crc)
         crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
         properties_size = len(properties) + crc_bytes
         if properties_size > props.MAX_PROPERTIES_BYTES:
@@ -103,26 +127,19 @@ class Draft:
                 help="move large values into the body",
             )
         sys_flag &= ~HOST_BITS
-        if born_host.is_ipv6:
+        if len(born_host.address) != IPV4_BYTES:
             sys_flag |= flags.BORN_HOST_V6
-        if store_host.is_ipv6:
+        if len(store_host.address) != IPV4_BYTES:
             sys_flag |= flags.STORE_HOST_V6
-        head = HEADS[sys_flag & HOST_BITS]
-        long_topic = len(topic) > MAX_TOPIC_BYTES
-        topic_size = _I16.pack(len(topic)) if long_topic else bytes((len(topic),))
-        self._tail = topic_size + topic + _I16.pack(properties_size) + properties
-        self._topic = topic
-        self.properties = properties
-        self._body = body
-        self._crc = record_crc
-        self._store_time_at = _STORE_TIME_AT[sys_flag & HOST_BITS]
-        self.queue_id = queue_id
-        self.takes_queue_offset = flags.takes_queue_offset(sys_flag)
-        self.size_bytes = head.size_bytes + len(body) + len(self._tail) + crc_bytes
+        head, self._store_time_at, head_size, self.takes_queue_offset = _FORMS[sys_flag & _FORM_BITS]
+        magic, topic_field, self._is_delay = _encode_topic(topic)
+        tail = topic_field + _I16.pack(properties_size) + properties
+        body_size = len(body)
+        self.size_bytes = head_size + body_size + len(tail) + crc_bytes
         try:
-            packed = head.struct.pack(
+            packed = head.pack(
                 self.size_bytes,
-                MAGIC_V2 if long_topic else MAGIC_V1,
+                magic,
                 zlib.crc32(body) & CRC_MASK,
                 queue_id,
                 flag,
@@ -137,15 +154,20 @@ class Draft:
                 store_host.port,
                 reconsume_times,
                 prepared_transaction_offset,
-                len(body),
+                body_size,
             )
         except struct.error as error:
             raise InvalidArgumentError(f"a number of the message does not fit its field: {error}") from error
-        self._head = bytearray(packed)
+        self._record = bytearray().join((packed, body, tail))
+        self._crc = record_crc
+        self._tags_code = tags_code
+        self.properties = properties
 
     def unit_tags_code(self, store_timestamp_ms: int) -> int:
-        """Returns the code for the queue unit, worked out from topic and properties."""
-        return unit_tags_code(self._topic, self.properties, store_timestamp_ms)
+        """Returns the code for the queue unit; in the delay topic the store time decides it."""
+        if self._is_delay:
+            return unit_tags_code(_SCHEDULE_TOPIC, self.properties, store_timestamp_ms)
+        return self._tags_code
 
     def write(
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int
@@ -155,27 +177,32 @@ class Draft:
         The size field goes in last: a reader that follows the log in memory sees either no record or a
         whole one.
         """
-        head = self._head
-        _PLACE.pack_into(head, _PLACE_AT, queue_offset, phy_offset)
-        _I64.pack_into(head, self._store_time_at, store_timestamp_ms)
-        body = self._body
-        body_at = at + len(head)
-        tail_at = body_at + len(body)
-        tail_end = tail_at + len(self._tail)
-        buffer[body_at:tail_at] = body
-        buffer[tail_at:tail_end] = self._tail
+        record = self._record
+        _PLACE.pack_into(record, _PLACE_AT, queue_offset, phy_offset)
+        _I64.pack_into(record, self._store_time_at, store_timestamp_ms)
+        end = at + len(record)
         if self._crc:
-            crc = zlib.crc32(head)
-            crc = zlib.crc32(buffer[body_at:tail_end], crc) & CRC_MASK
-            buffer[tail_end : at + self.size_bytes] = props.CRC_NAME + props.crc_digits(crc) + b"\x02"
-        buffer[at + 4 : body_at] = head[4:]
-        buffer[at : at + 4] = head[:4]
+            buffer[end : at + self.size_bytes] = props.crc_property(zlib.crc32(record) & CRC_MASK)
+        buffer[at + 4 : end] = record[4:]
+        buffer[at : at + 4] = record[:4]
 
 
-def _as_bytes(body: bytes | memoryview) -> bytes | memoryview:
+def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
+    """Returns the properties as they are stored, without what only a writer of records may set."""
+    properties = props.without_crc_property(properties)
+    if record_crc:
+        return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
+    if TORN_NULS in properties:
+        raise MessageIllegalError(
+            f"properties must not hold {len(TORN_NULS)} NUL bytes in a row: without __CRC32# a torn write"
+            " looks like that",
+            help="encode binary values, for example as base64, or open the store with record_crc=True",
+        )
+    return properties
+
+
+def _as_bytes(body: memoryview) -> bytes | memoryview:
     """Returns the body as a run of single bytes, whatever items a view of it has."""
-    if not isinstance(body, memoryview):
-        return body
     return body.cast("B") if body.c_contiguous else body.tobytes()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -46,6 +47,9 @@ ROW: Final = np.dtype(
 )
 """One record, in native byte order; ``queue`` indexes :attr:`QueueTable.names`."""
 
+_PACK_ROW: Final = struct.Struct("".join([ROW[name].char for name in ROW.fields or ()])).pack
+"""Makes one row: an array of packed rows takes a tenth of the time of one of tuples."""
+
 Rows = npt.NDArray[np.void]
 
 _MAGIC: Final = re.compile(
@@ -73,19 +77,19 @@ class QueueTable:
 
     def __init__(self) -> None:
         self.names: list[tuple[str, int]] = []
-        self._numbers: dict[tuple[bytes, int], int] = {}
+        self.numbers: dict[tuple[bytes, int], int] = {}
 
     def number(self, topic: bytes, queue_id: int) -> int:
         """Returns the number of a queue, a new one at its first record."""
-        found = self._numbers.get((topic, queue_id))
+        found = self.numbers.get((topic, queue_id))
         if found is None:
-            found = self._numbers[topic, queue_id] = len(self.names)
+            found = self.numbers[topic, queue_id] = len(self.names)
             self.names.append((topic.decode("utf-8", "replace"), queue_id))
         return found
 
     def find(self, topic: bytes, queue_id: int) -> int | None:
         """Returns the number of a queue that had a record, None for any other."""
-        return self._numbers.get((topic, queue_id))
+        return self.numbers.get((topic, queue_id))
 
 
 def places(rows: Rows) -> npt.NDArray[np.bool_]:
@@ -132,26 +136,24 @@ def walk(
         queues: Numbers queues; new ones are added.
         verify: Whether to compute checksums.
     """
-    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    rows: list[bytes] = []
     position = 0
-    number = queues.number
+    numbers = queues.numbers
     while True:
-        row = examine(buffer, position, phy_offset + position, verify=verify)
+        row = examine(buffer, position, phy_offset + position, verify)
         if isinstance(row, Damage):
             stop, damage = _why(buffer, position, phy_offset, segment_end, row)
-            return WalkResult(np.array(rows, ROW), position, stop, damage)
+            return WalkResult(np.frombuffer(b"".join(rows), ROW), position, stop, damage)
+        size, queue_id, queue_offset, sys_flag, store_timestamp_ms, topic, tags_code, _, _, _, _ = row
+        queue = numbers.get((topic, queue_id))
+        if queue is None:
+            queue = queues.number(topic, queue_id)
         rows.append(
-            (
-                phy_offset + position,
-                row.queue_offset,
-                row.tags_code,
-                row.store_timestamp_ms,
-                row.size_bytes,
-                number(row.topic, row.queue_id),
-                row.sys_flag,
+            _PACK_ROW(
+                phy_offset + position, queue_offset, tags_code, store_timestamp_ms, size, queue, sys_flag
             )
         )
-        position += row.size_bytes
+        position += size
 
 
 def _why(

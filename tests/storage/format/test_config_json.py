@@ -69,6 +69,10 @@ def test_what_is_written_is_read_back(value):
     assert decode_config(encode_config(value).encode()) == value
 
 
+def test_half_of_a_surrogate_pair_is_written_as_an_escape():
+    assert encode_config({"\ud800": "\udfff é"}) == '{\n\t"\\ud800":"\\udfff \\u00e9"\n}'
+
+
 @given(VALUES)
 def test_standard_json_is_read_as_json_reads_it(value):
     text = json.dumps(value)

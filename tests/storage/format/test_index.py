@@ -24,10 +24,11 @@ from seglog.storage.format.index import (
 )
 from seglog.storage.format.index_build import KEY_ROW, begin_index_file, build_index_files, put_keys
 from seglog.storage.format.index_geometry import index_damage, infer_index_geometry
-from seglog.storage.format.index_keys import IndexedRecord, indexes_tags, key_rows, record_keys
+from seglog.storage.format.index_keys import IndexedRecord, indexes_tags, record_keys
+from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.index_view import IndexView, select_from_files
 from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.string_hash import java_string_hashes
+from seglog.storage.format.string_hash import slice_hashes
 from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.tags import java_string_hash
 
@@ -197,6 +198,41 @@ def test_a_file_without_entries_says_nothing_about_its_division():
 
 
 @pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        pytest.param(36, 31, id="more entries than there is room for"),
+        pytest.param(36, 2**31 - 1, id="more entries than any file holds"),
+        pytest.param(40 + 4 * 6 + 20 * 7 + 16, 7, id="ends that fit, and an entry behind itself"),
+    ],
+)
+def test_no_division_explains_a_damaged_file(at, value):
+    geometry = IndexGeometry(6, 30)
+    rows = np.array([(7, 100 * number + 1, 5) for number in range(9)], KEY_ROW)
+    (buffer,) = build_index_files(rows, geometry)
+    assert infer_index_geometry(buffer) == geometry
+    struct.pack_into(">i", buffer, at, value)
+    with pytest.raises(CorruptError, match="index-geometry"):
+        infer_index_geometry(buffer)
+    if at == 36:
+        with pytest.raises(CorruptError, match="index-geometry"):
+            infer_index_geometry(buffer, likely=geometry)
+
+
+@pytest.mark.parametrize("length", [41, 42, 43, 44, 123, 125])
+def test_lengths_that_no_division_has_are_refused(length):
+    head = encode_index_header(IndexHeader(index_count=2))
+    with pytest.raises(CorruptError, match="index-geometry"):
+        infer_index_geometry(head.ljust(length, b"\0"), likely=IndexGeometry(9, 10))
+
+
+def test_a_negative_time_difference_ends_a_chain():
+    geometry = IndexGeometry(1, 9)
+    (buffer,) = build_index_files(np.array([(7, 10, 5), (7, 20, 5), (7, 30, 5)], KEY_ROW), geometry)
+    struct.pack_into(">i", buffer, geometry.entries_at + 20 * 2 + 12, -1)
+    assert IndexView(buffer, geometry).select(7) == [30]
+
+
+@pytest.mark.parametrize(
     ("at", "value", "kind"),
     [
         pytest.param(36, 31, "index-count", id="more entries than there is room for"),
@@ -259,9 +295,12 @@ def test_a_file_of_another_length_is_refused():
         IndexView(bytes(100), IndexGeometry(3, 3))
 
 
-@given(st.lists(TEXTS, max_size=12))
-def test_many_strings_are_hashed_as_one_is(texts):
-    assert java_string_hashes(texts).tolist() == [java_string_hash(text) for text in texts]
+@given(st.lists(st.text(st.characters(max_codepoint=127), max_size=12), max_size=12))
+def test_slices_are_hashed_as_strings_are(texts):
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], np.int64)
+    hashes = slice_hashes("".join(texts).encode(), starts, ends).view(np.int32)
+    assert hashes.tolist() == [java_string_hash(text) for text in texts]
 
 
 def test_the_hash_without_magnitude_counts_as_0():
@@ -272,15 +311,29 @@ def test_the_hash_without_magnitude_counts_as_0():
     assert len(key_rows([record], tags=True)) == 0
 
 
-@given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=6), st.booleans())
+NAMES = st.sampled_from([b"UNIQ_KEY", b"KEYS", b"TAGS", b"xKEYS", b""])
+VALUES = (
+    st.binary(max_size=9)
+    | st.sampled_from([b"", b" ", b"a b", b" a  b "])
+    | st.text("aé杭😀 ", max_size=6).map(str.encode)
+)
+PIECES = st.binary(max_size=12) | st.builds(lambda name, value: name + b"\x01" + value, NAMES, VALUES)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["T", "Other", "杭州", ""]), st.integers(0, 15), st.lists(PIECES, max_size=6)
+        ),
+        max_size=6,
+    ),
+    st.booleans(),
+)
 def test_rows_hold_the_hash_of_every_key_of_every_record(values, tags):
-    records = []
-    for number, parts in enumerate(values):
-        clean = [part.translate({1: "x", 2: "y"}).encode("utf-8", "replace").decode() for part in parts]
-        names = zip(("UNIQ_KEY", "KEYS", "TAGS"), clean, strict=True)
-        records.append(
-            IndexedRecord(10 * number, number, 0, "T", encode_properties({k: v for k, v in names if v}))
-        )
+    records = [
+        IndexedRecord(10 * number, number, sys_flag, topic, b"\x02".join(pieces))
+        for number, (topic, sys_flag, pieces) in enumerate(values)
+    ]
     wanted = [
         (key_hash(key), record.phy_offset, record.store_timestamp_ms)
         for record in records

@@ -77,6 +77,24 @@ def test_every_cut_within_a_message_is_noticed():
                 count_batch(body[:end])
 
 
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        pytest.param(0, 21, id="a size below the least"),
+        pytest.param(0, 32, id="a size beyond the end"),
+        pytest.param(16, -1, id="a negative body"),
+        pytest.param(16, 10, id="a body beyond the message"),
+        pytest.param(16, 3, id="a body that ends within itself"),
+    ],
+)
+def test_sizes_that_do_not_add_up_are_refused(at, value):
+    body = bytearray(encode_batch([BatchMessage(b"body", b"props")]))
+    assert len(body) == 31
+    body[at : at + 4] = value.to_bytes(4, "big", signed=True)
+    with pytest.raises(CorruptError, match="batch"):
+        count_batch(body)
+
+
 def test_too_many_properties_are_refused():
     with pytest.raises(MessageIllegalError, match="32768 bytes"):
         encode_batch([BatchMessage(b"", bytes(MAX_PROPERTIES_BYTES + 1))])

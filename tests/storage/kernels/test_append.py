@@ -17,6 +17,7 @@ from tests.support.records import Record, records
 
 def draft(record: Record, **other: object) -> Draft:
     values: dict[str, object] = {
+        "tags_code": 0,
         "sys_flag": record.sys_flag,
         "flag": record.flag,
         "born_timestamp_ms": record.born_timestamp_ms,
@@ -108,6 +109,7 @@ def test_body_of_wider_items_is_taken_as_its_bytes():
 
 def _plain(record: Record) -> dict[str, object]:
     return {
+        "tags_code": 0,
         "sys_flag": 0,
         "flag": 0,
         "born_timestamp_ms": record.born_timestamp_ms,

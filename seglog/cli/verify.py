@@ -1,0 +1,99 @@
+"""``seglog verify``: whether every byte of the log is as it was written.
+
+Sealed segments are held against the checksums of their blocks at the speed of the disk, others are
+walked record by record. Works beside a process that has the store open; writes only with ``--seal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli import options, render
+from seglog.cli.info import finding_fields, show_findings
+from seglog.storage.seal_check import Concerned
+from seglog.storage.verify import VerifyReport, verify_store
+
+_MAX_MESSAGES_SHOWN: Final = 20
+
+
+@click.command
+@options.store
+@click.option("--seal", is_flag=True, help="Seal full segments that have no seal, or a stale one.")
+@options.as_json
+def command(*, path: Path, seal: bool, as_json: bool) -> None:
+    """Verify the commit log of STORE.
+
+    The exit code is 1 if anything is not as it was written. A segment that is damaged is never sealed.
+    """
+    with render.progress("verifying the log") as tell:
+        report = verify_store(path, progress=tell, seal=seal)
+    if as_json:
+        render.emit(_fields(report))
+    else:
+        _show(report)
+    if not report.is_clean:
+        raise click.exceptions.Exit(1)
+
+
+def _fields(report: VerifyReport) -> dict[str, object]:
+    return {
+        "clean": report.is_clean,
+        "mappedFileSizeCommitLog": report.segment_size_bytes,
+        "bySeal": len(report.by_seal),
+        "byRecords": len(report.by_records),
+        "sealed": len(report.sealed),
+        "records": report.records,
+        "bytes": report.read_bytes,
+        "elapsedMs": round(report.elapsed_ms, 3),
+        "findings": [finding_fields(finding) for finding in report.findings],
+        "concerned": [
+            {
+                "file": message.file,
+                "pos": message.position_bytes,
+                "size": message.size_bytes,
+                "topic": message.topic,
+                "queueId": message.queue_id,
+                "queueOffset": message.queue_offset,
+                "readable": message.is_readable,
+            }
+            for message in report.concerned
+        ],
+    }
+
+
+def _show(report: VerifyReport) -> None:
+    ways = {"by seal": report.by_seal, "by records": report.by_records, "sealed now": report.sealed}
+    segments = ", ".join(f"{render.count_text(len(firsts))} {way}" for way, firsts in ways.items() if firsts)
+    rate = render.size_text(report.read_bytes / max(report.elapsed_ms, 1) * 1000)
+    render.facts(
+        {
+            "log": f"{render.size_text(report.read_bytes)} in {report.elapsed_ms / 1000:.1f} s, {rate}/s",
+            "segments": segments or "none",
+            "records": render.count_text(report.records),
+            "result": "every byte as it was written" if report.is_clean else "not as it was written",
+        }
+    )
+    if report.findings:
+        render.say()
+        show_findings(report.findings)
+    if report.concerned:
+        render.say()
+        _show_concerned(report.concerned)
+
+
+def _show_concerned(messages: Sequence[Concerned]) -> None:
+    readable = sum(message.is_readable for message in messages)
+    render.say(
+        f"messages in damaged blocks: {render.count_text(len(messages) - readable)} damaged,"
+        f" {render.count_text(readable)} with a whole body whose properties nothing vouches for"
+    )
+    for message in messages[:_MAX_MESSAGES_SHOWN]:
+        place = f"{render.printable(message.topic)}/{message.queue_id} {message.queue_offset}"
+        state = "uncertain" if message.is_readable else "damaged"
+        render.say(f"  {state:<9} {place} in {message.file} +{message.position_bytes}")
+    if len(messages) > _MAX_MESSAGES_SHOWN:
+        render.say(f"… and {render.count_text(len(messages) - _MAX_MESSAGES_SHOWN)} more; --json prints all")

@@ -1,0 +1,167 @@
+"""Takes fields and byte strings out of many records at once, without a step of Python for each.
+
+The trick is an array that overlaps itself: item ``i`` of :func:`overlapping` is what lies at byte ``i``,
+so picking items picks unaligned bytes, 20 to 30 ns apiece. Positions are trusted as far as they must be:
+the whole record, by the size that its queue unit says, lies in the buffer. Everything that a record says
+about itself is checked before it leads to another read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format.layout import Layout
+from seglog.storage.format.record import HEAD_V4, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_CHUNK: Final = 16384
+"""Records at a time: their heads stay in the cache while columns are taken out of them."""
+_COPY_BYTES: Final = 64 << 10
+"""What is copied at a time stays in the cache between its two halves."""
+_CHECKED: Final = ("magic", "phy_offset", "size_bytes", "sys_flag")
+_TAIL_BYTES: Final = 3
+"""Least that follows the head: lengths of topic and properties."""
+_HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)
+for _bits, _layout in HEADS.items():
+    _HEAD_BYTES[_bits] = _layout.size_bytes
+
+
+def overlapping(buffer: Bytes, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+    """Returns an array whose item ``i`` is what lies at byte ``i``; shares memory with ``buffer``."""
+    return np.ndarray((max(0, len(buffer) - dtype.itemsize + 1),), dtype, buffer, 0, (1,))
+
+
+def read_heads(
+    buffer: Bytes, positions: Ints, phy_offsets: Ints, sizes: Ints, names: Sequence[str]
+) -> tuple[Mask, dict[str, Ints]]:
+    """Reads fields of the heads of many records.
+
+    Args:
+        buffer: ``(m,) u8``, a stretch of the log.
+        positions: ``(n,)``, where in it the records start.
+        phy_offsets: ``(n,)``, where they lie in the log.
+        sizes: ``(n,)``, their sizes, at least :data:`MIN_RECORD_BYTES`; no record goes beyond the buffer.
+        names: Fields of the head.
+
+    Returns:
+        ``(n,)``, which of them are records as far as magic, size and position tell, and ``(n,)`` values by
+        name, which mean something for those only.
+    """
+    valid = np.zeros(len(positions), np.bool_)
+    found = {name: np.empty(len(positions), np.int64) for name in names}
+    for start in range(0, len(positions), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        at, own_sizes = positions[part], sizes[part]
+        head = _take_heads(buffer, at, HEAD_V4)
+        magic = head["magic"]
+        ok = (head["phy_offset"] == phy_offsets[part]) & (head["size_bytes"] == own_sizes)
+        ok &= (magic == MAGIC_V1) | (magic == MAGIC_V2)
+        bits = head["sys_flag"] & HOST_BITS
+        for name in names:
+            found[name][part] = head[name]
+        for host_bits, layout in HEADS.items():
+            if host_bits:
+                _read_wide(buffer, at, own_sizes, ok, bits == host_bits, layout, found, start)
+        valid[part] = ok
+    return valid, found
+
+
+def _take_heads(buffer: Bytes, at: Ints, layout: Layout) -> npt.NDArray[np.void]:
+    # As plain bytes, three times quicker than field by field.
+    raw = overlapping(buffer, np.dtype(f"V{layout.size_bytes}"))[at]
+    return raw.view(layout.dtype)
+
+
+def _read_wide(
+    buffer: Bytes,
+    at: Ints,
+    sizes: Ints,
+    ok: Mask,
+    is_wide: Mask,
+    layout: Layout,
+    found: Mapping[str, Ints],
+    start: int,
+) -> None:
+    """Reads again the heads that have an IPv6 address, as their fields lie elsewhere."""
+    if not is_wide.any():
+        return
+    ok &= ~is_wide | (sizes >= layout.size_bytes + _TAIL_BYTES)
+    chosen = np.flatnonzero(ok & is_wide)
+    head = _take_heads(buffer, at[chosen], layout)
+    for name, values in found.items():
+        values[start + chosen] = head[name]
+
+
+def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tuple[Mask, Ints, Ints]:
+    """Returns where bodies lie.
+
+    Args:
+        positions: ``(n,)``, where the records start.
+        sizes: ``(n,)``, their sizes.
+        heads: ``sys_flag`` and ``body_bytes`` of each.
+
+    Returns:
+        ``(n,)`` each: whether the body lies within its record, where it starts, and its length.
+    """
+    starts = positions + _HEAD_BYTES[heads["sys_flag"] & HOST_BITS]
+    lengths = heads["body_bytes"]
+    room = positions + sizes - _TAIL_BYTES - starts
+    return (lengths >= 0) & (lengths <= room), starts, lengths
+
+
+def properties_ranges(
+    buffer: Bytes, positions: Ints, sizes: Ints, heads: Mapping[str, Ints]
+) -> tuple[Mask, Ints, Ints]:
+    """Returns where properties lie.
+
+    Args:
+        buffer: The stretch of the log.
+        positions: ``(n,)``, where the records start.
+        sizes: ``(n,)``, their sizes.
+        heads: ``magic``, ``sys_flag`` and ``body_bytes`` of each.
+
+    Returns:
+        As :func:`body_ranges`; where lengths add up to the record.
+    """
+    ok, body_starts, body_lengths = body_ranges(positions, sizes, heads)
+    record_ends = positions + sizes
+    is_v2 = heads["magic"] == MAGIC_V2
+    topic_at = np.where(ok, body_starts + body_lengths, positions)
+    topic_bytes = np.where(is_v2, _take(buffer, ">i2", topic_at), _take(buffer, "u1", topic_at))
+    length_at = topic_at + 1 + is_v2 + topic_bytes
+    ok &= (topic_bytes >= 0) & (length_at + 2 <= record_ends)
+    lengths = np.maximum(0, _take(buffer, ">i2", np.where(ok, length_at, positions)))
+    starts = length_at + 2
+    ok &= starts + lengths == record_ends
+    return ok, starts, lengths
+
+
+def _take(buffer: Bytes, code: str, at: Ints) -> Ints:
+    return overlapping(buffer, np.dtype(code))[at].astype(np.int64)
+
+
+def copy_ranges(source: Bytes, starts: Ints, sizes: Ints, target: Bytes, target_starts: Ints) -> None:
+    """Copies many byte strings of any sizes from one buffer to another.
+
+    A string of at least ``2**k`` and fewer than ``2**(k+1)`` bytes is its first and its last ``2**k``
+    bytes, so one pass for each ``k`` moves them all.
+    """
+    exponents = np.frexp(sizes.astype(np.float64))[1] - 1
+    for exponent in np.unique(exponents[sizes > 0]).tolist():
+        width = 1 << exponent
+        item = np.dtype(f"V{width}")
+        taken, placed = overlapping(source, item), overlapping(target, item)
+        chosen = np.flatnonzero(exponents == exponent)
+        step = max(1, _COPY_BYTES >> exponent)
+        for at in range(0, len(chosen), step):
+            part = chosen[at : at + step]
+            here, there, rest = starts[part], target_starts[part], sizes[part] - width
+            placed[there] = taken[here]
+            placed[there + rest] = taken[here + rest]

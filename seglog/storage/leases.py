@@ -1,0 +1,99 @@
+"""Who holds memory of an open store: arrays that share it, counted until they are gone.
+
+An array made by :meth:`Loan.lend` counts as long as it or anything made of it without copying lives:
+slices, fields, memoryviews, Arrow buffers all keep it alive. Their memory stays valid whatever happens,
+since a map goes when its last view does; but a file that was closed may be cut or rewritten by its next
+owner, and then a view of it changes, or ends the process. So closing with live views is an error.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.errors import ClosedError, StoreInUseError, ViewHolder
+
+Who = tuple[str, int, str, int]
+"""Topic, queue, kind, and the number of the loan."""
+
+
+class Loan:
+    """Memory that counts as one view of the store, however many pieces it has."""
+
+    def __init__(self, leases: Leases, who: Who) -> None:
+        self._leases = leases
+        self._who = who
+
+    def lend(self, memory: memoryview) -> npt.NDArray[np.uint8]:
+        """Returns a read-only array ``(n,) u8`` over a piece of memory, which is counted from now on.
+
+        Raises:
+            ClosedError: The store was closed.
+        """
+        return self._leases.lend(memory, self._who)
+
+
+class Leases:
+    """The views that one store has lent.
+
+    Args:
+        name: The store, as errors name it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._closed = False
+        self._numbers = count()
+        self._lent: dict[int, tuple[weakref.ref[npt.NDArray[np.uint8]], Who]] = {}
+
+    def loan(self, topic: str, queue_id: int, kind: str) -> Loan:
+        """Begins a view of a queue; ``kind`` says what it holds, such as ``units``."""
+        return Loan(self, (topic, queue_id, kind, next(self._numbers)))
+
+    def lend(self, memory: memoryview, who: Who) -> npt.NDArray[np.uint8]:
+        """See :meth:`Loan.lend`."""
+        array: npt.NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
+        array.flags.writeable = False
+        number = next(self._numbers)
+        lent = self._lent
+        with self._lock:
+            self.check_open()
+            # Runs wherever the last reference goes, so it takes no lock: forgetting a key is one step.
+            lent[number] = (weakref.ref(array, lambda _gone: lent.pop(number, None)), who)
+        return array
+
+    def check_open(self) -> None:
+        """Does nothing while the store is open.
+
+        Raises:
+            ClosedError: It was closed.
+        """
+        if self._closed:
+            raise ClosedError(f"the store {self._name} was closed")
+
+    def holders(self) -> tuple[ViewHolder, ...]:
+        """Returns whose views are alive, sorted."""
+        loans = {who for reference, who in list(self._lent.values()) if reference() is not None}
+        views = Counter((topic, queue_id, kind) for topic, queue_id, kind, _loan in loans)
+        return tuple(ViewHolder(*key, number) for key, number in sorted(views.items()))
+
+    def close(self, *, force: bool) -> None:
+        """Lends nothing from now on.
+
+        Args:
+            force: Whether to do so although views are alive.
+
+        Raises:
+            StoreInUseError: Views are alive; everything stays as it is.
+        """
+        with self._lock:
+            held = self.holders()
+            if held and not force:
+                raise StoreInUseError(self._name, held)
+            self._closed = True

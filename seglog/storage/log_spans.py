@@ -1,0 +1,88 @@
+"""Stretches of the log that hold the records of queue units, to read many records at once.
+
+Which records come together: in a store open for writing all of one segment, in its map; in a read-only
+store, whose files may be cut by their owner at any moment, those of a window of a few MiB, in a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Protocol
+
+import numpy as np
+
+from seglog.storage.commit_log import HoleMap
+from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.get import Log
+from seglog.storage.kernels.gather import Ints
+from seglog.storage.queue_overlay import is_message
+
+_WINDOW_BYTES: Final = 8 << 20
+_GAP_BYTES: Final = 1 << 20
+"""A read-only store reads over stretches of other queues up to this long rather than asking again."""
+
+
+class SpannedLog(Log, Protocol):
+    """What a view needs of the log."""
+
+    @property
+    def holes(self) -> HoleMap:
+        """Its unreadable stretches."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a view must know of its queue and store, taken in this order: what is in a queue is in the log.
+
+    Attributes:
+        min_offset: Queue offset of the first message.
+        max_offset: Queue offset behind the last one.
+        end_phy_offset: Where the log ended when the view was made.
+        segment_size_bytes: Length of commit-log files.
+        is_shared: Whether memory of the log and queues is that of the files.
+    """
+
+    min_offset: int
+    max_offset: int
+    end_phy_offset: int
+    segment_size_bytes: int
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Records that lie in one stretch of the log: which rows, where, and the stretch."""
+
+    rows: Ints
+    positions: Ints
+    phy_offsets: Ints
+    sizes: Ints
+    memory: memoryview
+
+
+def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
+    """Yields the records of units by stretches of the log; those that cannot be read are left out."""
+    segment = place.segment_size_bytes
+    phy = units["phy_offset"].astype(np.int64)
+    size = units["size_bytes"].astype(np.int64)
+    there = is_message(units) & (size >= MIN_RECORD_BYTES) & (phy <= place.end_phy_offset - size)
+    there &= phy % segment + size <= segment
+    there &= ~log.holes.covers_each(phy)
+    rows = np.flatnonzero(there)
+    phy, size = phy[rows], size[rows]
+    window = segment if place.is_shared else min(_WINDOW_BYTES, segment)
+    numbers = phy // segment * (segment // window + 1) + phy % segment // window
+    cuts = numbers[1:] != numbers[:-1]
+    if not place.is_shared:
+        cuts |= phy[1:] - phy[:-1] - size[:-1] > _GAP_BYTES
+    edges = [0, *(np.flatnonzero(cuts) + 1).tolist(), len(rows)]
+    for first, last in pairwise(edges if len(rows) else ()):
+        here = slice(first, last)
+        start, end = int(phy[here].min()), int((phy[here] + size[here]).max())
+        memory = log.read(start, end - start)
+        if memory is not None:
+            yield Span(rows[here], phy[here] - start, phy[here], size[here], memory)

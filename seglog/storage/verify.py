@@ -1,0 +1,262 @@
+"""Verifies the log of a store: sealed segments by the checksums of their blocks, others by their records.
+
+Nothing is written unless seals are asked for. Queues, index and tables are not looked at: they are made
+from the log, and ``info`` holds queues against it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seglog.clock import Clock, SystemClock
+from seglog.errors import CorruptError, NotFoundError
+from seglog.storage.files import Files, RealFiles
+from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
+from seglog.storage.format.seal import Seal
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
+from seglog.storage.log_files import LogFile, LogReader, list_log_files
+from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
+from seglog.storage.seal import make_seal
+from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
+from seglog.storage.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
+from seglog.storage.survey import check_is_store, log_findings
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification found.
+
+    Attributes:
+        segment_size_bytes: Length of every segment.
+        by_seal: First offsets of the segments that were held against their seals.
+        by_records: First offsets of those that were walked record by record.
+        sealed: First offsets of those that were sealed by this run.
+        records: Records in the segments that are as they should be, or could be read.
+        read_bytes: How much of the log was looked at.
+        findings: Everything that is not as it should be.
+        concerned: Messages in damaged places of sealed segments that can still be told.
+        elapsed_ms: How long it took.
+    """
+
+    segment_size_bytes: int
+    by_seal: tuple[int, ...]
+    by_records: tuple[int, ...]
+    sealed: tuple[int, ...]
+    records: int
+    read_bytes: int
+    findings: tuple[Finding, ...]
+    concerned: tuple[Concerned, ...]
+    elapsed_ms: float
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to find but notes."""
+        return all(finding.severity is Severity.NOTE for finding in self.findings)
+
+
+def verify_store(
+    path: str | os.PathLike[str],
+    files: Files | None = None,
+    progress: Progress | None = None,
+    *,
+    seal: bool = False,
+    clock: Clock | None = None,
+) -> VerifyReport:
+    """Verifies a store, also one that is open for writing here or by a broker.
+
+    Args:
+        path: The store directory.
+        files: Where it is.
+        progress: Told bytes read and bytes in all.
+        seal: Whether to seal full segments that have no seal, or one that is stale or unreadable. Damaged
+            segments are never sealed.
+        clock: The time that goes into seals.
+
+    Raises:
+        NotFoundError: There is nothing at ``path``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+        FullError: No space for a seal.
+    """
+    files = files or RealFiles()
+    root = Path(path).absolute()
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    return _Verification(files, root, clock or SystemClock(), progress).run(seal=seal)
+
+
+class _Verification:
+    """One run over a store, and what it has found so far."""
+
+    def __init__(self, files: Files, root: Path, clock: Clock, progress: Progress | None) -> None:
+        self._files = files
+        self._root = root
+        self._clock = clock
+        self._progress = progress
+        self._log_files, self._findings = list_log_files(files, root)
+        sizes = [(file.first_offset, file.size_bytes) for file in self._log_files]
+        self._segment = infer_file_size(sizes, DEFAULT_SEGMENT_BYTES)
+        self._total_bytes = sum(file.size_bytes for file in self._log_files)
+        self._read_bytes = 0
+        self._reader = LogReader(files, root, self._segment)
+        self._concerned: list[Concerned] = []
+        self._records = 0
+        self._newest_ms = 0
+
+    def run(self, *, seal: bool) -> VerifyReport:
+        begun_ms = self._clock.monotonic_ms()
+        try:
+            seals = self._read_seals()
+            listed = {file.first_offset for file in self._log_files}
+            held = [known for first, known in seals.items() if first in listed]
+            absent = [known for first, known in seals.items() if first not in listed]
+            checks = check_blocks(self._files, self._root, held, self._count)
+            stale = {check.seal.first_phy_offset for check in checks if self._is_stale(check)}
+            by_seal = [known.first_phy_offset for known in held if known.first_phy_offset not in stale]
+            left = [file for file in self._log_files if file.first_offset not in set(by_seal)]
+            sealed = self._seal(left, stale) if seal else []
+            left = [file for file in left if file.first_offset not in set(sealed)]
+            self._walk(left)
+            cut = self._find_lost(absent)
+            for first in cut if seal else ():
+                remove_seal(self._files, self._root, first)
+            self._find_unsealed(left)
+        finally:
+            self._reader.close()
+        return VerifyReport(
+            self._segment,
+            tuple(by_seal),
+            tuple(file.first_offset for file in left),
+            tuple(sealed),
+            self._records,
+            self._read_bytes,
+            tuple(self._findings),
+            tuple(self._concerned),
+            self._clock.monotonic_ms() - begun_ms,
+        )
+
+    def _count(self, more_bytes: int) -> None:
+        self._read_bytes += more_bytes
+        if self._progress is not None:
+            self._progress(self._read_bytes, self._total_bytes)
+
+    def _read_seals(self) -> dict[int, Seal]:
+        seals: dict[int, Seal] = {}
+        for first in list_seals(self._files, self._root):
+            try:
+                seal = read_seal(self._files, self._root, first)
+                if seal.segment_bytes != self._segment:
+                    raise CorruptError("seal-lengths", expected=self._segment, found=seal.segment_bytes)
+                seals[first] = seal
+            except CorruptError as error:
+                detail = (f"{error.kind} {error.expected}", str(error.found))
+                self._findings.append(
+                    Finding("seal-unreadable", seal_file(first), error.position_bytes, 0, *detail)
+                )
+        return seals
+
+    def _is_stale(self, check: BlockCheck) -> bool:
+        """Takes note of how a sealed segment is; returns whether its seal says nothing about it any more."""
+        seal = check.seal
+        self._newest_ms = max(self._newest_ms, seal.last_store_timestamp_ms)
+        if not check.wrong.any():
+            self._records += seal.record_count
+            return False
+        following_ms = self._first_store_ms(seal.first_phy_offset + self._segment)
+        verdict = judge(self._files, self._root, check, following_ms)
+        self._findings += verdict.findings
+        self._concerned += verdict.concerned
+        return verdict.is_stale
+
+    def _first_store_ms(self, first_phy_offset: int) -> int | None:
+        """Returns the store time of the first record of a segment, None if it has none."""
+        head = self._reader.read(first_phy_offset, FILLER_BYTES)
+        size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+        record = self._reader.read(first_phy_offset, max(0, size))
+        row = examine(record, 0, first_phy_offset)
+        return None if isinstance(row, Damage) else row.store_timestamp_ms
+
+    def _is_rolled_past(self, first_phy_offset: int) -> bool:
+        # A file of zeros may follow the last segment: RocketMQ prepares one ahead.
+        return self._first_store_ms(first_phy_offset + self._segment) is not None
+
+    def _find_unsealed(self, walked: list[LogFile]) -> None:
+        sealed = set(list_seals(self._files, self._root))
+        for file in walked:
+            if file.first_offset not in sealed and self._is_rolled_past(file.first_offset):
+                self._findings.append(Finding("seal-missing", segment_path(file.first_offset)))
+
+    def _seal(self, log_files: list[LogFile], stale: set[int]) -> list[int]:
+        sealed: list[int] = []
+        for file in log_files:
+            first = file.first_offset
+            if not self._is_rolled_past(first):
+                if first in stale:
+                    remove_seal(self._files, self._root, first)
+                continue
+            now_ms = self._clock.now_ms()
+            made = make_seal(self._files, self._root, first, self._segment, now_ms, lambda: True)
+            if isinstance(made, Seal):
+                write_seal(self._files, self._root, made)
+                sealed.append(first)
+                self._records += made.record_count
+                self._count(self._segment)
+        return sealed
+
+    def _walk(self, log_files: list[LogFile]) -> None:
+        """Walks segments record by record, each run of adjacent ones in one go."""
+        firsts = np.array([file.first_offset for file in log_files], np.int64)
+        breaks = np.flatnonzero(np.diff(firsts) != self._segment) + 1
+        for numbers in np.split(np.arange(len(firsts)), breaks):
+            if len(numbers):
+                self._walk_run([log_files[number] for number in numbers.tolist()])
+
+    def _walk_run(self, run: list[LogFile]) -> None:
+        begun_bytes = self._read_bytes
+        scan = LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)
+        try:
+            rows = scan.run(lambda done, _total: self._count(begun_bytes + done - self._read_bytes))
+        finally:
+            scan.close()
+        self._records += len(rows)
+        self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
+        holes, tail, end = list(scan.holes), scan.tail, scan.end_phy_offset
+        run_end = run[-1].first_offset + self._segment
+        if end < run_end and run[-1] != self._log_files[-1]:
+            # Nothing later in this run is a record, but the log goes on in the next segment.
+            why = tail or ZERO
+            holes.append(Hole(end, run_end - end, why.kind, str(why.expected), str(why.found)))
+            tail, end = None, run_end
+        self._findings += log_findings(run, StoreGeometry(self._segment), holes, tail, end)
+
+    def _find_lost(self, absent: list[Seal]) -> list[int]:
+        """Takes note of segments whose files are gone; returns those that were cut off by their owner."""
+        for file, following in zip(self._log_files, self._log_files[1:], strict=False):
+            end = file.first_offset + self._segment
+            if following.first_offset > end:
+                lost = [
+                    seal.record_count
+                    for seal in absent
+                    if end <= seal.first_phy_offset < following.first_offset
+                ]
+                self._lose("log-file-missing", end, following.first_offset - end, sum(lost))
+        last = self._log_files[-1].first_offset if self._log_files else -1
+        cut: list[int] = []
+        for seal in absent:
+            # Seals in front of the log are those of segments that retention took.
+            if seal.first_phy_offset < last:
+                continue
+            # Newer records in front of it: the log was cut before it and went on.
+            if self._newest_ms >= seal.created_ms:
+                cut.append(seal.first_phy_offset)
+            code = "seal-stale" if cut[-1:] == [seal.first_phy_offset] else "log-file-missing"
+            self._lose(code, seal.first_phy_offset, seal.segment_bytes, seal.record_count)
+        return cut
+
+    def _lose(self, code: str, phy_offset: int, size: int, messages: int) -> None:
+        self._findings.append(Finding(code, segment_path(phy_offset), 0, size, messages=messages))

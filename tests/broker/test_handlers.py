@@ -1,0 +1,176 @@
+"""Offsets, locks, routes and topics, asked as clients ask for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.handlers.table import HANDLERS
+from seglog.clock import VirtualClock
+from seglog.remoting.bodies import BrokerData, LockBatchBody, LockedQueuesBody, QueueData
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import (
+    CreateTopicHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    GetRouteInfoHeader,
+    QueryConsumerOffsetHeader,
+    SearchOffsetHeader,
+    UpdateConsumerOffsetHeader,
+    decode_header,
+    encode_header,
+)
+from seglog.remoting.message_queue import MessageQueue
+from tests.support.brokers import open_broker, send
+
+
+def ask(broker, code, header):
+    return broker.dispatch(Request(code, header))
+
+
+def query(broker, group="g", *, topic="T", queue_id=0, **options):
+    header = QueryConsumerOffsetHeader(group, topic, queue_id, **options)
+    return ask(broker, RequestCode.QUERY_CONSUMER_OFFSET, header)
+
+
+def test_every_request_code_has_its_handler():
+    assert {handler.code for handler in HANDLERS if handler is not None} == set(RequestCode)
+
+
+def test_every_handler_names_a_header_that_the_wire_can_carry():
+    for handler in HANDLERS:
+        if handler is not None and handler.wire_names is not None:
+            assert set(handler.wire_names) == set(handler.header_type.WIRE)
+
+
+def test_a_committed_offset_is_answered(broker):
+    send(broker, "T")
+    update = UpdateConsumerOffsetHeader("g", "T", 0, 1)
+    assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, update).code is ResponseCode.SUCCESS
+    assert query(broker).header.offset == 1
+
+
+def test_a_new_group_starts_at_0_in_a_young_queue(broker):
+    send(broker, "T")
+    assert query(broker).header.offset == 0
+
+
+def test_a_new_group_is_not_found_where_the_first_message_has_left_memory(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(hot_bytes=100)) as broker:
+        send(broker, "T", bytes(200))
+        assert query(broker).code is ResponseCode.QUERY_NOT_FOUND
+
+
+def test_a_new_group_is_not_found_in_a_queue_that_never_had_a_message(broker):
+    send(broker, "T")
+    assert query(broker, queue_id=1).code is ResponseCode.QUERY_NOT_FOUND
+
+
+def test_a_client_can_ask_not_to_be_given_zero(broker):
+    send(broker, "T")
+    assert query(broker, set_zero_if_not_found=False).code is ResponseCode.QUERY_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        (UpdateConsumerOffsetHeader("g", "absent", 0, 1), ResponseCode.TOPIC_NOT_EXIST),
+        (UpdateConsumerOffsetHeader("g", "T", 0, -1), ResponseCode.INVALID_PARAMETER),
+        (UpdateConsumerOffsetHeader("a@b", "T", 0, 1), ResponseCode.INVALID_PARAMETER),
+    ],
+    ids=["topic", "negative", "group"],
+)
+def test_commits_that_make_no_sense_are_refused(broker, header, code):
+    send(broker, "T")
+    assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, header).code is code
+    assert broker.offsets.of_group("g") == {}
+
+
+def test_the_ends_of_a_queue_are_answered(broker):
+    for _ in range(3):
+        send(broker, "T")
+    assert ask(broker, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("T", 0)).header.offset == 3
+    assert ask(broker, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader("T", 0)).header.offset == 0
+    assert ask(broker, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("absent", 0)).header.offset == 0
+
+
+def test_a_moment_leads_to_an_offset(tmp_path):
+    clock = VirtualClock(10_000)
+    with open_broker(tmp_path, clock) as broker:
+        for _ in range(3):
+            send(broker, "T")
+            clock.advance(1_000)
+
+        def search(timestamp_ms, boundary):
+            header = SearchOffsetHeader("T", 0, timestamp_ms, boundary)
+            return ask(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+
+        assert search(10_500, None).header.offset == 1
+        assert search(10_500, "LOWER").header.offset == 1
+        assert search(10_500, "upper").header.offset == 0
+        assert search(10_500, "middle").code is ResponseCode.INVALID_PARAMETER
+
+
+QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(2))
+
+
+def lock(broker, client_id, code=RequestCode.LOCK_BATCH_MQ):
+    return broker.dispatch(Request(code, body=LockBatchBody("g", client_id, QUEUES)))
+
+
+def test_locks_are_taken_refused_and_given_back(broker):
+    assert lock(broker, "a").body == LockedQueuesBody(QUEUES)
+    assert lock(broker, "b").body == LockedQueuesBody(frozenset())
+    assert lock(broker, "a", RequestCode.UNLOCK_BATCH_MQ).code is ResponseCode.SUCCESS
+    assert lock(broker, "b").body == LockedQueuesBody(QUEUES)
+
+
+def test_a_lock_request_without_its_body_is_refused(broker):
+    assert broker.dispatch(Request(RequestCode.LOCK_BATCH_MQ)).code is ResponseCode.SYSTEM_ERROR
+
+
+def route(broker, topic):
+    return ask(broker, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic))
+
+
+def test_a_route_names_queues_and_broker(broker):
+    send(broker, "T")
+    body = route(broker, "T").body
+    assert body.queues == (QueueData("broker-a", 4, 4, 6),)
+    assert body.brokers == (BrokerData("DefaultCluster", "broker-a", {0: "127.0.0.1:10911"}),)
+
+
+def test_an_unknown_topic_has_no_route_and_tbw102_has_one(broker):
+    assert route(broker, "T").code is ResponseCode.TOPIC_NOT_EXIST
+    assert route(broker, "TBW102").body.queues == (QueueData("broker-a", 8, 8, 7),)
+
+
+def create(broker, topic="T", **options):
+    header = CreateTopicHeader(topic, "TBW102", 2, 3, 6, **options)
+    return ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+
+def test_a_topic_is_created_and_altered(broker):
+    assert create(broker, attributes="+message.type=FIFO,+a=b").code is ResponseCode.SUCCESS
+    create(broker, is_order=True, attributes="-a")
+    topic = broker.topics.get("T")
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.is_order) == (2, 3, True)
+    assert topic.attributes == {"message.type": "FIFO"}
+
+
+@pytest.mark.parametrize("topic", ["", "a/b", "TBW102", "rmq_sys_x"])
+def test_topics_that_cannot_be_created(broker, topic):
+    assert create(broker, topic).code is ResponseCode.INVALID_PARAMETER
+
+
+def test_a_topic_cannot_have_fewer_than_no_queues(broker):
+    header = CreateTopicHeader("T", "TBW102", -1, 1, 6)
+    assert ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header).code is ResponseCode.INVALID_PARAMETER
+
+
+def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker):
+    send(broker, "T")
+    handler = HANDLERS[RequestCode.GET_MAX_OFFSET]
+    header = decode_header(handler.header_type, encode_header(GetMaxOffsetHeader("T", 0)))
+    assert ask(broker, RequestCode.GET_MAX_OFFSET, header).header.offset == 1

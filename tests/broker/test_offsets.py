@@ -1,0 +1,202 @@
+"""The offset table survives restarts in RocketMQ's file, and never goes below zero."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.clock import VirtualClock
+from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.format.config_json import decode_config
+from tests.support.power_loss import PowerLossFiles
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "config"
+PATH = Path("/store/config/consumerOffset.json")
+
+
+def open_table(files, clock=None):
+    return ConsumerOffsets(ConfigFile(files, PATH, Path("/store/seglog/evidence")), clock or VirtualClock())
+
+
+def stored(files):
+    return decode_config(files.names[PATH])
+
+
+def test_what_was_committed_is_found():
+    table = open_table(PowerLossFiles())
+    table.commit("g", "T", 1, 42)
+    assert table.query("g", "T", 1) == 42
+    assert table.query("g", "T", 0) is None
+    assert table.query("h", "T", 1) is None
+    assert table.query("g", "U", 1) is None
+
+
+def test_a_commit_may_go_back():
+    table = open_table(PowerLossFiles())
+    table.commit("g", "T", 0, 42)
+    table.commit("g", "T", 0, 7)
+    assert table.query("g", "T", 0) == 7
+
+
+def test_a_negative_offset_is_refused_and_changes_nothing():
+    table = open_table(PowerLossFiles())
+    table.commit("g", "T", 0, 42)
+    with pytest.raises(InvalidArgumentError, match="negative"):
+        table.commit("g", "T", 0, -1)
+    assert table.query("g", "T", 0) == 42
+
+
+@pytest.mark.parametrize("group", ["", "a@b", "a/b", "a\n"])
+def test_a_group_that_cannot_be_named_so_is_refused(group):
+    with pytest.raises(InvalidNameError):
+        open_table(PowerLossFiles()).commit(group, "T", 0, 1)
+
+
+def test_persisted_offsets_come_back_in_rocketmqs_shape():
+    files, clock = PowerLossFiles(), VirtualClock(5_000)
+    table = open_table(files, clock)
+    table.commit("g", "T", 0, 12)
+    table.commit("g", "T", 1, 5)
+    table.commit("g", "U", 0, 1)
+    table.persist()
+    assert stored(files) == {
+        "dataVersion": {"counter": 1, "stateVersion": 0, "timestamp": 5_000},
+        "groupTopicMap": {"g": ["T", "U"]},
+        "offsetTable": {"T@g": {0: 12, 1: 5}, "U@g": {0: 1}},
+    }
+    assert open_table(files).query("g", "T", 1) == 5
+
+
+def test_nothing_is_written_while_nothing_changes():
+    files = PowerLossFiles()
+    table = open_table(files)
+    table.persist()
+    assert files.names == {}
+    table.commit("g", "T", 0, 1)
+    table.persist()
+    before = dict(files.names)
+    table.commit("g", "T", 0, 1)
+    table.persist()
+    assert files.names == before
+
+
+@pytest.mark.parametrize("version", ["broker-5.4.0", "conf-5.3.3", "conf-5.4.0"])
+def test_a_real_file_is_read_and_written_again_with_nothing_lost(version):
+    files = PowerLossFiles({PATH: (GOLDEN / version / "consumerOffset.json").read_bytes()})
+    before = stored(files)
+    table = open_table(files)
+    table.commit("new-group", "T", 0, 1)
+    table.persist()
+    after = stored(files)
+    assert after["offsetTable"].pop("T@new-group") == {0: 1}
+    assert after["offsetTable"] == before["offsetTable"]
+    assert after["groupTopicMap"].pop("new-group") == ["T"]
+    assert _as_sets(after["groupTopicMap"]) == _as_sets(before["groupTopicMap"])
+    assert after["dataVersion"]["counter"] == before["dataVersion"]["counter"] + 1
+
+
+def _as_sets(topics_of_groups):
+    return {group: set(topics) for group, topics in topics_of_groups.items()}
+
+
+def test_offsets_of_a_real_group_are_found():
+    files = PowerLossFiles({PATH: (GOLDEN / "broker-5.4.0" / "consumerOffset.json").read_bytes()})
+    assert open_table(files).of_group("cgo") == {
+        ("OrderTopic", 0): 11,
+        ("OrderTopic", 1): 10,
+        ("OrderTopic", 2): 0,
+        ("OrderTopic", 3): 0,
+    }
+
+
+def test_unknown_fields_and_quoted_keys_are_kept_and_understood():
+    text = '{"offsetTable":{"T@g":{"0":12}},"pullOffsetTable":{"T@g":{"0":15}},"later":[1]}'
+    files = PowerLossFiles({PATH: text.encode()})
+    table = open_table(files)
+    assert table.query("g", "T", 0) == 12
+    table.commit("g", "T", 0, 13)
+    table.persist()
+    after = stored(files)
+    assert after["offsetTable"] == {"T@g": {0: 13}}
+    assert after["pullOffsetTable"] == {"T@g": {"0": 15}}
+    assert after["later"] == [1]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '{"offsetTable":[]}',
+        '{"offsetTable":{"T@g":7}}',
+        '{"offsetTable":{"T@g":{0:"7"}}}',
+        '{"offsetTable":{"T@g":{0:-7}}}',
+        '{"offsetTable":{"T@g":{"x":7}}}',
+        "[]",
+        '{"dataVersion":{"counter":{}}}',
+    ],
+)
+def test_json_of_another_shape_is_damage(table):
+    with pytest.raises(ConfigError):
+        open_table(PowerLossFiles({PATH: table.encode()}))
+
+
+def test_an_offset_beyond_the_end_is_set_to_the_end_and_told():
+    table = open_table(PowerLossFiles())
+    table.commit("g", "T", 0, 100)
+    table.commit("g", "T", 1, 5)
+    table.commit("g", "Gone", 0, 7)
+    assert table.clamp([("T", 0, 90), ("T", 1, 5)]) == (ClampedOffset("T", "g", 0, 100, 90),)
+    assert table.of_group("g") == {("T", 0): 90, ("T", 1): 5, ("Gone", 0): 7}
+
+
+def test_a_full_disk_loses_no_commit():
+    class FullFiles(PowerLossFiles):
+        is_full = True
+
+        def write_file(self, path, data, *, sync=True):
+            if self.is_full:
+                raise FullError("no space left")
+            super().write_file(path, data, sync=sync)
+
+    files = FullFiles()
+    table = open_table(files)
+    table.commit("g", "T", 0, 3)
+    with pytest.raises(FullError):
+        table.persist()
+    files.is_full = False
+    table.persist()
+    assert open_table(files).query("g", "T", 0) == 3
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["g", "h"]), st.sampled_from(["T", "U"]), st.integers(0, 3), st.integers(0, 2**62)
+        )
+    )
+)
+def test_the_last_commit_of_each_queue_is_what_comes_back(commits):
+    files = PowerLossFiles()
+    table = open_table(files)
+    model = {}
+    for group, topic, queue_id, offset in commits:
+        table.commit(group, topic, queue_id, offset)
+        model[group, topic, queue_id] = offset
+    table.persist()
+    again = open_table(files)
+    assert {key: again.query(*key) for key in model} == model
+
+
+def test_a_standard_json_parser_reads_the_file_once_its_keys_are_quoted():
+    files = PowerLossFiles()
+    table = open_table(files)
+    table.commit("g", "T", 10, 12)
+    table.persist()
+    text = re.sub(r"(?m)^(\s*)(\d+):", r'\1"\2":', files.names[PATH].decode())
+    assert json.loads(text)["offsetTable"] == {"T@g": {"10": 12}}

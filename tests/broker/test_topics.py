@@ -1,0 +1,170 @@
+"""Topics are RocketMQ's: their names, their file, and how a send may create them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.topics import (
+    TopicConfig,
+    TopicTable,
+    alter_attributes,
+    is_system_topic,
+    topic_name_problem,
+)
+from seglog.clock import VirtualClock
+from seglog.errors import ConfigError, FullError, InvalidArgumentError
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.format.config_json import decode_config
+from tests.support.power_loss import PowerLossFiles
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "config"
+PATH = Path("/store/config/topics.json")
+
+
+def open_table(files=None, config=None):
+    file = ConfigFile(files or PowerLossFiles(), PATH, Path("/store/seglog/evidence"))
+    return TopicTable(file, config or BrokerConfig(), VirtualClock())
+
+
+def stored(files):
+    return decode_config(files.names[PATH])
+
+
+def test_a_send_creates_a_topic_after_the_model_of_tbw102():
+    files = PowerLossFiles()
+    topic = open_table(files).create_for_send("T", "TBW102", 4)
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 4, 6)
+    assert open_table(files).get("T") == topic
+
+
+def test_a_send_cannot_make_more_queues_than_its_model_has():
+    assert open_table().create_for_send("T", "TBW102", 100).write_queue_nums == 8
+    assert open_table().create_for_send("T", "TBW102", -3).write_queue_nums == 0
+
+
+def test_a_topic_that_is_there_is_not_changed_by_a_send():
+    table = open_table()
+    table.put(TopicConfig("T", 2, 2))
+    assert table.create_for_send("T", "TBW102", 4).write_queue_nums == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "model"),
+    [
+        (BrokerConfig(), "SELF_TEST_TOPIC"),
+        (BrokerConfig(), "absent"),
+        (BrokerConfig(auto_create_topics=False), "TBW102"),
+    ],
+    ids=["not inheritable", "no such model", "switched off"],
+)
+def test_without_a_model_nothing_is_created_but_retry_topics(config, model):
+    files = PowerLossFiles()
+    table = open_table(files, config)
+    assert table.create_for_send("T", model, 4) is None
+    assert files.names == {}
+    retry = table.create_for_send("%RETRY%g", model, 4)
+    assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
+
+
+def test_opening_writes_nothing():
+    files = PowerLossFiles()
+    open_table(files).persist()
+    assert files.names == {}
+
+
+def test_a_topic_is_saved_before_it_can_be_used():
+    class FullFiles(PowerLossFiles):
+        def write_file(self, path, data, *, sync=True):
+            raise FullError("no space left")
+
+    table = open_table(FullFiles())
+    with pytest.raises(FullError):
+        table.create_for_send("T", "TBW102", 4)
+    assert table.get("T") is None
+
+
+@pytest.mark.parametrize("version", ["broker-5.4.0", "conf-5.3.3", "conf-5.4.0"])
+def test_a_real_file_is_read_and_written_again_with_nothing_lost(version):
+    files = PowerLossFiles({PATH: (GOLDEN / version / "topics.json").read_bytes()})
+    before = stored(files)
+    open_table(files).put(TopicConfig("New", 1, 1))
+    after = stored(files)
+    names = before["topicConfigTable"].keys()
+    assert {name: after["topicConfigTable"][name] for name in names} == before["topicConfigTable"]
+    assert after["topicConfigTable"]["New"] == {
+        "attributes": {},
+        "order": False,
+        "perm": 6,
+        "readQueueNums": 1,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": "New",
+        "topicSysFlag": 0,
+        "writeQueueNums": 1,
+    }
+
+
+def test_unknown_fields_survive():
+    text = '{"topicConfigTable":{"T":{"readQueueNums":2,"writeQueueNums":2,"later":{"a":1}}},"more":[1]}'
+    files = PowerLossFiles({PATH: text.encode()})
+    open_table(files).put(TopicConfig("U"))
+    assert stored(files)["topicConfigTable"]["T"]["later"] == {"a": 1}
+    assert stored(files)["more"] == [1]
+
+
+def test_json_of_another_shape_is_damage():
+    with pytest.raises(ConfigError):
+        open_table(PowerLossFiles({PATH: b'{"topicConfigTable":{"T":{"perm":"rw"}}}'}))
+
+
+def test_queues_that_a_store_has_without_a_file_become_topics():
+    files = PowerLossFiles()
+    table = open_table(files)
+    table.take_over([("T", 0), ("T", 5), ("TBW102", 1)])
+    assert table.get("T").read_queue_nums == table.get("T").write_queue_nums == 6
+    assert table.get("TBW102").read_queue_nums == 8
+    assert files.names == {}
+    table.persist()
+    assert open_table(files).get("T").read_queue_nums == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("", "blank"),
+        ("  ", "blank"),
+        ("a/b", "illegal characters"),
+        ("a\n", "illegal characters"),
+        ("a.b", "illegal characters"),
+        ("tümpel", "illegal characters"),
+        ("x" * 128, "longer than topic max length: 127"),
+        ("%RETRY%" + "x" * 249, "longer than topic max length: 255"),
+    ],
+)
+def test_names_that_a_broker_refuses(name, says):
+    assert says in topic_name_problem(name)
+
+
+@pytest.mark.parametrize("name", ["T", "%RETRY%g", "a|b-c_d%", "x" * 127, "%RETRY%" + "x" * 248])
+def test_names_that_a_broker_takes(name):
+    assert topic_name_problem(name) is None
+
+
+def test_the_brokers_own_topics_are_system_topics():
+    config = BrokerConfig(cluster_name="C", broker_name="b")
+    for name in ("TBW102", "C", "b", "rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX"):
+        assert is_system_topic(name, config)
+    assert not is_system_topic("T", config)
+
+
+def test_attributes_are_set_and_taken_away():
+    assert alter_attributes({"a": "1", "b": "2"}, "+a=3,-b,+c=x=y") == {"a": "3", "c": "x=y"}
+    assert alter_attributes({"a": "1"}, None) == {"a": "1"}
+
+
+@pytest.mark.parametrize("changes", ["a=1", "+a", "-a=1", "+=1", ",", "-"])
+def test_attribute_changes_of_another_form_are_refused(changes):
+    with pytest.raises(InvalidArgumentError):
+        alter_attributes({}, changes)

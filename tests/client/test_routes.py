@@ -1,0 +1,92 @@
+"""Routes are asked once, kept for a while, and made up for topics that a send will create."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.topics import TopicConfig
+from seglog.client.link import new_client_id
+from seglog.client.local_link import LocalLink
+from seglog.client.routes import REFRESH_MS, Routes
+from seglog.clock import VirtualClock
+from seglog.errors import RemoteProtocolError
+from seglog.remoting.message_queue import MessageQueue
+from tests.support.brokers import open_broker, send
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+@pytest.fixture
+def broker(tmp_path, clock):
+    with open_broker(tmp_path, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def routes(broker, clock):
+    return Routes(LocalLink(broker), clock)
+
+
+def queues(topic, count):
+    return tuple(MessageQueue(topic, "broker-a", queue_id) for queue_id in range(count))
+
+
+def test_a_known_topic_has_its_queues(broker, routes):
+    broker.topics.put(TopicConfig("T", 3, 2))
+    assert routes.to_read("T") == queues("T", 3)
+    assert routes.to_publish("T") == queues("T", 2)
+
+
+def test_a_new_topic_can_be_sent_to_but_not_read(routes):
+    assert routes.to_publish("T") == queues("T", 4)
+    assert routes.to_read("T") == ()
+
+
+def test_a_topic_that_has_come_is_seen_at_once(broker, routes):
+    routes.to_publish("T")
+    send(broker, "T")
+    assert routes.to_read("T") == queues("T", 4)
+
+
+def test_without_auto_create_there_is_nowhere_to_send(tmp_path, clock):
+    with open_broker(tmp_path, clock) as broker:
+        broker.topics.put(TopicConfig("TBW102", 8, 8, 4))
+        with pytest.raises(RemoteProtocolError, match="no queue to write"):
+            Routes(LocalLink(broker), clock).to_publish("T")
+
+
+def test_permissions_are_respected(broker, routes):
+    broker.topics.put(TopicConfig("w", 2, 2, 2))
+    broker.topics.put(TopicConfig("r", 2, 2, 4))
+    assert routes.to_read("w") == ()
+    with pytest.raises(RemoteProtocolError):
+        routes.to_publish("r")
+
+
+def test_a_change_is_seen_after_thirty_seconds_or_when_forgotten(broker, routes, clock):
+    broker.topics.put(TopicConfig("T", 1, 1))
+    assert routes.to_read("T") == queues("T", 1)
+    broker.topics.put(TopicConfig("T", 2, 2))
+    clock.advance(REFRESH_MS - 1)
+    assert routes.to_read("T") == queues("T", 1)
+    clock.advance(1)
+    assert routes.to_read("T") == queues("T", 2)
+    broker.topics.put(TopicConfig("T", 3, 3))
+    routes.forget("T")
+    assert routes.to_read("T") == queues("T", 3)
+
+
+def test_a_closed_broker_has_no_routes(tmp_path, clock):
+    broker = open_broker(tmp_path / "closed", clock, BrokerConfig())
+    broker.close()
+    with pytest.raises(RemoteProtocolError, match="closed"):
+        Routes(LocalLink(broker), clock).to_read("T")
+
+
+def test_client_ids_have_rocketmqs_form_and_differ():
+    assert new_client_id("10.0.0.1", 42, "x") == "10.0.0.1@42#x"
+    assert new_client_id() != new_client_id()

@@ -1,0 +1,302 @@
+"""Messages of a queue come one after another, a failed one first again, and what is done is committed."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from seglog.broker.config import BrokerConfig
+from seglog.client.local_link import LocalLink
+from seglog.clock import VirtualClock
+from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.consumer.orderly import SUSPEND_MS, OrderlyConsumer
+from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError, RemoteProtocolError
+from seglog.producer.producer import Producer
+from seglog.remoting.message_queue import MessageQueue
+from tests.support.brokers import open_broker
+
+SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+
+def test_everything_is_consumed_in_the_order_of_each_queue_and_committed(broker, send, consume):
+    for queue_id in range(4):
+        send(10, queue_id=queue_id)
+    consumer, seen = consume()
+    assert consumer.run_until_idle() == 40
+    for queue_id in range(4):
+        assert [offset for number, offset in seen if number == queue_id] == list(range(10))
+        assert broker.offsets.query("g", "T", queue_id) == 10
+    consumer.close()
+
+
+def test_the_next_consumer_of_the_group_goes_on_where_the_last_one_closed(send, consume):
+    send(5)
+    first, _seen = consume()
+    first.poll()
+    first.close()
+    send(2)
+    second, seen = consume("b")
+    second.run_until_idle()
+    assert seen == [(0, 5), (0, 6)]
+
+
+def test_groups_consume_independently(link, clock, send, consume):
+    send(3)
+    consume()[0].run_until_idle()
+    other = []
+    OrderlyConsumer(link, "h", "T", other.append, clock=clock).run_until_idle()
+    assert [message.queue_offset for message in other] == [0, 1, 2]
+
+
+def test_progress_is_committed_with_the_next_pull_at_the_latest(broker, send, consume):
+    send(3)
+    consumer, _seen = consume()
+    consumer.poll()
+    assert broker.offsets.query("g", "T", 0) is None
+    consumer.poll()
+    assert broker.offsets.query("g", "T", 0) == 3
+
+
+def test_progress_is_committed_every_five_seconds_without_a_pull(broker, clock, send, consume):
+    def slowly(_message):
+        clock.advance(1_000)
+
+    send(10)
+    consumer, _seen = consume(listener=slowly)
+    committed = []
+    for _ in range(4):
+        consumer.poll()
+        committed.append(broker.offsets.query("g", "T", 0))
+    assert committed[0] is None
+    assert committed[-1] >= 4
+
+
+def test_commit_brings_progress_to_the_broker_now(broker, send, consume):
+    send(3)
+    consumer, _seen = consume()
+    consumer.poll()
+    consumer.commit()
+    assert broker.offsets.query("g", "T", 0) == 3
+
+
+def fail_at(offset, times, how):
+    left = [times]
+
+    def listener(message):
+        if message.queue_offset == offset and left[0] > 0:
+            left[0] -= 1
+            return how(message)
+        return None
+
+    return listener
+
+
+def raises(_message):
+    raise RuntimeError("the application fails")
+
+
+@pytest.mark.parametrize("how", [lambda _message: SUSPEND, raises], ids=["says so", "raises"])
+def test_s2_21_a_failed_message_comes_again_before_any_other_of_its_queue(broker, clock, send, consume, how):
+    send(3)
+    consumer, seen = consume(listener=fail_at(1, 2, how))
+    for _ in range(3):
+        consumer.run_until_idle()
+        clock.advance(SUSPEND_MS)
+    assert seen == [(0, 0), (0, 1), (0, 1), (0, 1), (0, 2)]
+    assert (consumer.counts.delivered, consumer.counts.failed) == (3, 2)
+    assert broker.offsets.query("g", "T", 0) == 3
+
+
+def test_the_failures_of_a_message_are_counted_in_it(clock, send, consume):
+    times = []
+
+    def listener(message):
+        times.append(message.reconsume_times)
+        return SUSPEND if len(times) < 4 else None
+
+    send(2)
+    consumer, _seen = consume(listener=listener)
+    for _ in range(5):
+        consumer.run_until_idle()
+        clock.advance(SUSPEND_MS)
+    assert times == [0, 1, 2, 3, 0]
+
+
+def test_a_failed_message_is_not_committed(broker, clock, send, consume):
+    send(3)
+    consumer, _seen = consume(listener=fail_at(1, 9, raises))
+    consumer.run_until_idle()
+    consumer.close()
+    assert broker.offsets.query("g", "T", 0) == 1
+
+
+def test_s2_23_a_queue_is_suspended_for_a_second(clock, send, consume):
+    send(1)
+    consumer, seen = consume(listener=fail_at(0, 1, raises))
+    consumer.run_until_idle()
+    clock.advance(SUSPEND_MS - 1)
+    assert consumer.run_until_idle() == 0
+    clock.advance(1)
+    assert consumer.run_until_idle() == 1
+    assert seen == [(0, 0), (0, 0)]
+
+
+def test_other_queues_go_on_while_one_is_suspended(send, consume):
+    send(2, queue_id=0)
+    send(2, queue_id=1)
+    consumer, seen = consume(listener=lambda message: SUSPEND if message.queue_id == 0 else None)
+    consumer.run_until_idle()
+    assert seen == [(0, 0), (1, 0), (1, 1)]
+
+
+def test_a_failure_is_logged_with_its_cause(send, consume, caplog):
+    send(1)
+    with caplog.at_level(logging.WARNING):
+        consume(listener=raises)[0].run_until_idle()
+    assert "the application fails" in caplog.text
+
+
+def test_what_stops_a_program_is_not_taken_for_a_failure(send, consume):
+    def interrupt(_message):
+        raise KeyboardInterrupt
+
+    send(1)
+    with pytest.raises(KeyboardInterrupt):
+        consume(listener=interrupt)[0].run_until_idle()
+
+
+def test_s4_21_tags_whose_codes_collide_are_told_apart(broker, send, consume):
+    for tag in ("Aa", "BB", "Aa", "C"):
+        send(tags=tag)
+    consumer, seen = consume(subscription={"T": "Aa || D"})
+    consumer.run_until_idle()
+    assert seen == [(0, 0), (0, 2)]
+    assert consumer.counts.filtered == 1
+    assert broker.offsets.query("g", "T", 0) == 4
+
+
+def test_s4_23_a_queue_without_a_wanted_message_is_consumed_all_the_same(broker, send, consume):
+    send(2_000, tags="B")
+    consumer, seen = consume(subscription={"T": "A"})
+    consumer.run_until_idle()
+    assert seen == []
+    assert broker.offsets.query("g", "T", 0) == 2_000
+
+
+def test_several_topics_have_their_own_subscriptions(send, consume):
+    send(topic="T", tags="A")
+    send(topic="T", tags="B")
+    send(topic="U", tags="B")
+    consumer, _seen = consume(subscription={"T": "A", "U": "*"})
+    assert consumer.run_until_idle() == 2
+    assert {queue.topic for queue in consumer.queues} == {"T", "U"}
+
+
+def test_a_topic_that_comes_later_is_found_within_a_second(clock, send, consume):
+    consumer, seen = consume()
+    assert consumer.run_until_idle() == 0
+    send(2)
+    clock.advance(1_000)
+    consumer.run_until_idle()
+    assert seen == [(0, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(("consume_from", "first"), [(ConsumeFrom.FIRST, 0), (ConsumeFrom.LAST, 3)])
+def test_s4_02_a_new_group_begins_where_it_says_in_a_queue_that_is_not_young(tmp_path, consume_from, first):
+    with open_broker(tmp_path / "old", config=BrokerConfig(hot_bytes=0)) as broker:
+        clock, link, seen = VirtualClock(), LocalLink(broker), []
+        producer = Producer(link)
+        for _ in range(3):
+            producer.send("T", b"x", queue_id=0)
+        consumer = OrderlyConsumer(
+            link,
+            "g",
+            "T",
+            lambda message: seen.append(message.queue_offset),
+            clock=clock,
+            consume_from=consume_from,
+        )
+        consumer.run_until_idle()
+        producer.send("T", b"x", queue_id=0)
+        consumer.run_until_idle()
+        assert seen == list(range(first, 4))
+        consumer.close()
+
+
+def test_an_offset_below_the_queue_goes_on_at_its_start_and_above_it_at_its_end(broker, send, consume):
+    send(3)
+    broker.offsets.commit("g", "T", 0, 99)
+    consumer, seen = consume()
+    consumer.run_until_idle()
+    assert seen == []
+    assert broker.offsets.query("g", "T", 0) == 3
+    send(1)
+    consumer.run_until_idle()
+    assert seen == [(0, 3)]
+
+
+def test_pulls_bring_no_more_than_they_are_set_to(send, consume):
+    send(10)
+    consumer, seen = consume(pull_count=4)
+    consumer.poll()
+    assert len(seen) == 4
+    consumer.run_until_idle()
+    assert len(seen) == 10
+
+
+def test_a_slice_of_one_queue_ends_after_a_second(clock, send, consume):
+    def slowly(_message):
+        clock.advance(400)
+
+    send(10, queue_id=0)
+    send(10, queue_id=1)
+    consumer, seen = consume(listener=slowly)
+    consumer.poll()
+    assert [queue_id for queue_id, _offset in seen] == [0, 0, 0, 1, 1, 1]
+    consumer.run_until_idle()
+    assert sorted(seen) == [(queue_id, offset) for queue_id in range(2) for offset in range(10)]
+
+
+def test_its_queues_can_be_seen(send, consume):
+    send()
+    consumer, _seen = consume()
+    assert consumer.queues == ()
+    consumer.poll()
+    assert consumer.queues == tuple(MessageQueue("T", "broker-a", queue_id) for queue_id in range(4))
+    consumer.close()
+    assert consumer.queues == ()
+
+
+def test_counts_outlive_the_queues(send, consume):
+    send(3)
+    consumer, _seen = consume()
+    consumer.run_until_idle()
+    consumer.close()
+    assert consumer.counts.delivered == 3
+
+
+def test_a_closed_consumer_cannot_be_stepped_or_started(consume):
+    consumer, _seen = consume()
+    consumer.close()
+    consumer.close()
+    with pytest.raises(ConsumerError):
+        consumer.poll()
+    with pytest.raises(ConsumerError):
+        consumer.start()
+
+
+def test_a_broker_that_refuses_is_raised_to_who_steps(broker, send, consume):
+    send()
+    consumer, _seen = consume()
+    consumer.poll()
+    broker.close()
+    with pytest.raises(RemoteProtocolError, match="closed"):
+        consumer.poll()
+
+
+def test_what_cannot_be_subscribed_is_refused_at_once(link):
+    with pytest.raises(InvalidArgumentError):
+        OrderlyConsumer(link, "g", {"T": "||"}, lambda _message: None)
+    with pytest.raises(InvalidNameError):
+        OrderlyConsumer(link, "a@b", "T", lambda _message: None)

@@ -1,0 +1,93 @@
+"""What is taken out of many records at once is what decoding each of them gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.storage.format.message import decode_message
+from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.kernels import gather
+from tests.support.records import Record, pack_log, records
+
+FIELDS = ("magic", "sys_flag", "body_bytes", "store_timestamp_ms", "born_timestamp_ms", "flag", "body_crc")
+
+
+def placed(log: list[Record]):
+    """Returns the bytes of a log and where its records lie."""
+    raw = pack_log(log)
+    sizes = [len(replace(record, phy_offset=0).pack()) for record in log]
+    positions = np.cumsum([0, *sizes[:-1]]).astype(np.int64)
+    return np.frombuffer(raw, np.uint8), positions, np.array(sizes, np.int64)
+
+
+@given(st.lists(records(), min_size=1, max_size=6))
+def test_columns_bodies_and_properties_equal_decoded_messages(log):
+    buffer, positions, sizes = placed(log)
+    valid, heads = gather.read_heads(buffer, positions, positions, sizes, FIELDS)
+    assert valid.all()
+    found = [
+        decode_message(buffer[at : at + size].tobytes())
+        for at, size in zip(positions.tolist(), sizes.tolist(), strict=True)
+    ]
+    for name in ("sys_flag", "store_timestamp_ms", "born_timestamp_ms", "flag", "body_crc"):
+        assert heads[name].tolist() == [getattr(message, name) for message in found]
+    for ranges, attribute in (
+        (gather.body_ranges(positions, sizes, heads), "body"),
+        (gather.properties_ranges(buffer, positions, sizes, heads), "properties_raw"),
+    ):
+        ok, starts, lengths = ranges
+        assert ok.all()
+        taken = [buffer[a : a + n].tobytes() for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        assert taken == [getattr(message, attribute) for message in found]
+
+
+@given(st.lists(records(), min_size=1, max_size=4), st.integers(0, 2**31), st.integers(1, 255), st.booleans())
+def test_damage_never_leads_out_of_the_record(log, at, mask, far):
+    whole, positions, sizes = placed(log)
+    buffer = whole.copy()
+    buffer[at % (len(buffer) if far else MIN_RECORD_BYTES)] ^= mask
+    valid, heads = gather.read_heads(buffer, positions, positions, sizes, FIELDS)
+    kept = {name: values[valid] for name, values in heads.items()}
+    starts_at, ends_at = positions[valid], (positions + sizes)[valid]
+    for ok, starts, lengths in (
+        gather.body_ranges(starts_at, sizes[valid], kept),
+        gather.properties_ranges(buffer, starts_at, sizes[valid], kept),
+    ):
+        assert (starts[ok] >= starts_at[ok]).all()
+        assert (lengths[ok] >= 0).all()
+        assert (starts[ok] + lengths[ok] <= ends_at[ok]).all()
+
+
+@given(st.binary(min_size=MIN_RECORD_BYTES, max_size=400), st.data())
+def test_random_bytes_are_no_records_and_no_error(raw, data):
+    buffer = np.frombuffer(raw, np.uint8)
+    last = len(raw) - MIN_RECORD_BYTES
+    positions = np.array(data.draw(st.lists(st.integers(0, last), min_size=1, max_size=5)), np.int64)
+    sizes = np.full(len(positions), MIN_RECORD_BYTES, np.int64)
+    valid, heads = gather.read_heads(buffer, positions, positions, sizes, FIELDS)
+    assert not valid.any() or set(heads) == set(FIELDS)
+
+
+def test_a_record_that_claims_to_be_ipv6_but_is_too_short_for_it_is_none():
+    record = bytearray(Record(body=b"", topic=b"").pack())
+    record[36 + 3] |= 0x30  # both host bits of sys_flag
+    one = np.zeros(1, np.int64)
+    buffer = np.frombuffer(bytes(record), np.uint8)
+    valid, _heads = gather.read_heads(buffer, one, one, np.array([len(record)]), ("body_bytes",))
+    assert not valid.any()
+
+
+@given(st.lists(st.integers(0, 70), max_size=40), st.integers(0, 9))
+def test_copied_ranges_are_the_ranges(sizes, gap):
+    source = np.random.default_rng(len(sizes)).integers(0, 256, sum(sizes) + gap * len(sizes) + 9, np.uint8)
+    lengths = np.array(sizes, np.int64)
+    starts = np.cumsum(lengths + gap) - lengths
+    places = np.cumsum(lengths) - lengths
+    target = np.zeros(int(lengths.sum()), np.uint8)
+    gather.copy_ranges(source, starts, lengths, target, places)
+    pieces = [source[a : a + n].tobytes() for a, n in zip(starts.tolist(), sizes, strict=True)]
+    assert target.tobytes() == b"".join(pieces)

@@ -1,0 +1,138 @@
+"""A config file or its backup is whole whatever happens, and damage never spreads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.files import RealFiles
+from tests.support.power_loss import KilledError, PowerLossFiles
+
+PATH = Path("/store/config/topics.json")
+BACKUP = Path("/store/config/topics.json.bak")
+EVIDENCE = Path("/store/seglog/evidence")
+
+
+def parse(value):
+    if not isinstance(value, dict) or not isinstance(value.get("n"), int):
+        raise CorruptError("config-shape", expected="n", found=value)
+    return value["n"]
+
+
+def open_file(files, *, evidence=EVIDENCE):
+    return ConfigFile(files, PATH, evidence)
+
+
+def saved(*numbers):
+    files = PowerLossFiles()
+    config = open_file(files)
+    for number in numbers:
+        config.save({"n": number})
+    return files
+
+
+def test_an_absent_file_is_none_and_not_an_error():
+    assert open_file(PowerLossFiles()).load(parse) is None
+
+
+def test_what_was_saved_is_loaded_and_the_one_before_is_the_backup():
+    files = saved(1, 2, 3)
+    assert open_file(files).load(parse) == 3
+    del files.names[PATH]
+    assert open_file(files).load(parse) == 2
+
+
+def test_saving_works_on_a_real_disk(tmp_path):
+    config = ConfigFile(RealFiles(), tmp_path / "config" / "x.json", tmp_path / "seglog" / "evidence")
+    for number in (1, 2):
+        config.save({"n": number})
+    assert sorted(entry.name for entry in (tmp_path / "config").iterdir()) == ["x.json", "x.json.bak"]
+    assert config.load(parse) == 2
+
+
+@pytest.mark.parametrize("history", [(1,), (1, 2), (1, 2, 3)], ids=len)
+def test_power_loss_at_any_moment_of_a_save_leaves_the_old_or_the_new_one(history):
+    """Each call of the save is the last one; of the names not yet synced any subset reached the disk."""
+    *before, last = history
+    for calls in range(10):
+        files = saved(*before)
+        files.calls_left = calls
+        config = open_file(files)
+        config.load(parse)
+        try:
+            config.save({"n": last})
+            is_done = True
+        except KilledError:
+            is_done = False
+        allowed = {last} if is_done else {last, before[-1] if before else None}
+        files.calls_left = None
+        for image in (*files.images(), PowerLossFiles(files.names)):
+            assert open_file(image).load(parse) in allowed
+        if is_done:
+            return
+    pytest.fail("a save needs more than ten calls")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"{", b'{"n":1', b'{"n":"1"}', b"[]", b"\xff\xfe", b"\0" * 20],
+    ids=["cut", "cut later", "other type", "other shape", "no text", "zeros"],
+)
+def test_a_damaged_file_gives_way_to_its_backup_and_is_kept_as_evidence(damage):
+    files = saved(1, 2)
+    files.names[PATH] = damage
+    config = open_file(files)
+    assert config.load(parse) == 1
+    assert [data for path, data in files.names.items() if path.parent == EVIDENCE] == [damage]
+    assert PATH not in files.names
+    config.save({"n": 5})
+    assert open_file(files).load(parse) == 5
+    assert files.names[BACKUP] == saved(1).names[PATH], "the good backup is still there"
+
+
+def test_a_file_that_rots_under_a_running_owner_does_not_become_the_backup():
+    files = saved(1)
+    config = open_file(files)
+    config.load(parse)
+    config.save({"n": 2})
+    files.names[PATH] = b'{"n":'
+    config.save({"n": 3})
+    assert parse({"n": 1}) == open_file(PowerLossFiles({PATH: files.names[BACKUP]})).load(parse)
+
+
+def test_the_same_damage_is_kept_once():
+    files = saved(1, 2)
+    for _ in range(3):
+        files.names[PATH] = b"{"
+        open_file(files).load(parse)
+    assert len([path for path in files.names if path.parent == EVIDENCE]) == 1
+
+
+def test_a_reader_that_must_not_change_anything_leaves_the_damage_where_it_is():
+    files = saved(1, 2)
+    files.names[PATH] = b"{"
+    before = dict(files.names)
+    assert open_file(files, evidence=None).load(parse) == 1
+    assert files.names == before
+
+
+def test_an_empty_file_counts_as_absent():
+    files = saved(1, 2)
+    files.names[PATH] = b""
+    assert open_file(files).load(parse) == 1
+    assert open_file(PowerLossFiles({PATH: b""})).load(parse) is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    [{PATH: b"{", BACKUP: b"{"}, {PATH: b"{"}, {BACKUP: b"{"}, {PATH: b"", BACKUP: b"["}],
+    ids=["both damaged", "no backup", "only a damaged backup", "empty and damaged"],
+)
+def test_nothing_readable_is_an_error_and_not_an_empty_table(names):
+    files = PowerLossFiles(names)
+    with pytest.raises(ConfigError, match=r"topics\.json"):
+        open_file(files).load(parse)
+    assert files.names == names

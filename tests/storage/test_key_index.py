@@ -1,0 +1,173 @@
+"""The key index: RocketMQ's own bytes when made from the log alone, and answers that are right without it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.files import RealFiles
+from seglog.storage.format.index import IndexGeometry, key_hash
+from seglog.storage.format.names import INDEX
+from seglog.storage.index_files import list_index_files
+from seglog.storage.store import MessageStore, NewMessage
+from tests.support.golden import extract
+from tests.support.stores import SMALL, copy_store
+
+TINY = IndexGeometry(slot_count=5, entry_count=8)
+WITH_KEYS = ["basic", "basic-halt", "comp", "delay", "idxroll", "ipv6", "outerbatch", "propcrc", "roll", "tx"]
+
+
+def index_bytes(root) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((root / INDEX).iterdir())]
+
+
+def geometry_of(root) -> IndexGeometry:
+    return list_index_files(RealFiles(), root)[0][0].geometry
+
+
+@pytest.fixture
+def open_tiny(tmp_path):
+    """Opens one small store with index files of seven entries."""
+
+    def opened(**options) -> MessageStore:
+        return MessageStore.open(tmp_path / "store", **SMALL, index_geometry=TINY, **options)
+
+    return opened
+
+
+def queried(store, topic, key, **options) -> list[bytes]:
+    return [message.body for message in store.query(topic, key, **options)]
+
+
+@pytest.mark.parametrize("name", WITH_KEYS)
+def test_made_again_from_the_log_it_equals_what_rocketmq_wrote(name, tmp_path):
+    root = extract(name, tmp_path)
+    written, geometry = index_bytes(root), geometry_of(root)
+    shutil.rmtree(root / INDEX)
+    with MessageStore.open(root, index_geometry=geometry):
+        pass
+    assert index_bytes(root) == written
+
+
+@pytest.mark.parametrize("name", [*WITH_KEYS, "roll-halt"])
+def test_opening_a_store_whose_index_is_whole_changes_no_byte_of_it(name, tmp_path):
+    root = extract(name, tmp_path)
+    written = {path.name: path.read_bytes() for path in (root / INDEX).iterdir()}
+    with MessageStore.open(root):
+        pass
+    assert {path.name: path.read_bytes() for path in (root / INDEX).iterdir()} == written
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage header", "cut", "zeroed", "older part missing"])
+def test_damaged_index_files_are_made_again(damage, tmp_path):
+    root = extract("idxroll", tmp_path)
+    written, geometry = index_bytes(root), geometry_of(root)
+    paths = sorted((root / INDEX).iterdir())
+    if damage == "missing":
+        shutil.rmtree(root / INDEX)
+    elif damage == "garbage header":
+        paths[3].write_bytes(b"\xff" * 40 + written[3][40:])
+    elif damage == "cut":
+        paths[3].write_bytes(written[3][:1000])
+    elif damage == "zeroed":
+        paths[-1].write_bytes(bytes(len(written[-1])))
+    else:
+        paths[0].unlink()
+    with MessageStore.open(root, index_geometry=geometry) as store:
+        assert [message.keys for message in store.query("IdxTopic", "second399")] == [["same", "second399"]]
+        assert len(store.query("IdxTopic", "same", max_count=1000)) == 134
+    assert index_bytes(root) == written
+
+
+def test_query_finds_keys_unique_keys_and_only_of_the_topic(open_tiny):
+    with open_tiny() as store:
+        store.put("T", b"1", keys=["a", "b"])
+        store.put("T", b"2", keys="b c", properties={"UNIQ_KEY": "u2"})
+        store.put("Other", b"3", keys="b")
+        assert queried(store, "T", "b") == [b"1", b"2"]
+        assert queried(store, "T", "u2") == [b"2"]
+        assert queried(store, "T", "a b") == queried(store, "T", "") == queried(store, "Nowhere", "a") == []
+
+
+def test_keys_that_only_share_a_hash_are_not_found(open_tiny):
+    assert key_hash("T#Aa") == key_hash("T#BB")
+    with open_tiny() as store:
+        store.put("T", b"1", keys="Aa")
+        store.put("T", b"2", keys="BB")
+        assert (queried(store, "T", "Aa"), queried(store, "T", "BB")) == ([b"1"], [b"2"])
+
+
+def test_the_newest_come_first_and_are_given_in_log_order(open_tiny):
+    with open_tiny() as store:
+        for number in range(40):
+            store.put("T", b"%d" % number, keys="k")
+        assert queried(store, "T", "k", max_count=3) == [b"37", b"38", b"39"]
+        assert len(queried(store, "T", "k")) == 40
+        with pytest.raises(InvalidArgumentError):
+            store.query("T", "k", max_count=0)
+
+
+def test_a_query_keeps_to_its_times(tmp_path, clock):
+    with MessageStore.open(tmp_path / "store", **SMALL, index_geometry=TINY, clock=clock) as store:
+        for number in range(30):
+            store.put("T", b"%d" % number, keys="k")
+            clock.advance(700)
+        first = store.get("T", 0, 10, 1).messages[0].store_timestamp_ms
+        found = queried(store, "T", "k", begin_ms=first, end_ms=first + 1400)
+        assert found == [b"10", b"11", b"12"]
+
+
+def test_records_that_rocketmq_does_not_index_are_not_found(open_tiny):
+    rollback, prepared = 0xC, 0x4
+    with open_tiny() as store:
+        store.append("T", 0, b"rollback", b"KEYS\x01k\x02", 0, sys_flag=rollback)
+        store.append("T", 0, b"prepared", b"KEYS\x01k\x02", 0, sys_flag=prepared)
+        assert queried(store, "T", "k") == [b"prepared"]
+
+
+def test_a_crash_loses_no_key(open_tiny, tmp_path):
+    with open_tiny() as store:
+        for number in range(25):
+            store.put("T", b"%d" % number, keys=[f"k{number}", "all"])
+            if number == 12:
+                store.query("T", "all")
+        left = copy_store(tmp_path / "store", tmp_path / "left")
+    with MessageStore.open(left, index_geometry=TINY) as store:
+        assert all(queried(store, "T", f"k{number}") == [b"%d" % number] for number in range(25))
+    assert index_bytes(left) == index_bytes(tmp_path / "store")
+
+
+def test_a_reader_finds_what_the_writer_has_not_indexed_yet(open_tiny, tmp_path):
+    with open_tiny() as store:
+        store.put_batch("T", [NewMessage(b"%d" % number, keys="k") for number in range(9)])
+        with MessageStore.open(tmp_path / "store", read_only=True) as reader:
+            assert len(queried(reader, "T", "k")) == 9
+            store.put("T", b"late", keys="k")
+            reader.refresh()
+            assert queried(reader, "T", "k")[-1] == b"late"
+
+
+def test_an_index_of_a_broker_before_5_4_gets_no_entries_for_tags(tmp_path):
+    root = extract("real-conf", tmp_path)
+    with MessageStore.open(root) as store:
+        store.put("T", b"x", tags="TagA", keys="k")
+        assert queried(store, "T", "k") == [b"x"]
+        newest = list_index_files(RealFiles(), root)[0][-1]
+    with MessageStore.open(root) as store:
+        before = newest.header.index_count
+        store.put("T", b"y", tags="TagA")
+        store.query("T", "k")
+        assert list_index_files(RealFiles(), root)[0][-1].header.index_count == before
+
+
+def test_a_message_id_leads_to_its_message_and_to_no_other(open_tiny):
+    with open_tiny() as store:
+        put = store.put("T", b"x")
+        assert store.message_by_id(put.message_id).body == b"x"
+        with pytest.raises(NotFoundError):
+            store.message_by_id(put.message_id[:-2] + "FF")
+        for wrong in ("", "zz" * 16, put.message_id[:-1], put.message_id + "00"):
+            with pytest.raises(InvalidArgumentError):
+                store.message_by_id(wrong)

@@ -1,0 +1,72 @@
+"""Small brokers for tests, on a clock that moves only when told to and without threads of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seglog.broker.broker import Broker
+from seglog.broker.config import BrokerConfig
+from seglog.clock import Clock, VirtualClock
+from seglog.remoting.codes import PullFlag, RequestCode
+from seglog.remoting.command import Request, Response
+from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
+
+SEGMENT_BYTES = 1 << 20
+QUEUE_FILE_BYTES = 20 * 1000
+
+
+def open_broker(path: Path, clock: Clock | None = None, config: BrokerConfig | None = None) -> Broker:
+    """Opens a broker over a store of small files."""
+    return Broker.open(
+        path,
+        clock=clock or VirtualClock(),
+        config=config,
+        background=False,
+        segment_size_bytes=SEGMENT_BYTES,
+        queue_file_size_bytes=QUEUE_FILE_BYTES,
+    )
+
+
+def send(
+    broker: Broker,
+    topic: str,
+    body: bytes = b"x",
+    *,
+    queue_id: int = 0,
+    properties: bytes = b"",
+    default_topic: str = "TBW102",
+    code: RequestCode = RequestCode.SEND_MESSAGE_V2,
+) -> Response:
+    """Sends as a producer does that has a queue in mind."""
+    header = SendMessageHeader("pg", topic, default_topic, 4, queue_id, 0, 1_234, 0, properties)
+    return broker.dispatch(Request(code, header, body))
+
+
+def pull(
+    broker: Broker,
+    topic: str,
+    queue_offset: int = 0,
+    *,
+    queue_id: int = 0,
+    flags: PullFlag = PullFlag.SUBSCRIPTION,
+    subscription: str = "*",
+    commit_offset: int = 0,
+    suspend_timeout_ms: int = 0,
+    max_msg_nums: int = 32,
+    expression_type: str | None = None,
+) -> Response:
+    """Pulls as a consumer of group ``cg`` does."""
+    header = PullMessageHeader(
+        "cg",
+        topic,
+        queue_id,
+        queue_offset,
+        max_msg_nums,
+        int(flags),
+        commit_offset,
+        suspend_timeout_ms,
+        0,
+        subscription,
+        expression_type,
+    )
+    return broker.dispatch(Request(RequestCode.PULL_MESSAGE, header))
