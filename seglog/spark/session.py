@@ -92,7 +92,7 @@ def local_session(app: str) -> SparkSession:
         environment["JAVA_HOME"] = None
     with _environment(environment):
         running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
-        gateway = _start_java(conf) if running is None else running
+        gateway = start_java(conf) if running is None else running
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
@@ -127,7 +127,7 @@ def _worker_settings() -> dict[str, str]:
     return {"spark.executorEnv.PYTHONPATH": str(folder)}
 
 
-def _start_java(conf: SparkConf) -> JavaGateway:
+def start_java(conf: SparkConf) -> JavaGateway:
     """Starts the JVM; what it prints goes to a file that is shown if it does not start."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway

@@ -150,7 +150,7 @@ def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:
     """Returns which stored units count although the log has no record for them."""
     phy = stored["phy_offset"]
     end = phy + stored["size_bytes"]
-    message = is_message(stored)
+    message = is_message(stored) & (end > phy)  # a place near 2**63 is nonsense, not long expired
     kept: _Mask = message & (end <= facts.min_phy_offset)
     for hole in facts.holes:
         kept |= message & (phy >= hole.phy_offset) & (end <= hole.end)

@@ -49,3 +49,9 @@ def test_offset_given_twice_hides_no_wrong_unit_elsewhere(wrong):
 
 def test_missing_unit_points_nowhere_not_even_to_the_first_record():
     assert overlay([], [(0, 0), (0, 100)]).units["phy_offset"].tolist() == [100]
+
+
+def test_unit_that_leads_to_the_end_of_all_numbers_is_not_taken_for_an_expired_one():
+    state = overlay([(0, 100, 0), (2**63 - 1, 100, 0)], [(0, 0)])
+    assert state.max_offset == 1
+    assert [finding.code for finding in state.findings] == ["queue-beyond-log"]

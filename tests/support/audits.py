@@ -1,0 +1,61 @@
+"""Audits without Spark: the same plan, walk and conclusion, split after split in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from seglog.spark.audit import AuditPlan, conclude, plan_audit
+from seglog.spark.report import AuditReport
+from seglog.spark.split_scan import SplitScan
+from seglog.spark.stretches import Stretch
+from seglog.storage.files import RealFiles
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.survey import Survey, survey
+
+
+def audit(root: Path, split_bytes: int, *, verify: bool = True) -> AuditReport:
+    """Returns what an audit finds."""
+    files = RealFiles()
+    plan = plan_audit(root, files, split_bytes=split_bytes, verify=verify)
+    return conclude(plan, walk_splits(plan), files)
+
+
+def walk_splits(plan: AuditPlan) -> Iterator[Stretch]:
+    """Yields what the splits of a plan see."""
+    scan = SplitScan(RealFiles(), plan.root, plan.geometry, verify=plan.verify)
+    try:
+        for split in plan.splits:
+            yield from scan.run(split)
+    finally:
+        scan.close()
+
+
+def assert_agrees(report: AuditReport, found: Survey) -> None:
+    """Asserts that an audit found what a survey found, all of it."""
+    assert report.mode == found.mode
+    assert report.records == len(found.rows)
+    assert report.bytes == int(found.rows["size_bytes"].sum())
+    assert list(report.holes) == found.holes
+    assert (report.min_phy_offset, report.end_phy_offset) == (found.min_phy_offset, found.max_phy_offset)
+    assert [(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset) for queue in report.queues] == [
+        (*name, state.min_offset, state.max_offset) for name, state in found.queues.items()
+    ]
+    assert sorted(report.findings, key=str) == sorted(found.findings, key=str)
+
+
+def audit_as_survey(root: Path, *split_bytes: int, verify: bool = True) -> AuditReport:
+    """Returns an audit that agrees with the survey of the store, whatever the splits."""
+    found = survey(root, RealFiles(), verify=verify)
+    reports = [audit(root, size, verify=verify) for size in split_bytes]
+    for report in reports:
+        assert_agrees(report, found)
+    return reports[-1]
+
+
+def write_log(root: Path, log: bytes, segment_size_bytes: int) -> None:
+    """Writes commit-log files that hold ``log`` from offset 0 on, the last one filled up with zeros."""
+    (root / COMMIT_LOG).mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(log), segment_size_bytes):
+        content = log[start : start + segment_size_bytes].ljust(segment_size_bytes, b"\0")
+        (root / COMMIT_LOG / segment_file_name(start)).write_bytes(content)
