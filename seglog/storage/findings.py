@@ -70,6 +70,10 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "seal-stale": (Severity.WARNING, "the log was written anew since this segment was sealed"),
     "seal-unreadable": (Severity.WARNING, "not a whole seal; the segment was checked by its records"),
     "seal-missing": (Severity.NOTE, "a full segment without seal; it was checked by its records"),
+    "record-queue-offset": (
+        Severity.WARNING,
+        "a record's queue offset cannot be; the queue's file says where it belongs, or it is left out",
+    ),
     "queue-missing": (Severity.WARNING, "the log has messages of a queue that has no files"),
     "queue-short": (Severity.WARNING, "the log has messages that their queue does not know"),
     "queue-beyond-log": (Severity.WARNING, "queue units lead behind the end of the log"),

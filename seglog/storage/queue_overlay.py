@@ -21,9 +21,11 @@ import numpy.typing as npt
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
+from seglog.storage.queue_offsets import mend_offsets
 
 _MAX_EXT_ADDRESS: Final = -2147483649
 """A tagsCode this small is no hash but an address in ConsumeQueueExt."""
@@ -111,7 +113,12 @@ def overlay_queue(
         has_files: Whether the queue has any file.
     """
     kept = _kept(topic, stored, facts)
+    rows, damaged = mend_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
+    if kept.any():
+        # Behind the file's units come no more messages than the log has room for.
+        room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
+        rows = rows[rows["queue_offset"] <= first_slot + len(stored) + room]
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
@@ -141,9 +148,24 @@ def overlay_queue(
     if first_kept > base:
         units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
+    state.findings.extend(_offset_findings(state, damaged))
+    odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
-    state.agrees = not state.findings and first_slot + len(stored) <= top
+    state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
+
+
+def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
+    return [
+        Finding(
+            "record-queue-offset",
+            queue_directory(state.topic, state.queue_id),
+            found=f"queue offset {row['queue_offset']} in the record at {row['phy_offset']}",
+            expected=f"one within {state.first_slot}..{state.max_offset}",
+            messages=1,
+        )
+        for row in damaged
+    ]
 
 
 def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:
