@@ -132,12 +132,9 @@ def _sum_blocks(files: Files, root: Path, seal: Seal, first_block: int) -> list[
 
 
 def _sum_range(handle: OpenFile, seal: Seal, first_block: int, count: int) -> list[int]:
-    end = min((first_block + count) * SEAL_BLOCK_BYTES, seal.segment_bytes)
-    return [
-        crc
-        for chunk in iter_chunks(handle, first_block * SEAL_BLOCK_BYTES, end)
-        for crc in block_checksums(chunk)
-    ]
+    start = first_block * SEAL_BLOCK_BYTES
+    end = min(start + count * SEAL_BLOCK_BYTES, seal.segment_bytes)
+    return [crc for chunk in iter_chunks(handle, start, end) for crc in block_checksums(chunk)]
 
 
 def judge(files: Files, root: Path, check: BlockCheck, next_store_ms: int | None) -> Verdict:
