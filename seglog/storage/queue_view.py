@@ -171,8 +171,8 @@ class QueueView:
     ) -> npt.NDArray[np.void]:
         """Returns :meth:`columns` as one structured array ``(n,)`` in native byte order; a copy."""
         found = self.columns(columns, queue_offset, count)
-        rows = next(iter(found.values())).shape if found else (0,)
-        table = np.empty(rows, np.dtype([(name, COLUMNS[name]) for name in columns]))
+        _start, rows = self._range(queue_offset, count)
+        table = np.zeros(rows, np.dtype([(name, COLUMNS[name]) for name in columns]))
         for name, values in found.items():
             table[name] = values
         return table

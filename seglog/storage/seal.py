@@ -19,7 +19,15 @@ import numpy.typing as npt
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import Damage
-from seglog.storage.format.seal import BLOCK_BYTES, NO_RECORD, SEAL_BLOCK, Blocks, Seal, block_count, checksum
+from seglog.storage.format.seal import (
+    SEAL_BLOCK,
+    SEAL_BLOCK_BYTES,
+    SEAL_NO_RECORD,
+    Blocks,
+    Seal,
+    block_count,
+    checksum,
+)
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import ZERO
@@ -105,7 +113,7 @@ def iter_chunks(handle: OpenFile, start: int, end: int) -> Iterator[memoryview]:
 
 def block_checksums(chunk: memoryview) -> list[int]:
     """Returns the CRC-32C of every block in bytes that begin where a block does."""
-    return [checksum(chunk[at : at + BLOCK_BYTES]) for at in range(0, len(chunk), BLOCK_BYTES)]
+    return [checksum(chunk[at : at + SEAL_BLOCK_BYTES]) for at in range(0, len(chunk), SEAL_BLOCK_BYTES)]
 
 
 @dataclass(slots=True)
@@ -124,7 +132,7 @@ class _Tally:
     def __post_init__(self) -> None:
         self.end_phy_offset = self.first_phy_offset
         self.blocks = np.zeros(block_count(self.segment_bytes), SEAL_BLOCK.dtype)
-        self.blocks["first_record_at"] = NO_RECORD
+        self.blocks["first_record_at"] = SEAL_NO_RECORD
 
     def add(self, rows: Rows) -> None:
         if not len(rows):
@@ -134,11 +142,11 @@ class _Tally:
         self.record_count += len(rows)
         self.last_store_ms = int(rows["store_timestamp_ms"][-1])
         starts: npt.NDArray[np.int64] = rows["phy_offset"] - self.first_phy_offset
-        numbers = starts // BLOCK_BYTES
+        numbers = starts // SEAL_BLOCK_BYTES
         found, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
         self.blocks["record_count"][found] += counts.astype(np.int32)
-        fresh = self.blocks["first_record_at"][found] == NO_RECORD
-        self.blocks["first_record_at"][found[fresh]] = starts[firsts[fresh]] % BLOCK_BYTES
+        fresh = self.blocks["first_record_at"][found] == SEAL_NO_RECORD
+        self.blocks["first_record_at"][found[fresh]] = starts[firsts[fresh]] % SEAL_BLOCK_BYTES
 
 
 def _walk(reader: LogReader, tally: _Tally, go_on: GoOn) -> Damage | None:

@@ -24,7 +24,7 @@ from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.seal import BLOCK_BYTES, Seal
+from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import LogScan
@@ -107,7 +107,7 @@ def check_blocks(
     with ThreadPoolExecutor(_THREADS, "seglog-verify") as pool:
         for (seal, _first), found in zip(jobs, pool.map(run, jobs), strict=True):
             sums[seal.first_phy_offset] += found
-            on_bytes(len(found) * BLOCK_BYTES)
+            on_bytes(len(found) * SEAL_BLOCK_BYTES)
     return [BlockCheck(seal, np.array(sums[seal.first_phy_offset], np.int64)) for seal in seals]
 
 
@@ -132,10 +132,9 @@ def _sum_blocks(files: Files, root: Path, seal: Seal, first_block: int) -> list[
 
 
 def _sum_range(handle: OpenFile, seal: Seal, first_block: int, count: int) -> list[int]:
-    end = min((first_block + count) * BLOCK_BYTES, seal.segment_bytes)
-    return [
-        crc for chunk in iter_chunks(handle, first_block * BLOCK_BYTES, end) for crc in block_checksums(chunk)
-    ]
+    start = first_block * SEAL_BLOCK_BYTES
+    end = min(start + count * SEAL_BLOCK_BYTES, seal.segment_bytes)
+    return [crc for chunk in iter_chunks(handle, start, end) for crc in block_checksums(chunk)]
 
 
 def judge(files: Files, root: Path, check: BlockCheck, next_store_ms: int | None) -> Verdict:
@@ -211,7 +210,7 @@ def _is_written_anew(check: BlockCheck, rows: Rows, next_store_ms: int | None) -
     if newer[-1] == len(rows) - 1:
         end = seal.segment_bytes  # the filler, and what the next record would have overwritten
     blocks = np.flatnonzero(check.wrong)
-    return bool(start < (blocks[0] + 1) * BLOCK_BYTES and blocks[-1] * BLOCK_BYTES < end)
+    return bool(start < (blocks[0] + 1) * SEAL_BLOCK_BYTES and blocks[-1] * SEAL_BLOCK_BYTES < end)
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
@@ -221,8 +220,8 @@ def _runs(mask: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
 
 
 def _touching(rows: Rows, seal: Seal, first_block: int, end_block: int) -> npt.NDArray[np.bool_]:
-    start = seal.first_phy_offset + first_block * BLOCK_BYTES
-    end = seal.first_phy_offset + end_block * BLOCK_BYTES
+    start = seal.first_phy_offset + first_block * SEAL_BLOCK_BYTES
+    end = seal.first_phy_offset + end_block * SEAL_BLOCK_BYTES
     touching: npt.NDArray[np.bool_] = (rows["phy_offset"] < end) & (
         rows["phy_offset"] + rows["size_bytes"] > start
     )
@@ -231,8 +230,8 @@ def _touching(rows: Rows, seal: Seal, first_block: int, end_block: int) -> npt.N
 
 def _rot(check: BlockCheck, first: int, end: int, whole: int, readable: _Records) -> Finding:
     seal = check.seal
-    file, position = segment_path(seal.first_phy_offset), first * BLOCK_BYTES
-    size = min(end * BLOCK_BYTES, seal.segment_bytes) - position
+    file, position = segment_path(seal.first_phy_offset), first * SEAL_BLOCK_BYTES
+    size = min(end * SEAL_BLOCK_BYTES, seal.segment_bytes) - position
     touched = seal.records_touching(first, end)
     has_end = readable.end_phy_offset == seal.first_phy_offset + seal.segment_bytes
     if first >= seal.used_blocks or (whole >= touched and has_end):

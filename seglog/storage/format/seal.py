@@ -5,8 +5,10 @@ for each 64 KiB block. They find every flipped bit at the speed of the memory; t
 records leave a third of them unseen in stores without ``__CRC32#``. A seal belongs to the segment of its
 first offset, length and bytes; no inode or modification time is part of it, so copies keep their seals.
 
-Truth: none; a seal can be made again from a segment whose records all prove themselves. Ours alone:
-RocketMQ knows nothing of ``<store>/seglog/``, and may write into a segment after it was sealed.
+Truth: none; a seal can be made again from a segment whose records all prove themselves.
+
+Source: seglog's own. RocketMQ knows nothing of ``<store>/seglog/``, and may cut the log within a sealed
+segment and write on from there.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from seglog.storage.format.record import FILLER_BYTES
 
 SEAL_MAGIC: Final = 0x5345414C
 SEAL_VERSION: Final = 1
-BLOCK_BYTES: Final = 64 << 10
-NO_RECORD: Final = -1
+SEAL_BLOCK_BYTES: Final = 64 << 10
+SEAL_NO_RECORD: Final = -1
+"""``first_record_at`` of a block that no record starts in."""
 
-_SOURCE: Final = "seglog's own: seglog/seals/ in the store"
+_SOURCE: Final = "seglog/seals/ in the store"
 
 SEAL_HEAD: Final = Layout(
     "Seal of a commit-log segment, head",
@@ -100,7 +103,7 @@ class Seal:
     def records_touching(self, first_block: int, end_block: int) -> int:
         """Returns how many records had bytes in blocks ``first_block`` to ``end_block - 1``."""
         begun = int(self.blocks["record_count"][first_block:end_block].sum())
-        start = self.first_phy_offset + first_block * BLOCK_BYTES
+        start = self.first_phy_offset + first_block * SEAL_BLOCK_BYTES
         # Records lie side by side from the segment's start on, so a block that begins with none is run into.
         run_into = start < self.end_phy_offset and int(self.blocks["first_record_at"][first_block]) != 0
         return begun + run_into
@@ -109,7 +112,7 @@ class Seal:
     def used_blocks(self) -> int:
         """How many blocks hold records or the filler behind them; the bytes of others mean nothing."""
         used_bytes = self.end_phy_offset - self.first_phy_offset + FILLER_BYTES
-        return min(len(self.blocks), -(-used_bytes // BLOCK_BYTES))
+        return min(len(self.blocks), -(-used_bytes // SEAL_BLOCK_BYTES))
 
 
 def checksum(data: Buffer, crc: int = 0) -> int:
@@ -121,7 +124,7 @@ def checksum(data: Buffer, crc: int = 0) -> int:
 
 def block_count(segment_bytes: int) -> int:
     """Returns how many blocks a segment has."""
-    return -(-segment_bytes // BLOCK_BYTES)
+    return -(-segment_bytes // SEAL_BLOCK_BYTES)
 
 
 def encode_seal(seal: Seal) -> bytes:
@@ -131,7 +134,7 @@ def encode_seal(seal: Seal) -> bytes:
         SEAL_VERSION,
         seal.first_phy_offset,
         seal.segment_bytes,
-        BLOCK_BYTES,
+        SEAL_BLOCK_BYTES,
         len(seal.blocks),
         seal.record_count,
         seal.end_phy_offset,
@@ -162,8 +165,8 @@ def decode_seal(data: bytes) -> Seal:
     own, stored = checksum(memoryview(data)[:end]), SEAL_END.struct.unpack_from(data, end)[0]
     if own != stored:
         raise CorruptError("seal-crc", position_bytes=end, expected=f"{stored:#x}", found=f"{own:#x}")
-    if version != SEAL_VERSION or block_bytes != BLOCK_BYTES:
-        expected = f"version {SEAL_VERSION} with blocks of {BLOCK_BYTES}"
+    if version != SEAL_VERSION or block_bytes != SEAL_BLOCK_BYTES:
+        expected = f"version {SEAL_VERSION} with blocks of {SEAL_BLOCK_BYTES}"
         raise CorruptError("seal-version", expected=expected, found=f"{version} with {block_bytes}")
     if blocks != block_count(segment_bytes) or end != SEAL_HEAD.size_bytes + blocks * SEAL_BLOCK.size_bytes:
         raise CorruptError("seal-lengths", expected=f"{block_count(segment_bytes)} blocks", found=blocks)

@@ -9,8 +9,8 @@ import pytest
 
 from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.seal import (
-    BLOCK_BYTES,
     SEAL_BLOCK,
+    SEAL_BLOCK_BYTES,
     SEAL_END,
     SEAL_HEAD,
     Seal,
@@ -20,7 +20,7 @@ from seglog.storage.format.seal import (
 )
 
 
-def a_seal(blocks=3, segment_bytes=2 * BLOCK_BYTES + 5):
+def a_seal(blocks=3, segment_bytes=2 * SEAL_BLOCK_BYTES + 5):
     rows = np.zeros(blocks, SEAL_BLOCK.dtype)
     rows["crc32c"] = np.arange(blocks) + 0xFFFF_FFF0
     rows["record_count"] = 7
@@ -93,13 +93,13 @@ def test_records_that_run_into_a_block_are_counted():
     starts = np.arange(5) * 40_000
     rows = np.zeros(4, SEAL_BLOCK.dtype)
     for number in range(4):
-        inside = starts[starts // BLOCK_BYTES == number]
+        inside = starts[starts // SEAL_BLOCK_BYTES == number]
         rows[number]["record_count"] = len(inside)
-        rows[number]["first_record_at"] = inside[0] - number * BLOCK_BYTES if len(inside) else -1
-    seal = Seal(0, 4 * BLOCK_BYTES, 5, 200_000, 1, 2, 3, 0, rows)
+        rows[number]["first_record_at"] = inside[0] - number * SEAL_BLOCK_BYTES if len(inside) else -1
+    seal = Seal(0, 4 * SEAL_BLOCK_BYTES, 5, 200_000, 1, 2, 3, 0, rows)
     for first in range(4):
         for end in range(first + 1, 5):
-            touching = (starts < end * BLOCK_BYTES) & (starts + 40_000 > first * BLOCK_BYTES)
+            touching = (starts < end * SEAL_BLOCK_BYTES) & (starts + 40_000 > first * SEAL_BLOCK_BYTES)
             assert seal.records_touching(first, end) == touching.sum()
     assert seal.used_blocks == 4
     assert replace(seal, end_phy_offset=65_529).used_blocks == 2
