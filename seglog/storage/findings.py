@@ -70,12 +70,17 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "seal-stale": (Severity.WARNING, "the log was written anew since this segment was sealed"),
     "seal-unreadable": (Severity.WARNING, "not a whole seal; the segment was checked by its records"),
     "seal-missing": (Severity.NOTE, "a full segment without seal; it was checked by its records"),
+    "topic-name": (Severity.LOSS, "records of a topic that no folder can be called like have no queue"),
     "queue-missing": (Severity.WARNING, "the log has messages of a queue that has no files"),
     "queue-short": (Severity.WARNING, "the log has messages that their queue does not know"),
     "queue-beyond-log": (Severity.WARNING, "queue units lead behind the end of the log"),
     "queue-unit-wrong": (Severity.WARNING, "queue units disagree with the log"),
     "queue-unit-stray": (Severity.WARNING, "queue units lead to no message of this queue"),
     "queue-gap": (Severity.LOSS, "messages are missing in the middle of a queue"),
+    "queue-offset-wild": (
+        Severity.LOSS,
+        "records say a queue offset that cannot be; they have no place in the queue",
+    ),
     "queue-file-size": (Severity.WARNING, "a queue file is not as long as the others"),
     "queue-file-stray": (Severity.WARNING, "not a queue file; RocketMQ refuses to start with it"),
     "queue-deleted": (

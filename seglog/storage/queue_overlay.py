@@ -6,8 +6,8 @@ is never given again), for ``%LMQ%`` queues whose units share other queues' reco
 that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
 
 Where a queue offset was given twice, the record that the file already points to stays; otherwise the
-later record wins. A queue offset that falls back to 0 begins the queue's life anew (its topic was
-deleted and made again).
+later record wins. One that lies far off the course of the others is nonsense. A queue offset that falls
+back to 0 begins the queue's life anew (its topic was deleted and made again).
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ import numpy.typing as npt
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
 
+_MIN_I64: Final = -(1 << 63)
+_MAX_I64: Final = (1 << 63) - 1
 _MAX_EXT_ADDRESS: Final = -2147483649
 """A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
@@ -110,8 +113,11 @@ def overlay_queue(
         facts: The log.
         has_files: Whether the queue has any file.
     """
+    room = len(rows) + len(stored) + sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
+    rows, wild = _within_reason(_last_life(rows, first_slot, stored), room)
     kept = _kept(topic, stored, facts)
-    rows = _last_life(rows, first_slot, stored)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), room):
+        kept[:] = False
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
@@ -142,8 +148,35 @@ def overlay_queue(
         units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    if len(wild):
+        found = str(int(wild["queue_offset"][0]))
+        state.findings.append(
+            Finding("queue-offset-wild", queue_directory(topic, queue_id), found=found, messages=len(wild))
+        )
     state.agrees = not state.findings and first_slot + len(stored) <= top
     return state
+
+
+def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
+    """Parts rows from those whose queue offset cannot be.
+
+    Offsets of a queue follow each other without gaps but for records that cannot be read, so a row that is
+    further off the course of the others than all lost records could explain says nonsense: bits of it were
+    flipped where no record CRC tells. Given its place, it would make the queue end there, and the queue's
+    files fill the disk.
+    """
+    if not len(rows):
+        return rows, rows
+    course = rows["queue_offset"] - np.arange(len(rows))
+    middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
+    wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
+    return rows[~wild], rows[wild]
+
+
+def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
+    """Returns whether units of files with such names can be of the same stretch of the queue as the rows."""
+    low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
+    return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
 def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:
