@@ -9,16 +9,17 @@ Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCall
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import MessageIllegalError
-from seglog.storage.format.record import FILLER_BYTES
+from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
 from seglog.storage.kernels.append import Draft, filler
 from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
+from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
 
 
@@ -52,6 +53,7 @@ class CommitLog:
         min_phy_offset: Where it starts.
         end_phy_offset: Where the next record goes.
         holes: Its unreadable stretches.
+        mended: Queue offset by physical offset of records that say another one of themselves.
 
     Thread rule: any thread may read; one at a time may append.
     """
@@ -62,6 +64,7 @@ class CommitLog:
         self.end_phy_offset = end_phy_offset
         self._segments = segments
         self.holes = HoleMap(holes)
+        self.mended: Mapping[int, int] = {}
         last = segments.find(end_phy_offset)
         if last is not None:
             last.hold()
@@ -80,7 +83,10 @@ class CommitLog:
         if segment is None or end > segment.first_offset + segment.size_bytes:
             return None
         position = phy_offset - segment.first_offset
-        return segment.view[position : position + size_bytes].toreadonly()
+        record = segment.view[position : position + size_bytes].toreadonly()
+        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
+            return with_queue_offset(record, self.mended[phy_offset])
+        return record
 
     def prepare(self, size_bytes: int) -> MappedFile:
         """Returns the file where ``size_bytes`` will go, with the space reserved.

@@ -74,12 +74,17 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         Severity.WARNING,
         "a record's queue offset cannot be; the queue's file says where it belongs, or it is left out",
     ),
+    "topic-name": (Severity.LOSS, "records of a topic that no folder can be called like have no queue"),
     "queue-missing": (Severity.WARNING, "the log has messages of a queue that has no files"),
     "queue-short": (Severity.WARNING, "the log has messages that their queue does not know"),
     "queue-beyond-log": (Severity.WARNING, "queue units lead behind the end of the log"),
     "queue-unit-wrong": (Severity.WARNING, "queue units disagree with the log"),
     "queue-unit-stray": (Severity.WARNING, "queue units lead to no message of this queue"),
     "queue-gap": (Severity.LOSS, "messages are missing in the middle of a queue"),
+    "queue-offset-wild": (
+        Severity.LOSS,
+        "records say a queue offset that cannot be; they have no place in the queue",
+    ),
     "queue-file-size": (Severity.WARNING, "a queue file is not as long as the others"),
     "queue-file-stray": (Severity.WARNING, "not a queue file; RocketMQ refuses to start with it"),
     "queue-deleted": (

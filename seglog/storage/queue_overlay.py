@@ -6,13 +6,13 @@ is never given again), for ``%LMQ%`` queues whose units share other queues' reco
 that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
 
 Where a queue offset was given twice, the record that the file already points to stays; otherwise the
-later record wins. A queue offset that falls back to 0 begins the queue's life anew (its topic was
-deleted and made again).
+later record wins. One that lies far off the course of the others is nonsense. A queue offset that falls
+back to 0 begins the queue's life anew (its topic was deleted and made again).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import numpy as np
@@ -27,6 +27,8 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
 from seglog.storage.queue_offsets import mend_offsets
 
+_MIN_I64: Final = -(1 << 63)
+_MAX_I64: Final = (1 << 63) - 1
 _MAX_EXT_ADDRESS: Final = -2147483649
 """A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
@@ -44,6 +46,7 @@ class QueueState:
         min_offset: Queue offset of the first message that the log holds; equals the maximum if none.
         findings: Where the files differ.
         agrees: Whether the files hold exactly this, and nothing behind it.
+        mended: Queue offset by physical offset of records that say another one of themselves.
     """
 
     topic: str
@@ -53,6 +56,7 @@ class QueueState:
     min_offset: int
     findings: list[Finding]
     agrees: bool
+    mended: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> QueueState:
@@ -112,13 +116,12 @@ def overlay_queue(
         facts: The log.
         has_files: Whether the queue has any file.
     """
-    kept = _kept(topic, stored, facts)
+    room = len(rows) + len(stored) + sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
     rows, damaged = mend_offsets(rows, first_slot, stored)
-    rows = _last_life(rows, first_slot, stored)
-    if kept.any():
-        # Behind the file's units come no more messages than the log has room for.
-        room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
-        rows = rows[rows["queue_offset"] <= first_slot + len(stored) + room]
+    rows, wild = _within_reason(_last_life(rows, first_slot, stored), room)
+    kept = _kept(topic, stored, facts)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), room):
+        kept[:] = False
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
@@ -149,8 +152,16 @@ def overlay_queue(
         units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
     state.findings.extend(_offset_findings(state, damaged))
+    placed = rows[np.isin(rows["phy_offset"], damaged["phy_offset"])] if len(damaged) else damaged
+    state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
     odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    if len(wild):
+        odd += 1
+        found = str(int(wild["queue_offset"][0]))
+        state.findings.append(
+            Finding("queue-offset-wild", queue_directory(topic, queue_id), found=found, messages=len(wild))
+        )
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
 
@@ -166,6 +177,28 @@ def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
         )
         for row in damaged
     ]
+
+
+def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
+    """Parts rows from those whose queue offset cannot be.
+
+    Offsets of a queue follow each other without gaps but for records that cannot be read, so a row that is
+    further off the course of the others than all lost records could explain says nonsense: bits of it were
+    flipped where no record CRC tells. Given its place, it would make the queue end there, and the queue's
+    files fill the disk.
+    """
+    if not len(rows):
+        return rows, rows
+    course = rows["queue_offset"] - np.arange(len(rows))
+    middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
+    wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
+    return rows[~wild], rows[wild]
+
+
+def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
+    """Returns whether units of files with such names can be of the same stretch of the queue as the rows."""
+    low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
+    return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
 def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:

@@ -90,6 +90,7 @@ class Writer:
             found.holes if found is not None else (),
         )
         self.holes = () if found is None else tuple(found.holes)
+        self.log.mended = {} if found is None else found.mended
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)

@@ -42,8 +42,11 @@ def test_the_queue_file_tells_where_the_record_belongs(roll, number, bit):
     found = survey(root, RealFiles())
     queue = found.queues["TopicA", 0]
     assert [len(queue.units), queue.units["phy_offset"].tolist()] == [34, places]
-    with MessageStore.open(root) as store:
-        assert {key: [m.body for m in messages] for key, messages in served(store).items()} == before
+    for read_only in (True, False):
+        with MessageStore.open(root, read_only=read_only) as store:
+            after = served(store)
+            assert {key: [m.body for m in messages] for key, messages in after.items()} == before
+            assert [message.queue_offset for message in after["TopicA", 0]] == list(range(34))
 
 
 @pytest.mark.parametrize("number", [0, 1, 16, 33], ids=lambda number: f"message {number}")
