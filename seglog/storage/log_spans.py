@@ -70,12 +70,17 @@ def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
     phy = units["phy_offset"].astype(np.int64)
     size = units["size_bytes"].astype(np.int64)
     there = is_message(units) & (size >= MIN_RECORD_BYTES) & (phy <= place.end_phy_offset - size)
-    there &= phy % segment + size <= segment
     there &= ~log.holes.covers_each(phy)
     rows = np.flatnonzero(there)
-    phy, size = phy[rows], size[rows]
-    window = segment if place.is_shared else min(_WINDOW_BYTES, segment)
-    numbers = phy // segment * (segment // window + 1) + phy % segment // window
+    if len(rows) < len(phy):
+        phy, size = phy[rows], size[rows]
+    numbers, positions = _divide(phy, segment)
+    within = positions + size <= segment
+    if not within.all():
+        rows, phy, size = rows[within], phy[within], size[within]
+        numbers, positions = numbers[within], positions[within]
+    if not place.is_shared and segment > _WINDOW_BYTES:
+        numbers = numbers * (segment // _WINDOW_BYTES + 1) + positions // _WINDOW_BYTES
     cuts = numbers[1:] != numbers[:-1]
     if not place.is_shared:
         cuts |= phy[1:] - phy[:-1] - size[:-1] > _GAP_BYTES
@@ -86,3 +91,13 @@ def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
         memory = log.read(start, end - start)
         if memory is not None:
             yield Span(rows[here], phy[here] - start, phy[here], size[here], memory)
+
+
+def _divide(phy_offsets: Ints, segment_size_bytes: int) -> tuple[Ints, Ints]:
+    """Returns numbers of segments and positions in them; quick where all lie in one, as dividing is slow."""
+    if len(phy_offsets):
+        first = int(phy_offsets.min()) // segment_size_bytes
+        if first == int(phy_offsets.max()) // segment_size_bytes:
+            return np.zeros(len(phy_offsets), np.int64), phy_offsets - first * segment_size_bytes
+    numbers = phy_offsets // segment_size_bytes
+    return numbers, phy_offsets - numbers * segment_size_bytes

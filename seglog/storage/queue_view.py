@@ -16,7 +16,7 @@ are gone raises :class:`~seglog.errors.StoreInUseError`, which says whose they a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -54,6 +54,9 @@ message can be read there, and where it cannot those of the message are :data:`U
 _OF_UNITS: Final = ("phy_offset", "size_bytes", "tags_code")
 _PIECE_ROWS: Final = 1 << 16
 """Rows at a time: temporary arrays stay small enough for their memory to be used again."""
+
+
+Column = npt.NDArray[np.generic]
 
 
 class QueueView:
@@ -130,7 +133,7 @@ class QueueView:
 
     def columns(
         self, names: Sequence[str] = tuple(COLUMNS), queue_offset: int | None = None, count: int | None = None
-    ) -> dict[str, npt.NDArray[np.generic]]:
+    ) -> dict[str, Column]:
         """Returns columns of fixed width, each in memory of its own as Arrow and data frames want them.
 
         Args:
@@ -142,25 +145,10 @@ class QueueView:
             InvalidArgumentError: There is no column of that name.
             As :meth:`units`, for the rest.
         """
-        unknown = [name for name in names if name not in COLUMNS]
-        if unknown:
-            raise InvalidArgumentError(
-                f"there is no column {unknown[0]!r}", help=f"columns are {', '.join(COLUMNS)}"
-            )
+        _check_names(names)
         start, count = self._range(queue_offset, count)
-        found: dict[str, npt.NDArray[np.generic]] = {
-            name: np.full(count, False if name == "is_message" else UNREADABLE, COLUMNS[name])
-            for name in names
-        }
-        of_units = [name for name in names if name in _OF_UNITS]
-        of_records = [name for name in names if name not in (*_OF_UNITS, "queue_offset")]
-        if "queue_offset" in found:
-            found["queue_offset"] = np.arange(start, start + count)
-        for first, units in self._pieces(start, count):
-            for name in of_units:
-                found[name][first : first + len(units)] = units[name]
-            if of_records:
-                self._fill(found, of_records, first, units)
+        found: dict[str, Column] = {name: np.empty(count, COLUMNS[name]) for name in names}
+        self._read(found, start, count)
         return found
 
     def read_columns(
@@ -169,12 +157,15 @@ class QueueView:
         queue_offset: int | None = None,
         count: int | None = None,
     ) -> npt.NDArray[np.void]:
-        """Returns :meth:`columns` as one structured array ``(n,)`` in native byte order; a copy."""
-        found = self.columns(columns, queue_offset, count)
-        _start, rows = self._range(queue_offset, count)
-        table = np.zeros(rows, np.dtype([(name, COLUMNS[name]) for name in columns]))
-        for name, values in found.items():
-            table[name] = values
+        """Returns :meth:`columns` as one structured array ``(n,)`` in native byte order; a copy.
+
+        Raises:
+            As :meth:`columns`.
+        """
+        _check_names(columns)
+        start, count = self._range(queue_offset, count)
+        table = np.zeros(count, np.dtype([(name, COLUMNS[name]) for name in columns]))
+        self._read({name: table[name] for name in columns}, start, count)
         return table
 
     def bodies(self, queue_offset: int | None = None, count: int | None = None) -> ByteColumn:
@@ -218,16 +209,29 @@ class QueueView:
         for first in range(0, count, _PIECE_ROWS):
             yield first, self._copied_units(queue_offset + first, min(_PIECE_ROWS, count - first))
 
-    def _fill(
-        self, found: dict[str, npt.NDArray[np.generic]], names: Sequence[str], first: int, units: Units
-    ) -> None:
+    def _read(self, found: Mapping[str, Column], queue_offset: int, count: int) -> None:
+        """Fills columns of a range."""
+        of_records = [name for name in found if name not in (*_OF_UNITS, "queue_offset")]
+        for first, units in self._pieces(queue_offset, count):
+            piece = {name: values[first : first + len(units)] for name, values in found.items()}
+            for name, values in piece.items():
+                if name == "queue_offset":
+                    values[:] = np.arange(queue_offset + first, queue_offset + first + len(units))
+                elif name == "is_message":
+                    values[:] = False
+                else:
+                    values[:] = units[name] if name in _OF_UNITS else UNREADABLE
+            if of_records:
+                self._read_records(piece, of_records, units)
+
+    def _read_records(self, piece: Mapping[str, Column], names: Sequence[str], units: Units) -> None:
         fields = [name for name in names if name != "is_message"]
         for span in iter_spans(units, self._log, self._place):
             buffer = np.frombuffer(span.memory, np.uint8)
             valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
-            rows = first + span.rows[valid]
+            rows = _as_slice(span.rows[valid])
             for name in names:
-                found[name][rows] = True if name == "is_message" else heads[name][valid]
+                piece[name][rows] = True if name == "is_message" else heads[name][valid]
 
     def _strings(self, kind: str, queue_offset: int | None, count: int | None) -> ByteColumn:
         start, count = self._range(queue_offset, count)
@@ -241,6 +245,21 @@ class QueueView:
                     buffer, starts = _compacted(buffer, starts, sizes)
                 column.place(first + rows, buffer, starts, sizes)
         return column
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise InvalidArgumentError(
+                f"there is no column {name!r}", help=f"columns are {', '.join(COLUMNS)}"
+            )
+
+
+def _as_slice(rows: Ints) -> Ints | slice:
+    """Returns growing row numbers as a slice if there is no gap: several times quicker."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, Ints]:

@@ -66,9 +66,8 @@ def read_heads(
         bits = head["sys_flag"] & HOST_BITS
         for name in names:
             found[name][part] = head[name]
-        for host_bits, layout in HEADS.items():
-            if host_bits:
-                _read_wide(buffer, at, own_sizes, ok, bits == host_bits, layout, found, start)
+        for host_bits in np.unique(bits[bits != 0]).tolist():
+            _read_wide(buffer, at, own_sizes, ok, bits == host_bits, HEADS[host_bits], found, start)
         valid[part] = ok
     return valid, found
 
@@ -90,8 +89,6 @@ def _read_wide(
     start: int,
 ) -> None:
     """Reads again the heads that have an IPv6 address, as their fields lie elsewhere."""
-    if not is_wide.any():
-        return
     ok &= ~is_wide | (sizes >= layout.size_bytes + _TAIL_BYTES)
     chosen = np.flatnonzero(ok & is_wide)
     head = _take_heads(buffer, at[chosen], layout)
