@@ -30,7 +30,7 @@ from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.log_files import LogFile, list_log_files
+from seglog.storage.log_files import LogFile, list_log_files, place_log_files
 from seglog.storage.queue_files import QueueFiles, list_queues
 from seglog.storage.survey import (
     check_is_store,
@@ -120,6 +120,8 @@ def plan_audit(
     log_files, findings = list_log_files(files, root)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
     geometry = infer_geometry(log_files, queue_files.values())
+    log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
+    findings += misplaced
     return AuditPlan(
         root.absolute(),
         geometry,

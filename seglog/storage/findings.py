@@ -74,6 +74,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         Severity.WARNING,
         "a record's queue offset cannot be; the queue's file says where it belongs, or it is left out",
     ),
+    "topic-name": (Severity.LOSS, "records of a topic that no folder can be called like have no queue"),
     "queue-missing": (Severity.WARNING, "the log has messages of a queue that has no files"),
     "queue-short": (Severity.WARNING, "the log has messages that their queue does not know"),
     "queue-beyond-log": (Severity.WARNING, "queue units lead behind the end of the log"),

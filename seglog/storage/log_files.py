@@ -42,6 +42,22 @@ def list_log_files(files: Files, root: Path) -> tuple[list[LogFile], list[Findin
     return found, findings
 
 
+def place_log_files(log_files: list[LogFile], segment_size_bytes: int) -> tuple[list[LogFile], list[Finding]]:
+    """Returns the files whose names are places that files of the log can have; a finding for each other."""
+    placed = [file for file in log_files if file.first_offset % segment_size_bytes == 0]
+    misplaced = [file for file in log_files if file.first_offset % segment_size_bytes]
+    return placed, [
+        Finding(
+            "log-file-stray",
+            f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}",
+            size_bytes=file.size_bytes,
+            expected=f"a multiple of {segment_size_bytes}",
+            found=str(file.first_offset),
+        )
+        for file in misplaced
+    ]
+
+
 class LogReader:
     """Reads stretches of the log by physical offset.
 

@@ -5,6 +5,7 @@ Truth: none. What they say is held against the log in :mod:`seglog.storage.queue
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,16 @@ import numpy as np
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.names import CONSUME_QUEUE, parse_segment_file_name, segment_file_name
+from seglog.storage.format.names import (
+    CONSUME_QUEUE,
+    MAX_QUEUE_ID,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
+_QUEUE_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _MAX_GAP_FILES = 64
 
 
@@ -54,7 +61,7 @@ def list_queues(files: Files, root: Path) -> Iterator[QueueFiles]:
         if not topic.is_dir:
             continue
         for queue in files.list_dir(base / topic.name):
-            if queue.is_dir and queue.name.isascii() and queue.name.isdigit():
+            if queue.is_dir and _QUEUE_ID.fullmatch(queue.name) and int(queue.name) <= MAX_QUEUE_ID:
                 yield list_queue(
                     files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name)
                 )

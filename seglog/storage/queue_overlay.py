@@ -27,6 +27,8 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
 from seglog.storage.queue_offsets import mend_offsets
 
+_MIN_I64: Final = -(1 << 63)
+_MAX_I64: Final = (1 << 63) - 1
 _MAX_EXT_ADDRESS: Final = -2147483649
 """A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
@@ -119,6 +121,10 @@ def overlay_queue(
         # Behind the file's units come no more messages than the log has room for.
         room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
         rows = rows[rows["queue_offset"] <= first_slot + len(stored) + room]
+    lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
+    rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
+        kept[:] = False
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
@@ -148,11 +154,32 @@ def overlay_queue(
     if first_kept > base:
         units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
-    state.findings.extend(_offset_findings(state, damaged))
+    state.findings.extend(_offset_findings(state, np.concatenate([damaged, wild])))
     odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
+
+
+def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
+    """Parts rows from those whose queue offset is further off the course of the others than ``room``.
+
+    Damaged offsets side by side vouch for each other. Given a place, one of them would make the queue end
+    there, and its files fill the disk.
+    """
+    if not len(rows):
+        return rows, rows
+    course = rows["queue_offset"] - np.arange(len(rows))
+    middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
+    wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
+    return rows[~wild], rows[wild]
+
+
+def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
+    """Returns whether units of files with such names can be of the same stretch of the queue as the rows."""
+    low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
+    room += len(rows) + stored_count
+    return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
 def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:

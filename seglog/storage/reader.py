@@ -16,14 +16,16 @@ from seglog.clock import Clock
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
+from seglog.storage.format.names import can_name_directory
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.log_files import LogReader, list_log_files
+from seglog.storage.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey, rows_by_queue
 
 _POLL_MS: Final = 20
 _MIN_CAPACITY: Final = 64
+_MAX_GAP: Final = 1 << 20
 
 
 class SnapshotQueue:
@@ -51,12 +53,16 @@ class SnapshotQueue:
         return self._units[start : min(start + max(0, count), self.max_offset - self._first_slot)]
 
     def extend(self, rows: Rows) -> None:
-        """Adds the units of records that came since; slots given before keep their message."""
+        """Adds the units of records that came since; slots given before keep their message.
+
+        A queue offset out of all reason is left to the next open, which sees all records of the queue.
+        """
         rows = rows[rows["queue_offset"] >= self.max_offset]
         if not len(rows):
             return
         if self.max_offset == self.min_offset == self._first_slot:
-            self._first_slot = self.min_offset = int(rows["queue_offset"][0])
+            self._first_slot = self.min_offset = self.max_offset = int(rows["queue_offset"].min())
+        rows = rows[rows["queue_offset"] - self.max_offset <= len(rows) + _MAX_GAP]
         slots = rows["queue_offset"] - self._first_slot
         top = int(slots.max()) + 1
         if top > len(self._units):
@@ -138,7 +144,8 @@ class Reader:
         """Looks for what was written since; returns how many records that were."""
         found = self._found
         with self._lock:
-            found.log_files, _strays = list_log_files(self._files, found.root)
+            log_files, _strays = list_log_files(self._files, found.root)
+            found.log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
             found.scan.extend(found.log_files)
             try:
                 rows = found.scan.run()
@@ -146,6 +153,8 @@ class Reader:
                 found.scan.close()
             self.log.holes = HoleMap(found.holes)
             for key, added in rows_by_queue(rows, found.scan.queues).items():
+                if not can_name_directory(key[0]):
+                    continue
                 queue = self._queues.get(key)
                 if queue is None:
                     queue = SnapshotQueue(QueueState.empty(*key), self._units_per_file)

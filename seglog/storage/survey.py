@@ -24,7 +24,7 @@ from seglog.storage.format.record import Damage
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.known_topics import known_topics
-from seglog.storage.log_files import LogFile, LogReader, list_log_files
+from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
@@ -138,6 +138,8 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     log_files, findings = list_log_files(files, root)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
     geometry = infer_geometry(log_files, queue_files.values())
+    log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
+    findings += misplaced
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
     try:
@@ -239,6 +241,9 @@ def living_queues(
     living: list[tuple[str, int]] = []
     for topic, queue_id in sorted({*in_log, *with_files}):
         if topic in batch_topics:
+            continue
+        if not names.can_name_directory(topic):
+            findings.append(Finding("topic-name", names.COMMIT_LOG, found=repr(topic[:80])))
             continue
         if known is not None and topic not in known and (topic, queue_id) not in with_files:
             findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))

@@ -19,7 +19,7 @@ from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
-from seglog.storage.log_files import LogFile, LogReader, list_log_files
+from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
@@ -98,9 +98,11 @@ class _Verification:
         self._root = root
         self._clock = clock
         self._progress = progress
-        self._log_files, self._findings = list_log_files(files, root)
-        sizes = [(file.first_offset, file.size_bytes) for file in self._log_files]
+        log_files, self._findings = list_log_files(files, root)
+        sizes = [(file.first_offset, file.size_bytes) for file in log_files]
         self._segment = infer_file_size(sizes, DEFAULT_SEGMENT_BYTES)
+        self._log_files, misplaced = place_log_files(log_files, self._segment)
+        self._findings += misplaced
         self._total_bytes = sum(file.size_bytes for file in self._log_files)
         self._read_bytes = 0
         self._reader = LogReader(files, root, self._segment)

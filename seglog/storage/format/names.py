@@ -64,6 +64,16 @@ def check_topic(topic: str) -> str:
     return _check("topic", topic, MAX_SYSTEM_TOPIC_BYTES)
 
 
+def can_name_directory(topic: str) -> bool:
+    """Returns whether a folder may be called like a topic found in a record, and lies where it should.
+
+    Records of other writers, and damaged ones without a record CRC, may call their topic anything; a store
+    that made folders of such names could be led out of itself.
+    """
+    is_plain = bool(topic) and topic not in {".", ".."} and not {"/", "\0"} & set(topic)
+    return is_plain and len(topic.encode("utf-8", "surrogateescape")) <= MAX_SYSTEM_TOPIC_BYTES
+
+
 def check_group(group: str) -> str:
     """Returns ``group`` if it may name a consumer or producer group.
 

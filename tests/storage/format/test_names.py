@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seglog.errors import InvalidNameError
 from seglog.storage.format.names import (
+    can_name_directory,
     check_group,
     check_queue_id,
     check_topic,
@@ -105,3 +106,15 @@ def test_other_names_are_no_segment_files(name):
 @pytest.mark.parametrize("name", [str(2**63).rjust(20, "0"), "9" * 20])
 def test_name_beyond_63_bits_is_no_segment_file(name):
     assert parse_segment_file_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "can"),
+    [
+        ("T", True), ("a b", True), ("Größe", True), ("...", True), ("x" * 255, True), ("a\n", True),
+        ("", False), (".", False), ("..", False), ("a/b", False), ("/", False), ("../x", False),
+        ("a\0", False), ("x" * 256, False), ("ü" * 128, False), ("\udcff", True),
+    ],
+)  # fmt: skip
+def test_folder_can_be_called_like_a_found_topic(topic, can):
+    assert can_name_directory(topic) is can
