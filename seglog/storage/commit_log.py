@@ -159,6 +159,7 @@ class CommitLog:
 
     def close(self) -> None:
         """Gives up maps and descriptors."""
+        self._last_read = (0, 0, memoryview(b""))
         self._segments.close()
 
     def _roll(self, segment: MappedFile, position: int) -> MappedFile:

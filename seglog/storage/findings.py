@@ -81,10 +81,6 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "queue-unit-wrong": (Severity.WARNING, "queue units disagree with the log"),
     "queue-unit-stray": (Severity.WARNING, "queue units lead to no message of this queue"),
     "queue-gap": (Severity.LOSS, "messages are missing in the middle of a queue"),
-    "queue-offset-wild": (
-        Severity.LOSS,
-        "records say a queue offset that cannot be; they have no place in the queue",
-    ),
     "queue-file-size": (Severity.WARNING, "a queue file is not as long as the others"),
     "queue-file-stray": (Severity.WARNING, "not a queue file; RocketMQ refuses to start with it"),
     "queue-deleted": (

@@ -16,7 +16,7 @@ from seglog.storage.files import Files
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
+from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
 from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
@@ -96,11 +96,15 @@ def open_writer(
         exists = check_is_store(files, root)
     if not exists and not create:
         raise NotFoundError(f"there is no store at {root}")
+    if not exists:
+        _geometry(None, wanted)  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = StoreLock(root)
         try:
-            found = survey(root, files) if exists else None
+            # Another process may have made the store, and closed it, since we looked.
+            is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
+            found = None if is_new else survey(root, files)
             geometry = _geometry(found, wanted)
             if found is None:
                 report = _create(root, files)
@@ -119,14 +123,16 @@ def open_writer(
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:
     segment, queue_file = wanted
     if found is None:
-        default = StoreGeometry()
-        return check_geometry(
-            StoreGeometry(segment or default.segment_size_bytes, queue_file or default.queue_file_size_bytes)
-        )
+        geometry = StoreGeometry()
+        if segment is not None:
+            geometry = replace(geometry, segment_size_bytes=segment)
+        if queue_file is not None:
+            geometry = replace(geometry, queue_file_size_bytes=queue_file)
+        return check_geometry(geometry)
     geometry = found.geometry
-    if not found.log_files and segment:
+    if not found.log_files and segment is not None:
         geometry = replace(geometry, segment_size_bytes=segment)
-    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file:
+    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file is not None:
         geometry = replace(geometry, queue_file_size_bytes=queue_file)
     for name, asked, has in (
         ("segment_size_bytes", segment, geometry.segment_size_bytes),

@@ -116,11 +116,16 @@ def overlay_queue(
         facts: The log.
         has_files: Whether the queue has any file.
     """
-    room = len(rows) + len(stored) + sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
     rows, damaged = mend_offsets(rows, first_slot, stored)
-    rows, wild = _within_reason(_last_life(rows, first_slot, stored), room)
+    rows = _last_life(rows, first_slot, stored)
     kept = _kept(topic, stored, facts)
-    if len(rows) and not _is_near(rows, first_slot, len(stored), room):
+    if kept.any():
+        # Behind the file's units come no more messages than the log has room for.
+        room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
+        rows = rows[rows["queue_offset"] <= first_slot + len(stored) + room]
+    lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
+    rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
         kept[:] = False
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
@@ -151,17 +156,11 @@ def overlay_queue(
     if first_kept > base:
         units, base = units[first_kept - base :], first_kept
     state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
-    state.findings.extend(_offset_findings(state, damaged))
+    state.findings.extend(_offset_findings(state, np.concatenate([damaged, wild])))
     placed = rows[np.isin(rows["phy_offset"], damaged["phy_offset"])] if len(damaged) else damaged
     state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
     odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
-    if len(wild):
-        odd += 1
-        found = str(int(wild["queue_offset"][0]))
-        state.findings.append(
-            Finding("queue-offset-wild", queue_directory(topic, queue_id), found=found, messages=len(wild))
-        )
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
 

@@ -25,6 +25,7 @@ from seglog.errors import (
     InvalidArgumentError,
     InvalidNameError,
     MessageIllegalError,
+    NotAStoreError,
     NotFoundError,
     ReadOnlyError,
     StoreInUseError,
@@ -256,6 +257,8 @@ class MessageStore:
             FullError: No space for what opening must write.
         """
         root = Path(path).absolute()
+        if "\0" in str(root):
+            raise NotAStoreError(f"{str(root)!r} is no path: it holds NUL")
         clock = clock or SystemClock()
         files = files or RealFiles()
         waiters = Waiters(clock)
@@ -643,6 +646,7 @@ class MessageStore:
         Raises:
             StoreFailedError: The disk failed, now or earlier.
         """
+        self._check_open()
         self._writer().flush()
 
     def refresh(self) -> int:

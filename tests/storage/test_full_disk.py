@@ -1,0 +1,129 @@
+"""On a full disk puts are refused cleanly, reads go on, and writes resume with the space; never SIGBUS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = """
+    import os, sys
+    from pathlib import Path
+    from seglog.errors import FullError
+    from seglog.storage.flush import Durability
+    from seglog.storage.store import MessageStore
+
+    root, kind = Path(sys.argv[1]), sys.argv[2]
+    ballast = root / "ballast"
+    store = MessageStore.open(
+        root / "store", segment_size_bytes=65536, queue_file_size_bytes=2000, durability=Durability.SYNC)
+    acked, refused = [], 0
+
+    def put(number):
+        global refused
+        body = b"%d " % number + bytes(900)
+        try:
+            if kind == "one queue":
+                store.put("T", body)
+            elif kind == "new queues":
+                store.put("T%d" % number, body, queue_id=number)
+            else:
+                store.put_batch("T", [body, body])
+            acked.append(number)
+            return True
+        except FullError as error:
+            assert error.help
+            refused += 1
+            return False
+
+    def check():
+        found = [m.body.split()[0] for q in store.queues() for o in range(q.min_offset, q.max_offset)
+                 for m in store.get(q.topic, q.queue_id, o, 1)]
+        copies = 2 if kind == "batches" else 1
+        wanted = sorted(str(n).encode() for n in acked for _ in range(copies))
+        assert sorted(found) == wanted, (len(found), len(wanted))
+
+    number = 0
+    for _ in range(3):
+        while put(number):
+            number += 1
+        refusals = [put(n) for n in range(10_000, 10_020)]
+        acked = [n for n in acked]
+        check()
+        with open(ballast, "r+b") as file:
+            file.truncate(max(0, ballast.stat().st_size - (1 << 19)))
+        assert put(number + 1)
+        number += 2
+    assert refused >= 3
+    check()
+    os.unlink(ballast)
+    store.close()
+    store = MessageStore.open(root / "store")
+    check()
+    assert put(999_999)
+    check()
+    store.close()
+    print("done", len(acked), refused)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MiB, 2 of them taken by a file that can be shortened."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", folder], check=True)
+    (folder / "ballast").write_bytes(bytes(2 << 20))
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.parametrize("kind", ["one queue", "new queues", "batches"])
+def test_full_disk_refuses_puts_serves_reads_and_recovers_with_the_space(small_disk, kind):
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(WORK), str(small_disk), kind],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("done")
+
+
+NO_INODES = """
+    import sys
+    from seglog.errors import FullError
+    from seglog.storage.store import MessageStore
+    store = MessageStore.open(sys.argv[1], segment_size_bytes=65536, queue_file_size_bytes=2000)
+    names = 0
+    try:
+        while True:
+            store.put("T%d" % names, b"x")
+            names += 1
+    except FullError:
+        pass
+    assert [len(store.get("T%d" % i, 0, 0)) for i in range(names)] == [1] * names
+    assert store.put("T0", b"y").queue_offset == 1
+    store.close()
+    print("done", names)
+"""
+
+
+def test_file_system_without_free_names_is_full_too(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "none", folder], check=True)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(NO_INODES), str(folder / "store")],
+            cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.split()[1]) > 5
