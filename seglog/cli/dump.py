@@ -19,7 +19,9 @@ import numpy.typing as npt
 from seglog.cli import java_lines, messages, options, render
 from seglog.cli.reading import iter_records, survey_store
 from seglog.errors import CorruptError
+from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -49,6 +51,7 @@ class Served(NamedTuple):
     queue_offset: int
     tags_code: int
     message: Message
+    batch_size: int = 1
 
 
 @click.command
@@ -65,8 +68,6 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     log with --log, and hole for bytes of the log that cannot be served.
     """
     found = survey_store(path, verify=not no_verify)
-    if any(finding.code == "batch-queues" for finding in found.findings):
-        click.echo("note: queues under batchconsumequeue/ are left out, see `seglog info`", err=True)
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
     to_lines = _json_lines if as_json else _text_lines
     try:
@@ -75,10 +76,11 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
         reader.close()
 
 
-def java_sorted(found: Survey) -> list[QueueState]:
+def java_sorted(found: Survey) -> list[QueueState | BatchQueueState]:
     """Returns the queues of a store in RocketMQ's order: topics as Java sorts strings, then queue ids."""
     return sorted(
-        found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id)
+        [*found.queues.values(), *found.batch_queues.values()],
+        key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id),
     )
 
 
@@ -99,19 +101,38 @@ def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound
     What was removed or damaged since the survey comes as a hole.
     """
     for queue in java_sorted(found):
-        served = queue.units[max(0, queue.min_offset - queue.first_slot) :]
-        slots = np.flatnonzero(is_message(served) & ~_in_holes(served["phy_offset"], found))
-        first = max(queue.min_offset, queue.first_slot)
-        for start in range(0, len(slots), _BATCH_ROWS):
-            batch = slots[start : start + _BATCH_ROWS]
-            units = served[batch]
-            codes = units["tags_code"].tolist()
-            offsets = (batch + first).tolist()
-            for place, offset, code in zip(_decode(units, found, reader), offsets, codes, strict=True):
+        units, offsets, sizes = _served_units(queue, found)
+        for start in range(0, len(units), _BATCH_ROWS):
+            batch = slice(start, start + _BATCH_ROWS)
+            codes = units["tags_code"][batch].tolist()
+            columns = zip(
+                _decode(units[batch], found, reader),
+                offsets[batch].tolist(),
+                codes,
+                sizes[batch].tolist(),
+                strict=True,
+            )
+            for place, offset, code, size in columns:
                 if isinstance(place, HoleFound):
                     yield place
                 else:
-                    yield Served(queue.topic, queue.queue_id, offset, code, place[1])
+                    yield Served(queue.topic, queue.queue_id, offset, code, place[1], size)
+
+
+def _served_units(
+    queue: QueueState | BatchQueueState, found: Survey
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns the units of a queue that can be served, the queue offset of each, and its messages."""
+    units: npt.NDArray[np.void] = queue.units
+    if isinstance(queue, BatchQueueState):
+        offsets, sizes = units["base_queue_offset"].astype(np.int64), units["batch_size"].astype(np.int64)
+        chosen = offsets >= queue.min_offset
+    else:
+        offsets = queue.first_slot + np.arange(len(units), dtype=np.int64)
+        sizes = np.ones(len(units), np.int64)
+        chosen = is_message(units) & (offsets >= queue.min_offset)
+    chosen &= ~_in_holes(units["phy_offset"], found)
+    return units[chosen], offsets[chosen], sizes[chosen]
 
 
 def iter_log(found: Survey, reader: LogReader) -> Iterator[tuple[int, int, Message] | HoleFound]:
@@ -172,7 +193,7 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
             queue.min_offset,
             queue.max_offset,
             queue.max_phy_offset,
-            CQ_UNIT_BYTES,
+            *_json_kind(queue),
         )
     for item in iter_served(found, reader):
         yield java_lines.hole_line(*item) if isinstance(item, HoleFound) else java_lines.message_line(*item)
@@ -180,6 +201,14 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
         yield java_lines.hole_line(*hole)
     if with_log:
         yield from _json_log_lines(found, reader)
+
+
+def _json_kind(queue: QueueState | BatchQueueState) -> tuple[str, int]:
+    """Returns the kind of a queue, and where in its files the first message is, as RocketMQ says it."""
+    if isinstance(queue, BatchQueueState):
+        before = int((queue.units["base_queue_offset"] < queue.min_offset).sum())
+        return "BatchCQ", (queue.first_index + before) * BATCH_UNIT_BYTES
+    return "SimpleCQ", queue.min_offset * CQ_UNIT_BYTES
 
 
 def _json_log_lines(found: Survey, reader: LogReader) -> Iterator[str]:

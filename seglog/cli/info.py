@@ -18,6 +18,7 @@ import numpy as np
 from seglog.cli import java_lines, options, render
 from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
+from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.message import decode_message
@@ -56,10 +57,11 @@ class Facts:
     record_crc: bool
 
     @property
-    def queues(self) -> list[QueueState]:
+    def queues(self) -> list[QueueState | BatchQueueState]:
         """Its queues in RocketMQ's order."""
         return sorted(
-            self.found.queues.values(), key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id)
+            [*self.found.queues.values(), *self.found.batch_queues.values()],
+            key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id),
         )
 
     @property
@@ -134,7 +136,7 @@ def gather(path: Path, *, verify: bool) -> Facts:
     )
 
 
-def last_store_ms(queue: QueueState, found: Survey) -> int | None:
+def last_store_ms(queue: QueueState | BatchQueueState, found: Survey) -> int | None:
     """Returns the store time of a queue's newest message, None if it has none that can be read."""
     starts = found.rows["phy_offset"]
     if not len(starts):
@@ -277,7 +279,7 @@ def _recovery_text(facts: Facts) -> str:
     return " and ".join(steps) if steps else "nothing to do"
 
 
-def _queue_cells(queue: QueueState, found: Survey) -> tuple[str, ...]:
+def _queue_cells(queue: QueueState | BatchQueueState, found: Survey) -> tuple[str, ...]:
     stored_ms = last_store_ms(queue, found)
     return (
         render.printable(queue.topic),

@@ -43,7 +43,13 @@ def store_line(min_phy_offset: int, max_phy_offset: int) -> str:
 
 
 def queue_line(
-    topic: str, queue_id: int, min_offset: int, max_offset: int, max_phy_offset: int, unit_bytes: int
+    topic: str,
+    queue_id: int,
+    min_offset: int,
+    max_offset: int,
+    max_phy_offset: int,
+    kind: str,
+    min_position_bytes: int,
 ) -> str:
     """Returns the line about one queue.
 
@@ -53,17 +59,20 @@ def queue_line(
         min_offset: Queue offset of its first message.
         max_offset: Queue offset that its next message gets.
         max_phy_offset: Where the record of its last message ends.
-        unit_bytes: Size of a unit of the queue.
+        kind: ``SimpleCQ`` or ``BatchCQ``.
+        min_position_bytes: Where in the queue's files its first message is.
     """
     return (
-        f'{{"kind":"queue","topic":{_cached(topic)},"queueId":{queue_id},"cqType":"SimpleCQ",'
+        f'{{"kind":"queue","topic":{_cached(topic)},"queueId":{queue_id},"cqType":"{kind}",'
         f'"minOffset":{min_offset},"maxOffset":{max_offset},"cqMin":{min_offset},"cqMax":{max_offset},'
-        f'"cqMinLogicOffset":{min_offset * unit_bytes},"cqMaxPhysicOffset":{max_phy_offset},'
+        f'"cqMinLogicOffset":{min_position_bytes},"cqMaxPhysicOffset":{max_phy_offset},'
         f'"messageTotalInQueue":{max_offset - min_offset}}}\n'
     )
 
 
-def message_line(cq_topic: str, cq_queue_id: int, cq_offset: int, tags_code: int, message: Message) -> str:
+def message_line(
+    cq_topic: str, cq_queue_id: int, cq_offset: int, tags_code: int, message: Message, batch_size: int = 1
+) -> str:
     """Returns the line about one unit of a queue and the message that it leads to.
 
     Args:
@@ -72,11 +81,13 @@ def message_line(cq_topic: str, cq_queue_id: int, cq_offset: int, tags_code: int
         cq_offset: Queue offset of the unit.
         tags_code: As the unit has it.
         message: What the unit leads to.
+        batch_size: Messages that the unit stands for.
     """
     body = message.body
+    batch = f'"batchNum":{batch_size},' if batch_size > 1 else ""
     return (
         f'{{"kind":"msg","cqTopic":{_cached(cq_topic)},"cqQueueId":{cq_queue_id},"cqOffset":{cq_offset},'
-        f'"cqPos":{message.phy_offset},"cqSize":{message.size_bytes},"tagsCode":{tags_code},'
+        f'"cqPos":{message.phy_offset},"cqSize":{message.size_bytes},"tagsCode":{tags_code},{batch}'
         f'"topic":{_cached(message.topic)},"queueId":{message.queue_id},'
         f'"queueOffset":{message.queue_offset},"commitLogOffset":{message.phy_offset},'
         f'"storeSize":{message.size_bytes},"bodyCRC":{message.body_crc},"sysFlag":{message.sys_flag},'

@@ -175,7 +175,10 @@ def _conclude_queues(
     for stretch in log.stretches:
         for interval in stretch.intervals:
             intervals[interval.topic, interval.queue_id].append(interval)
-    living, findings = living_queues(files, plan.root, plan.mode, intervals.keys(), plan.queue_files.keys())
+    batch_topics = {entry.name for entry in files.list_dir(plan.root / names.BATCH_CONSUME_QUEUE)}
+    in_log = {key for key in intervals if key[0] not in batch_topics}
+    living, findings = living_queues(files, plan.root, plan.mode, in_log, plan.queue_files.keys())
+    findings += [Finding("batch-queues", names.BATCH_CONSUME_QUEUE)] if batch_topics else []
     file_size_bytes = plan.geometry.queue_file_size_bytes
     for queue in plan.queue_files.values():
         findings += queue_file_findings(queue, file_size_bytes)

@@ -10,10 +10,10 @@ import numpy as np
 from seglog.spark.splits import Split
 from seglog.spark.stretches import Head, Interval, Stopped, Stretch, UnitState
 from seglog.spark.unit_files import UnitFiles
+from seglog.storage.dispatch import rows_by_queue
 from seglog.storage.format.record import Damage
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.kernels.walk import QueueTable, Rows
-from seglog.storage.survey import rows_by_queue
 
 
 class StretchBuilder:

@@ -90,7 +90,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
     "batch-queues": (
         Severity.NOTE,
-        "batch consume queues are left as they are; this version does not read them",
+        "batch consume queues are no part of this audit; opening the store sets them right",
     ),
 }
 """Severity and meaning of each code."""

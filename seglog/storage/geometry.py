@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 
 DEFAULT_SEGMENT_BYTES: Final = 1 << 30
@@ -28,15 +29,23 @@ class StoreGeometry:
     Attributes:
         segment_size_bytes: Of a commit-log file (``mappedFileSizeCommitLog``).
         queue_file_size_bytes: Of a consume-queue file (``mappedFileSizeConsumeQueue``), a multiple of 20.
+        found_batch_file_bytes: Of the batch-queue files that are there (``mapperFileSizeBatchConsumeQueue``),
+            a multiple of 46; None without any.
     """
 
     segment_size_bytes: int = DEFAULT_SEGMENT_BYTES
     queue_file_size_bytes: int = DEFAULT_QUEUE_FILE_BYTES
+    found_batch_file_bytes: int | None = None
 
     @property
     def units_per_file(self) -> int:
         """Units in a consume-queue file."""
         return self.queue_file_size_bytes // CQ_UNIT_BYTES
+
+    @property
+    def batch_file_size_bytes(self) -> int:
+        """Length of a batch-queue file; where there is none yet, as many units as other queue files have."""
+        return self.found_batch_file_bytes or self.units_per_file * BATCH_UNIT_BYTES
 
 
 def check_geometry(geometry: StoreGeometry) -> StoreGeometry:

@@ -27,6 +27,7 @@ from seglog.storage.format.record import (
     examine,
 )
 from seglog.storage.format.sys_flag import takes_queue_offset
+from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
 from seglog.storage.log_files import LogFile, LogReader
 
@@ -73,6 +74,7 @@ class LogScan:
         holes: Stretches without readable records, in order.
         end_phy_offset: End of the last valid record (or filler): where the next one goes.
         last_phy_offset: Start of the last valid record, -1 before the first.
+        inner: What the properties of records say about queues.
         tail: What is wrong at the end, None if nothing was ever written there.
     """
 
@@ -85,6 +87,7 @@ class LogScan:
         self._firsts = [file.first_offset for file in log_files]
         self._known = set(self._firsts)
         self.queues = QueueTable()
+        self.inner = InnerRecords()
         self.holes: list[Hole] = []
         self.end_phy_offset = self._firsts[0] if self._firsts else 0
         self.last_phy_offset = -1
@@ -129,6 +132,7 @@ class LogScan:
             window = self._reader.read(start, min(need, segment_end - start))
             result = walk(window, start, segment_end, self.queues, verify=self._verify)
             self._note(result.rows)
+            self.inner.note(window[: result.position], start, result.rows, self.queues)
             self.end_phy_offset = start + result.position
             yield result.rows
             room = len(window) - result.position

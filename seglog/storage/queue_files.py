@@ -15,7 +15,9 @@ import numpy as np
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
     CONSUME_QUEUE,
     MAX_QUEUE_ID,
     parse_segment_file_name,
@@ -35,36 +37,41 @@ class QueueFiles:
     Attributes:
         sizes: Length of each file by the offset of its first byte.
         strays: Names of other files beside them.
+        layout: Their unit.
+        folder: The one that queues of their kind share.
     """
 
     topic: str
     queue_id: int
     directory: Path
+    layout: Layout = CQ_UNIT
+    folder: str = CONSUME_QUEUE
     sizes: dict[int, int] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """Directory relative to the store."""
-        return queue_directory(self.topic, self.queue_id)
+        return queue_directory(self.topic, self.queue_id, self.folder)
 
 
-def queue_directory(topic: str, queue_id: int) -> str:
+def queue_directory(topic: str, queue_id: int, folder: str = CONSUME_QUEUE) -> str:
     """Returns the directory of a queue relative to the store."""
-    return f"{CONSUME_QUEUE}/{topic}/{queue_id}"
+    return f"{folder}/{topic}/{queue_id}"
 
 
-def list_queues(files: Files, root: Path) -> Iterator[QueueFiles]:
-    """Yields every queue that has a directory, sorted by name."""
-    base = root / CONSUME_QUEUE
+def list_queues(
+    files: Files, root: Path, folder: str = CONSUME_QUEUE, layout: Layout = CQ_UNIT
+) -> Iterator[QueueFiles]:
+    """Yields every queue of a kind that has a directory, sorted by name."""
+    base = root / folder
     for topic in files.list_dir(base):
         if not topic.is_dir:
             continue
         for queue in files.list_dir(base / topic.name):
             if queue.is_dir and _QUEUE_ID.fullmatch(queue.name) and int(queue.name) <= MAX_QUEUE_ID:
-                yield list_queue(
-                    files, QueueFiles(topic.name, int(queue.name), base / topic.name / queue.name)
-                )
+                directory = base / topic.name / queue.name
+                yield list_queue(files, QueueFiles(topic.name, int(queue.name), directory, layout, folder))
 
 
 def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
@@ -73,7 +80,7 @@ def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
         first = parse_segment_file_name(entry.name)
         if entry.is_dir:
             continue
-        if first is None or first % CQ_UNIT_BYTES:
+        if first is None or first % queue.layout.size_bytes:
             queue.strays.append(entry.name)
         else:
             queue.sizes[first] = entry.size_bytes
@@ -82,9 +89,9 @@ def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
 
 def list_staged(files: Files, root: Path) -> list[Path]:
     """Returns the queue files that a killed writer had not given their names yet; they hold no unit."""
-    base = root / CONSUME_QUEUE
     return [
         base / topic.name / entry.name
+        for base in (root / CONSUME_QUEUE, root / BATCH_CONSUME_QUEUE)
         for topic in files.list_dir(base)
         if topic.is_dir
         for entry in files.list_dir(base / topic.name)
@@ -101,11 +108,12 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
         file_size_bytes: Length that every file should have; longer ones are read up to it.
 
     Returns:
-        Queue offset of the first unit, and ``(n,) CQ_UNIT.dtype`` up to the last byte ever written;
-        what no file holds is zero.
+        Number of the first unit (in a plain queue its queue offset), and ``(n,)`` of the layout's dtype up
+        to the last byte ever written; what no file holds is zero.
     """
+    unit_bytes, dtype = queue.layout.size_bytes, queue.layout.dtype
     if not queue.sizes:
-        return 0, np.empty(0, CQ_UNIT.dtype)
+        return 0, np.empty(0, dtype)
     first = min(queue.sizes)
     parts: list[bytes] = []
     end = first
@@ -113,12 +121,12 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
         if not 0 <= offset - end <= _MAX_GAP_FILES * file_size_bytes:
             continue  # no queue has such a file; its units could only be nonsense
         data = _read_data(files, queue.directory / segment_file_name(offset), file_size_bytes)
+        data += bytes(-len(data) % unit_bytes)
         parts.append(bytes(offset - end))
         parts.append(data)
         end = offset + len(data)
     joined = b"".join(parts)
-    count = len(joined) // CQ_UNIT_BYTES
-    return first // CQ_UNIT_BYTES, np.frombuffer(joined, CQ_UNIT.dtype, count)
+    return first // unit_bytes, np.frombuffer(joined, dtype, len(joined) // unit_bytes)
 
 
 def _read_data(files: Files, path: Path, limit_bytes: int) -> bytes:
@@ -137,21 +145,26 @@ def _read_data(files: Files, path: Path, limit_bytes: int) -> bytes:
             at = handle.next_data(at + count)
     finally:
         handle.close()
-    used = len(data.rstrip(b"\0"))
-    return bytes(data[: used + -used % CQ_UNIT_BYTES])
+    return bytes(data.rstrip(b"\0"))
 
 
 def unit_finding(
-    code: str, queue: str, slot: int, file_size_bytes: int, count: int, **detail: str
+    code: str,
+    queue: str,
+    slot: int,
+    file_size_bytes: int,
+    count: int,
+    unit_bytes: int = CQ_UNIT_BYTES,
+    **detail: str,
 ) -> Finding:
-    """Returns a finding about ``count`` units from queue offset ``slot`` on."""
-    position = slot * CQ_UNIT_BYTES
+    """Returns a finding about ``count`` units from unit ``slot`` on."""
+    position = slot * unit_bytes
     file = segment_file_name(position - position % file_size_bytes)
     return Finding(
         code,
         f"{queue}/{file}",
         position % file_size_bytes,
-        count * CQ_UNIT_BYTES,
+        count * unit_bytes,
         messages=count,
         **detail,
     )

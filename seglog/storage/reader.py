@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from seglog.clock import Clock
+from seglog.storage.batch_overlay import BatchQueueState, units_of_rows
 from seglog.storage.commit_log import HoleMap
+from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
 from seglog.storage.format.names import can_name_directory
@@ -24,7 +27,8 @@ from seglog.storage.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.survey import Survey, rows_by_queue
+from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
+from seglog.storage.survey import Survey
 
 _POLL_MS: Final = 20
 _MIN_CAPACITY: Final = 64
@@ -126,6 +130,10 @@ class Reader:
         self._queues = {
             key: SnapshotQueue(state, self._units_per_file) for key, state in found.queues.items()
         }
+        self._batch_queues = {
+            key: SnapshotBatchQueue(state, found.geometry.batch_file_size_bytes)
+            for key, state in found.batch_queues.items()
+        }
         self.log = SnapshotLog(LogReader(files, found.root, found.geometry.segment_size_bytes))
         self.log.holes = HoleMap(found.holes)
         self.log.mended = found.mended
@@ -141,13 +149,13 @@ class Reader:
         """Unreadable stretches of the log."""
         return tuple(self._found.holes)
 
-    def queue(self, topic: str, queue_id: int) -> SnapshotQueue | None:
+    def queue(self, topic: str, queue_id: int) -> SnapshotQueue | SnapshotBatchQueue | None:
         """Returns a queue that had a message."""
-        return self._queues.get((topic, queue_id))
+        return self._queues.get((topic, queue_id)) or self._batch_queues.get((topic, queue_id))
 
-    def queues(self) -> list[SnapshotQueue]:
+    def queues(self) -> list[SnapshotQueue | SnapshotBatchQueue]:
         """Returns all queues."""
-        return list(self._queues.values())
+        return [*self._queues.values(), *self._batch_queues.values()]
 
     def refresh(self) -> int:
         """Looks for what was written since; returns how many records that were."""
@@ -161,19 +169,34 @@ class Reader:
             finally:
                 found.scan.close()
             self.log.holes = HoleMap(found.holes)
-            for key, added in rows_by_queue(rows, found.scan.queues).items():
-                if not can_name_directory(key[0]):
-                    continue
-                queue = self._queues.get(key)
-                if queue is None:
-                    queue = SnapshotQueue(QueueState.empty(*key), self._units_per_file)
-                queue.extend(added)
-                self._queues[key] = queue
+            self._add(rows)
             if found.min_phy_offset > self.min_phy_offset >= 0:
                 for queue in self.queues():
                     queue.raise_min(found.min_phy_offset)
             self.min_phy_offset = found.min_phy_offset
         return len(rows)
+
+    def _add(self, rows: Rows) -> None:
+        found = self._found
+        plain_topics = {topic for topic, _queue_id in self._queues}
+        inner = topics_with_inner_batches(rows, found.scan.queues) - plain_topics
+        found.kinds = replace(found.kinds, batch=found.kinds.batch | inner)
+        further = found.scan.inner.take_further()
+        placed = dispatch(rows, further, found.scan.queues, found.kinds.batch)
+        for key, added in placed.plain.items():
+            if not can_name_directory(key[0]):
+                continue
+            queue = self._queues.get(key) or SnapshotQueue(QueueState.empty(*key), self._units_per_file)
+            queue.extend(added)
+            self._queues[key] = queue
+        for key, added in placed.batch.items():
+            if not can_name_directory(key[0]):
+                continue
+            batch_queue = self._batch_queues.get(key) or SnapshotBatchQueue(
+                BatchQueueState.empty(*key), found.geometry.batch_file_size_bytes
+            )
+            batch_queue.extend(units_of_rows(added, found.scan.inner.ranges))
+            self._batch_queues[key] = batch_queue
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""

@@ -20,6 +20,7 @@ from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG,
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState
+from seglog.storage.recover_queues import remove_expired, write_batch_queue, write_file
 from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
 
@@ -66,6 +67,7 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     for path in list_staged(files, found.root):
         files.remove(path)
     rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
+    rewritten += sum(write_batch_queue(found, files, state) for state in found.batch_queues.values())
     _write_checkpoint(found, files)
     return RecoveryReport(
         found.mode,
@@ -165,7 +167,7 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     directory = found.root / queue_directory(state.topic, state.queue_id)
     known = found.queue_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
-    changed = _remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
+    changed = remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
     beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
@@ -183,47 +185,18 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     return changed
 
 
-def _remove_expired(files: Files, directory: Path, stored: dict[int, int], size: int, start: int) -> int:
-    """Removes the files that end before byte ``start`` of the queue; returns how many.
-
-    The log has lost their messages to retention. RocketMQ removes them once a minute; until then it would
-    take their first unit for the queue's minimum.
-    """
-    gone = [first for first in stored if first + size <= start]
-    for first in gone:
-        files.remove(directory / segment_file_name(first))
-        del stored[first]
-    return len(gone)
-
-
 def _write_queue_file(
     files: Files, directory: Path, first: int, size: int, state: QueueState, *, exists: bool
 ) -> int:
-    path = directory / segment_file_name(first)
-    if not exists:
-        files.make_dirs(directory)
-        files.create(path, size).close()
-    handle = files.open(path, writable=True)
-    try:
-        short = handle.size_bytes < size
-        if short:
-            handle.set_size(size)
-        buffer = memoryview(bytearray(size))
-        handle.read_into(buffer, 0)
-        held = bytes(buffer)
-        slot = first // CQ_UNIT_BYTES
-        below = max(0, state.first_slot - slot) * CQ_UNIT_BYTES
-        head = held[:below] if held[:below].strip(b"\0") else pre_blanks(below // CQ_UNIT_BYTES).tobytes()
-        wanted = head + _file_units(state, slot, size // CQ_UNIT_BYTES).tobytes()
-        if held == wanted.ljust(size, b"\0"):
-            return int(short)
-        used = max(len(wanted), len(held.rstrip(b"\0")))
-        handle.reserve(0, used)
-        handle.write_at(wanted.ljust(used, b"\0"), 0)
-        handle.sync()
-    finally:
-        handle.close()
-    return 1
+    slot = first // CQ_UNIT_BYTES
+    below = max(0, state.first_slot - slot) * CQ_UNIT_BYTES
+    units = _file_units(state, slot, size // CQ_UNIT_BYTES).tobytes()
+
+    def content(held: bytes) -> bytes:
+        kept = held[:below].strip(b"\0")
+        return (held[:below] if kept else pre_blanks(below // CQ_UNIT_BYTES).tobytes()) + units
+
+    return write_file(files, directory / segment_file_name(first), size, content, exists=exists)
 
 
 def _file_units(state: QueueState, slot: int, count: int) -> Units:

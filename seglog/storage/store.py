@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,8 @@ from seglog.errors import (
     ReadOnlyError,
     StoreInUseError,
 )
+from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
+from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
@@ -50,10 +52,12 @@ from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
+from seglog.storage.order import INNER, Order, check_unordered, make_order
 from seglog.storage.os_errors import explain_os_error, explained
 from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport
+from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
 
@@ -342,6 +346,8 @@ class MessageStore:
             StoreFailedError: A flush failed; nothing is acknowledged any more.
         """
         raw, code = _encode_properties(tags, keys, properties)
+        if properties and INNER in raw:
+            return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
         draft = self._draft(topic, queue_id, body, raw, code, flag)
         return self._put_draft(topic, queue_id, draft, self._store_host, durability)
 
@@ -368,9 +374,11 @@ class MessageStore:
             topic: As in :meth:`put`.
             queue_id: As in :meth:`put`.
             body: Stored as it is.
-            properties: Stored as they are, but for a ``__CRC32#`` entry.
+            properties: Stored as they are, but for a ``__CRC32#`` entry, and for the queue offsets that an
+                inner batch or a message with INNER_MULTI_DISPATCH gets.
             tags_code: Goes into the queue unit; in the delay topic the delivery time does instead.
-            sys_flag: RocketMQ's bits; those of the address families are set here.
+            sys_flag: RocketMQ's bits; those of the address families are set here. With INNER_BATCH the body
+                is a batch as clients send it, and the topic one with batch queues.
             flag: The application's own 32 bits.
             born_timestamp_ms: The client's time; now by default.
             born_host: The client; the store's own host by default.
@@ -385,11 +393,7 @@ class MessageStore:
         if not -(1 << 63) <= tags_code < 1 << 63:
             raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
         host = store_host or self._store_host
-        draft = self._draft(
-            topic,
-            queue_id,
-            body,
-            properties,
+        rest = (
             tags_code,
             flag,
             sys_flag,
@@ -399,6 +403,19 @@ class MessageStore:
             reconsume_times,
             prepared_transaction_offset,
         )
+        if sys_flag & INNER_BATCH or INNER in properties:
+            is_batch_topic = self._writer().is_batch_topic(topic)
+            order = make_order(
+                topic,
+                body,
+                properties,
+                sys_flag,
+                lambda finished: self._draft(topic, queue_id, body, finished, *rest),
+                is_batch_topic=is_batch_topic,
+            )
+            if order is not None:
+                return self._put_order(topic, queue_id, order, host, durability)
+        draft = self._draft(topic, queue_id, body, properties, *rest)
         return self._put_draft(topic, queue_id, draft, host, durability)
 
     def put_batch(
@@ -452,6 +469,8 @@ class MessageStore:
         Raises:
             As :meth:`put_batch`.
         """
+        if sys_flag & INNER_BATCH:
+            raise MessageIllegalError("an inner batch is one message", help="use append")
         drafts = [
             self._draft(
                 topic,
@@ -504,8 +523,11 @@ class MessageStore:
         queue = self._side.queue(topic, queue_id)
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        wanted = make_filter(filter)
         try:
-            return read_queue(queue, self._side.log, queue_offset, max_count, make_filter(filter), max_bytes)
+            if isinstance(queue, BatchQueue | SnapshotBatchQueue):
+                return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
+            return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
         except OSError as error:
             raise explain_os_error(error) from error
 
@@ -514,12 +536,15 @@ class MessageStore:
 
         Raises:
             NotFoundError: It never had a message.
+            InvalidArgumentError: A batch queue has no unit for each message.
             ClosedError: The store was closed.
         """
         self._check_open()
         queue = self._side.queue(topic, queue_id)
         if queue is None:
             raise NotFoundError(f"no queue {topic}/{queue_id} in {self.path} ever had a message")
+        if isinstance(queue, BatchQueue | SnapshotBatchQueue):
+            raise InvalidArgumentError(f"{topic}/{queue_id} is a batch queue", help="read it with get")
         place = Place(
             queue.min_offset,
             queue.max_offset,
@@ -613,6 +638,8 @@ class MessageStore:
         self._check_open()
         queue = self._side.queue(topic, queue_id)
         with explained():
+            if isinstance(queue, BatchQueue | SnapshotBatchQueue):
+                return batch_offset_by_time(queue, timestamp_ms, boundary)
             return 0 if queue is None else offset_by_time(queue, self._side.log, timestamp_ms, boundary)
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
@@ -724,10 +751,6 @@ class MessageStore:
                 f"the body has {len(body)} bytes, at most {self._max_message_size_bytes}",
                 help="send it in pieces, or open the store with a larger max_message_size_bytes",
             )
-        if sys_flag & INNER_BATCH:
-            raise MessageIllegalError(
-                "inner batches need a topic with queue.type=BatchCQ", help="use put_batch"
-            )
         return Draft(
             encoded_topic,
             queue_id,
@@ -749,6 +772,9 @@ class MessageStore:
     ) -> BatchResult:
         if not drafts:
             raise InvalidArgumentError("a batch needs at least one message")
+        for draft in drafts:
+            if INNER in draft.properties:
+                check_unordered(draft.properties)
         durability = durability or self._durability
         queue_offset, starts, now_ms = self._writer().append(topic, queue_id, drafts, durability)
         return BatchResult(
@@ -760,6 +786,22 @@ class MessageStore:
             now_ms,
             self._store_host,
             durability,
+        )
+
+    def _put_order(
+        self, topic: str, queue_id: int, order: Order, store_host: Host, durability: Durability | None
+    ) -> PutResult:
+        durability = durability or self._durability
+        made: list[Draft] = []
+
+        def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
+            made.extend(order.make(first, further))
+            return made
+
+        recorded = replace(order, make=make)
+        queue_offset, starts, now_ms = self._writer().append_order(topic, queue_id, recorded, durability)
+        return PutResult(
+            topic, queue_id, queue_offset, starts[0], made[0].size_bytes, now_ms, store_host, durability
         )
 
     def _put_draft(

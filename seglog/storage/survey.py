@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from seglog.errors import NotAStoreError, NotFoundError, UnsupportedStoreError
+from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
 from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.record import Damage
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
-from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
-from seglog.storage.known_topics import known_topics
+from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
@@ -46,6 +49,7 @@ _TELLING_NAMES = _KNOWN_NAMES - {names.CONFIG, names.LOCK_FILE, names.INDEX}
 _ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
 """Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 _NO_UNITS = np.empty(0, CQ_UNIT.dtype)
+_NO_BATCH_UNITS = np.empty(0, BATCH_UNIT.dtype)
 
 
 @dataclass(slots=True)
@@ -63,6 +67,9 @@ class Survey:
         queues: What each queue must hold, by topic and number.
         queue_files: The files of each queue that has a directory.
         findings: Everything that is not as it should be.
+        kinds: Topics of other kinds than the plain one.
+        batch_queues: What each batch queue must hold.
+        batch_files: The files of each batch queue that has a directory.
     """
 
     root: Path
@@ -75,6 +82,9 @@ class Survey:
     queues: dict[tuple[str, int], QueueState]
     queue_files: dict[tuple[str, int], QueueFiles]
     findings: list[Finding]
+    kinds: TopicKinds = field(default_factory=TopicKinds)
+    batch_queues: dict[tuple[str, int], BatchQueueState] = field(default_factory=dict)
+    batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
 
     @property
     def min_phy_offset(self) -> int:
@@ -89,7 +99,9 @@ class Survey:
     @property
     def mended(self) -> dict[int, int]:
         """Queue offset by physical offset of records that say another one of themselves."""
-        return {place: slot for state in self.queues.values() for place, slot in state.mended.items()}
+        # An LMQ queue holds records of other queues: what they say of themselves is not said of it.
+        own = (state for state in self.queues.values() if not state.topic.startswith(names.LMQ_PREFIX))
+        return {place: slot for state in own for place, slot in state.mended.items()}
 
     @property
     def holes(self) -> list[Hole]:
@@ -142,7 +154,11 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         raise NotFoundError(f"there is no store at {root}")
     log_files, findings = list_log_files(files, root)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
-    geometry = infer_geometry(log_files, queue_files.values())
+    batch_files = {
+        (queue.topic, queue.queue_id): queue
+        for queue in list_queues(files, root, names.BATCH_CONSUME_QUEUE, BATCH_UNIT)
+    }
+    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
     reader = LogReader(files, root, geometry.segment_size_bytes)
@@ -162,13 +178,18 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         {},
         queue_files,
         findings,
+        batch_files=batch_files,
     )
     result.findings += log_findings(log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
-    result.queues = overlay_queues(result, files)
+    _overlay(result, files)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
+    for queue in batch_files.values():
+        result.findings += queue_file_findings(queue, geometry.batch_file_size_bytes)
     for state in result.queues.values():
         result.findings += state.findings
+    for batch_state in result.batch_queues.values():
+        result.findings += batch_state.findings
     return result
 
 
@@ -180,33 +201,61 @@ def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
     return min(kept, default=-1)
 
 
-def infer_geometry(log_files: list[LogFile], queues: Iterable[QueueFiles]) -> StoreGeometry:
+def infer_geometry(
+    log_files: list[LogFile], queues: Iterable[QueueFiles], batch_queues: Iterable[QueueFiles] = ()
+) -> StoreGeometry:
     """Returns the file lengths of a store; RocketMQ's defaults for kinds of which there is no file."""
     segment = infer_file_size(
         [(file.first_offset, file.size_bytes) for file in log_files], DEFAULT_SEGMENT_BYTES
     )
     queue_sizes = [item for queue in queues for item in queue.sizes.items()]
+    batch_sizes = [item for queue in batch_queues for item in queue.sizes.items()]
     return StoreGeometry(
-        segment, infer_file_size(queue_sizes, DEFAULT_QUEUE_FILE_BYTES, multiple_of=CQ_UNIT_BYTES)
+        segment,
+        infer_file_size(queue_sizes, DEFAULT_QUEUE_FILE_BYTES, multiple_of=CQ_UNIT_BYTES),
+        infer_file_size(batch_sizes, 0, multiple_of=BATCH_UNIT_BYTES) or None,
     )
 
 
-def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueState]:
-    """Returns what each queue must hold, for queues of the log and queues that only have files."""
-    rows = found.rows
+def _overlay(found: Survey, files: Files) -> None:
+    """Works out what each queue must hold, for queues of the log and queues that only have files."""
+    further = found.scan.inner.take_further()
+    found.kinds = _topic_kinds(found, files)
+    placed = dispatch(found.rows, further, found.scan.queues, found.kinds.batch)
+    for queues, with_files in ((placed.plain, found.queue_files), (placed.batch, found.batch_files)):
+        keys, findings = living_queues(files, found.root, found.mode, queues.keys(), with_files.keys())
+        found.findings += findings
+        for key in queues.keys() - set(keys):
+            del queues[key]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
         tuple(found.holes),
-        rows["phy_offset"],
-        rows["size_bytes"],
+        found.rows["phy_offset"],
+        found.rows["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
-    by_name = rows_by_queue(rows, found.scan.queues)
-    keys, findings = living_queues(files, found.root, found.mode, by_name.keys(), found.queue_files.keys())
-    found.findings += findings
+    found.queues = _overlay_plain(found, files, placed.plain, facts)
+    facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
+    found.batch_queues = _overlay_batch(found, files, placed.batch, facts)
+
+
+def _topic_kinds(found: Survey, files: Files) -> TopicKinds:
+    """Returns the kinds by directory, attribute and record; the directories of a topic are believed first."""
+    configured = configured_kinds(files, found.root)
+    plain = {topic for topic, _queue_id in found.queue_files}
+    batch = {topic for topic, _queue_id in found.batch_files}
+    told = configured.batch | topics_with_inner_batches(found.rows, found.scan.queues)
+    return replace(configured, batch=frozenset(batch | (told - plain)))
+
+
+def _overlay_plain(
+    found: Survey, files: Files, rows: RowsByQueue, facts: LogFacts
+) -> dict[tuple[str, int], QueueState]:
     states: dict[tuple[str, int], QueueState] = {}
-    for topic, queue_id in keys:
+    for topic, queue_id in sorted({*rows, *found.queue_files}):
+        if topic in found.kinds.batch:
+            continue
         queue = found.queue_files.get((topic, queue_id))
         first_slot, stored = 0, _NO_UNITS
         if queue is not None:
@@ -214,8 +263,29 @@ def overlay_queues(found: Survey, files: Files) -> dict[tuple[str, int], QueueSt
         states[topic, queue_id] = overlay_queue(
             topic,
             queue_id,
-            by_name.get((topic, queue_id), np.empty(0, ROW)),
+            rows.get((topic, queue_id), np.empty(0, ROW)),
             first_slot,
+            stored,
+            facts,
+            has_files=queue is not None and bool(queue.sizes),
+        )
+    return states
+
+
+def _overlay_batch(
+    found: Survey, files: Files, rows: RowsByQueue, facts: LogFacts
+) -> dict[tuple[str, int], BatchQueueState]:
+    states: dict[tuple[str, int], BatchQueueState] = {}
+    for topic, queue_id in sorted({*rows, *found.batch_files}):
+        queue = found.batch_files.get((topic, queue_id))
+        first_index, stored = 0, _NO_BATCH_UNITS
+        if queue is not None:
+            first_index, stored = read_units(files, queue, facts.file_size_bytes)
+        states[topic, queue_id] = overlay_batch_queue(
+            topic,
+            queue_id,
+            units_of_rows(rows.get((topic, queue_id), np.empty(0, ROW)), found.scan.inner.ranges),
+            first_index,
             stored,
             facts,
             has_files=queue is not None and bool(queue.sizes),
@@ -239,34 +309,20 @@ def living_queues(
         in_log: Topic and number of every queue of which the log has a record with a place in it.
         with_files: Topic and number of every queue that has a directory.
     """
-    batch_topics = {entry.name for entry in files.list_dir(root / names.BATCH_CONSUME_QUEUE)}
-    findings = [Finding("batch-queues", names.BATCH_CONSUME_QUEUE)] if batch_topics else []
+    findings: list[Finding] = []
     # After a crash the topic table may be behind the log; then every queue of the log counts.
     known = known_topics(files, root) if mode == "normal" else None
     living: list[tuple[str, int]] = []
     for topic, queue_id in sorted({*in_log, *with_files}):
-        if topic in batch_topics:
-            continue
         if not names.can_name_directory(topic):
             findings.append(Finding("topic-name", names.COMMIT_LOG, found=repr(topic[:80])))
             continue
-        if known is not None and topic not in known and (topic, queue_id) not in with_files:
+        is_known = known is None or topic in known or topic.startswith(names.LMQ_PREFIX)
+        if not is_known and (topic, queue_id) not in with_files:
             findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
         else:
             living.append((topic, queue_id))
     return living, findings
-
-
-def rows_by_queue(rows: Rows, queues: QueueTable) -> dict[tuple[str, int], Rows]:
-    """Returns the rows that have a place in a queue, by topic and queue number, each in log order."""
-    placed = rows[places(rows)]
-    if not len(placed):
-        return {}
-    placed = placed[np.argsort(placed["queue"], kind="stable")]
-    numbers = placed["queue"]
-    starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
-    groups = np.split(placed, starts[1:])
-    return {queues.names[number]: rows for number, rows in zip(numbers[starts].tolist(), groups, strict=True)}
 
 
 def log_findings(

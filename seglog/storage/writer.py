@@ -11,26 +11,31 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from seglog.clock import Clock
 from seglog.errors import ClosedError, FullError, StoreFailedError
 from seglog.storage.background import Background
+from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
 from seglog.storage.flush import Durability, GroupCommit
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
+from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
+from seglog.storage.known_topics import TopicKinds
 from seglog.storage.mapped_file import MapPool
+from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
@@ -94,6 +99,11 @@ class Writer:
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
+        self._kinds = found.kinds if found is not None else TopicKinds()
+        self._batch_queues = {
+            key: self._open_batch_queue(batch)
+            for key, batch in (found.batch_queues.items() if found is not None else ())
+        }
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
         self._closed = False
         _writers.add(self)
@@ -126,13 +136,17 @@ class Writer:
         self._indexer.start(INDEX_INTERVAL_MS)
         self._sealer.start(SEAL_INTERVAL_MS)
 
-    def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue | BatchQueue | None:
         """Returns a queue that had a message."""
-        return self._queues.get((topic, queue_id))
+        return self._queues.get((topic, queue_id)) or self._batch_queues.get((topic, queue_id))
 
-    def queues(self) -> list[ConsumeQueue]:
+    def queues(self) -> list[ConsumeQueue | BatchQueue]:
         """Returns all queues."""
-        return list(self._queues.values())
+        return [*self._queues.values(), *self._batch_queues.values()]
+
+    def is_batch_topic(self, topic: str) -> bool:
+        """Returns whether a topic has batch queues."""
+        return topic in self._kinds.batch
 
     def append(
         self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability
@@ -156,6 +170,8 @@ class Writer:
             ClosedError: The store was closed.
         """
         self._check_open()
+        if topic in self._kinds.batch:
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), durability)
         with self._append_lock:
             self._check_open()
             self._commit.check()
@@ -188,6 +204,77 @@ class Writer:
         if durability is Durability.SYNC:
             self._commit.ensure(end)
         return first, starts, now_ms
+
+    def append_order(
+        self, topic: str, queue_id: int, order: Order, durability: Durability
+    ) -> tuple[int, list[int], int]:
+        """Appends records that are finished here because they name queue offsets, or to batch queues.
+
+        Args:
+            topic: Their topic.
+            queue_id: Their queue.
+            order: What to append.
+            durability: How far they must be before this returns.
+
+        Returns:
+            As :meth:`append`.
+
+        Raises:
+            As :meth:`append`, and whatever making the records raises.
+        """
+        with self._append_lock, ExitStack() as unused:
+            self._check_open()
+            self._commit.check()
+            queue = self._queue_to_append(topic, queue_id, unused)
+            further = {name: self._plain_queue(name, 0, unused) for name in order.further}
+            first = queue.max_offset
+            drafts = order.make(first, [further[name].max_offset for name in order.further])
+            try:
+                segment = self.log.prepare(sum(draft.size_bytes for draft in drafts))
+                placed = sum(draft.takes_queue_offset for draft in drafts)
+                pieces = queue.prepare(placed)
+                further_pieces = [(each, each.prepare(placed)) for each in further.values()]
+                now_ms = self._clock.now_ms()
+                starts, units = self.log.write(segment, drafts, first, now_ms)
+            except OSError as error:
+                if not is_passing(error):
+                    self._commit.fail(error)
+                self._commit.check()
+                raise explain_os_error(error) from error
+            unused.pop_all()
+            if units:
+                if isinstance(queue, BatchQueue):
+                    queue.append(pieces, units, now_ms, order.batch_size)
+                    self._batch_queues[topic, queue_id] = queue
+                else:
+                    queue.append(pieces, units)
+                    self._queues[topic, queue_id] = queue
+                for each, room in further_pieces:
+                    each.append(room, units)
+                    self._queues[each.topic, each.queue_id] = each
+            self._last_store_ms = now_ms
+            end = self.log.end_phy_offset
+        for name, number in ((topic, queue_id), *((name, 0) for name in further)):
+            self._waiters.notify(name, number)
+        if durability is Durability.SYNC:
+            self._commit.ensure(end)
+        return first, starts, now_ms
+
+    def _queue_to_append(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue | BatchQueue:
+        if topic not in self._kinds.batch:
+            return self._plain_queue(topic, queue_id, unused)
+        queue = self._batch_queues.get((topic, queue_id))
+        if queue is None:
+            queue = self._open_batch_queue(BatchQueueState.empty(topic, queue_id))
+            unused.callback(queue.close)
+        return queue
+
+    def _plain_queue(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue:
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            queue = self._open_queue(QueueState.empty(topic, queue_id))
+            unused.callback(queue.close)
+        return queue
 
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
@@ -268,6 +355,19 @@ class Writer:
             max_offset=state.max_offset,
             max_phy_offset=state.max_phy_offset,
         )
+
+    def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
+        size = self._geometry.batch_file_size_bytes
+        start = state.first_index * BATCH_UNIT_BYTES
+        segments = Segments(
+            self._files,
+            self._root / queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE),
+            size,
+            self._pool,
+            step_bytes=min(QUEUE_STEP_BYTES, size),
+            first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
+        )
+        return BatchQueue(state, segments)
 
     def _check_open(self) -> None:
         if self._closed:

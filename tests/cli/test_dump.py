@@ -11,9 +11,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support import golden
 
-# Their queues are batch consume queues, which are left out.
-_NOT_SIMPLE = {"innerbatch"}
-_INTACT = sorted(set(golden.golden_names(damaged=False)) - _NOT_SIMPLE)
+_INTACT = sorted(golden.golden_names(damaged=False))
 _STORE_FIELDS = ("kind", "minPhyOffset", "maxPhyOffset")
 
 
@@ -94,12 +92,6 @@ def test_without_verify_a_flipped_body_goes_unseen(tmp_path, seglog):
     store = golden.extract("d-bodyflip-last", tmp_path)
     assert any(line["kind"] == "hole" for line in seglog("dump", store, "--json").lines)
     assert not any(line["kind"] == "hole" for line in seglog("dump", store, "--json", "--no-verify").lines)
-
-
-def test_batch_queues_are_named_as_left_out(tmp_path, seglog):
-    ran = seglog("dump", golden.extract("innerbatch", tmp_path), "--json")
-    assert ran.exit_code == 0
-    assert "left out" in ran.stderr
 
 
 def test_dump_for_people_shows_queues_messages_and_holes(tmp_path, seglog):

@@ -65,6 +65,7 @@ class JavaMessages:
     count: int = 1
     first: int = 0
     batch: bool = False
+    inner_batch: bool = False
     body_bytes: int = 32
     tags: str | None = None
     keys: str | None = None
@@ -405,7 +406,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _target(path: Path, geometry: Geometry, config: dict[str, object]) -> Line:
+    """``topics`` among the properties is no property: attributes by topic, as ``config/topics.json`` has."""
+    config = dict(config)
     return {
+        "topics": config.pop("topics", {}),
         "dir": str(path),
         "segmentBytes": geometry.segment_size_bytes,
         "queueBytes": geometry.queue_file_size_bytes,

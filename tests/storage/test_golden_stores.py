@@ -13,12 +13,12 @@ from seglog.storage.survey import survey
 from tests.support import golden
 from tests.support.stores import read_all, served
 
-SIMPLE = sorted(set(golden.golden_names(damaged=False)) - {"innerbatch"})
-CLEAN = [name for name in SIMPLE if not name.endswith("-halt")]
-LOG_AND_QUEUES = ("commitlog/", "consumequeue/")
+INTACT = sorted(golden.golden_names(damaged=False))
+CLEAN = [name for name in INTACT if not name.endswith("-halt")]
+LOG_AND_QUEUES = ("commitlog/", "consumequeue/", "batchconsumequeue/")
 
 
-@pytest.fixture(params=SIMPLE)
+@pytest.fixture(params=INTACT)
 def name(request):
     return request.param
 
@@ -52,7 +52,12 @@ def expected_units(name):
 
 
 def surveyed_units(found):
-    return {
+    batches = {
+        (state.topic, state.queue_id, base): (phy_offset, size, tags_code)
+        for state in found.batch_queues.values()
+        for phy_offset, size, tags_code, _time, base, *_ in state.units.tolist()
+    }
+    return batches | {
         (state.topic, state.queue_id, state.first_slot + slot): unit
         for state in found.queues.values()
         for slot, unit in enumerate(state.units.tolist())
@@ -90,8 +95,9 @@ def test_survey_says_what_rocketmq_served_and_changes_nothing(name, root):
     (store,) = lines(name, "store")
     assert (found.min_phy_offset, found.max_phy_offset) == (store["minPhyOffset"], store["maxPhyOffset"])
     assert found.mode == ("abnormal" if store["abortBefore"] else "normal")
+    states = found.queues | found.batch_queues
     assert {
-        key: (state.min_offset, state.max_offset, state.max_phy_offset) for key, state in found.queues.items()
+        key: (state.min_offset, state.max_offset, state.max_phy_offset) for key, state in states.items()
     } == expected_queues(name)
     assert surveyed_units(found) == expected_units(name)
     assert {finding.code for finding in found.findings} <= {"log-spare"}

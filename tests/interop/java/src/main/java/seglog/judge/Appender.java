@@ -6,9 +6,11 @@ import java.util.List;
 import org.apache.rocketmq.common.TopicFilterType;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExtBatch;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
+import org.apache.rocketmq.common.sysflag.MessageSysFlag;
 import org.apache.rocketmq.store.AppendMessageResult;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.PutMessageResult;
@@ -28,6 +30,10 @@ final class Appender {
       send(spec, spec.first, store.putMessages(batch(spec)));
       return;
     }
+    if (spec.innerBatch) {
+      send(spec, spec.first, store.putMessage(innerBatch(spec)));
+      return;
+    }
     for (int number = spec.first; number < spec.first + spec.count; number++) {
       send(spec, number, store.putMessage(single(spec, number)));
     }
@@ -45,6 +51,25 @@ final class Appender {
   }
 
   private static MessageExtBatch batch(MessageSpec spec) throws Exception {
+    MessageExtBatch batch = new MessageExtBatch();
+    spec.fill(batch);
+    batch.setBody(batchBody(spec));
+    return batch;
+  }
+
+  /** As the broker makes it: the number of messages stated, the body as the client sent it. */
+  private static MessageExtBrokerInner innerBatch(MessageSpec spec) throws Exception {
+    MessageExtBrokerInner message = single(spec, spec.first);
+    message.setBody(batchBody(spec));
+    int flags = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG;
+    message.setSysFlag(message.getSysFlag() | flags);
+    MessageAccessor.putProperty(
+        message, MessageConst.PROPERTY_INNER_NUM, Integer.toString(spec.count));
+    message.setPropertiesString(MessageDecoder.messageProperties2String(message.getProperties()));
+    return message;
+  }
+
+  private static byte[] batchBody(MessageSpec spec) {
     List<Message> messages = new ArrayList<>();
     for (int number = spec.first; number < spec.first + spec.count; number++) {
       Message message = new Message(spec.topic, spec.body(number));
@@ -52,10 +77,7 @@ final class Appender {
       MessageAccessor.setProperties(message, new LinkedHashMap<>(spec.properties(number)));
       messages.add(message);
     }
-    MessageExtBatch batch = new MessageExtBatch();
-    spec.fill(batch);
-    batch.setBody(MessageDecoder.encodeMessages(messages));
-    return batch;
+    return MessageDecoder.encodeMessages(messages);
   }
 
   private void send(MessageSpec spec, int number, PutMessageResult result) {

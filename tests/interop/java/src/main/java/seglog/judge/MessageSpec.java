@@ -27,6 +27,9 @@ final class MessageSpec {
   /** One outer batch instead of single messages. */
   boolean batch;
 
+  /** One inner batch, for a topic with batch queues, instead of single messages. */
+  boolean innerBatch;
+
   int bodyBytes = 32;
   String tags;
 

@@ -2,6 +2,7 @@ package seglog.judge;
 
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
@@ -36,6 +37,7 @@ final class RealStore implements AutoCloseable {
    */
   static RealStore open(Request request) throws Exception {
     ConcurrentMap<String, TopicConfig> topics = new ConcurrentHashMap<>();
+    request.topics.forEach((name, attributes) -> topics.put(name, topic(name, attributes)));
     BrokerConfig broker = new BrokerConfig();
     DefaultMessageStore engine =
         new DefaultMessageStore(
@@ -53,6 +55,12 @@ final class RealStore implements AutoCloseable {
       throw new StoreRefusedException(refusal.toString(), refusal, engine);
     }
     return new RealStore(engine);
+  }
+
+  private static TopicConfig topic(String name, Map<String, String> attributes) {
+    TopicConfig topic = new TopicConfig(name);
+    topic.setAttributes(new HashMap<>(attributes));
+    return topic;
   }
 
   DefaultMessageStore engine() {

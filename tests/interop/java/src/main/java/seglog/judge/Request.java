@@ -20,6 +20,9 @@ final class Request {
   /** Further properties of MessageStoreConfig, by their name in broker.conf. */
   Map<String, String> config = Map.of();
 
+  /** Attributes of topics, by topic; others need no declaration. */
+  Map<String, Map<String, String>> topics = Map.of();
+
   /** append, write: what to add, in this order. */
   List<MessageSpec> messages = List.of();
 

@@ -1,0 +1,129 @@
+"""A batch queue: 46-byte units in mapped files, each for one record of one or many messages.
+
+Truth: none; derived from the commit log. Units stand in the order of the log and are found by binary
+search for their base offset. ``end_index`` and ``max_offset`` are published last, so readers without a
+lock see only finished units.
+
+Source: ``store/.../BatchConsumeQueue.java putBatchMessagePositionInfo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+
+from seglog.errors import FullError
+from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.format.batch_consume_queue import (
+    BATCH_UNIT,
+    BATCH_UNIT_BYTES,
+    NO_COMPACTED_OFFSET,
+    BatchUnits,
+)
+from seglog.storage.segments import Segments
+
+_PACK_UNIT: Final = BATCH_UNIT.struct.pack_into
+
+
+class BatchQueue:
+    """One batch queue, open for writing.
+
+    Attributes:
+        min_offset: Queue offset of the first message that the log holds.
+        max_offset: Queue offset that the next message gets.
+        max_phy_offset: Where the last record starts, -1 before the first.
+        first_index: Number of the first unit that the files hold.
+        end_index: Number of the next unit.
+
+    Thread rule: any thread may read; one at a time may append.
+    """
+
+    def __init__(self, state: BatchQueueState, segments: Segments) -> None:
+        self.topic = state.topic
+        self.queue_id = state.queue_id
+        self.min_offset = state.min_offset
+        self.max_offset = state.max_offset
+        self.max_phy_offset = state.max_phy_offset
+        self.first_index = state.first_index
+        self.end_index = state.first_index + len(state.units)
+        self._segments = segments
+        self._synced_index = self.end_index
+
+    @property
+    def units_per_file(self) -> int:
+        """Units in each file."""
+        return self._segments.file_size_bytes // BATCH_UNIT_BYTES
+
+    def units(self, index: int, count: int) -> BatchUnits:
+        """Returns up to ``count`` units from number ``index`` on, copied; where a file is missing, zeros."""
+        count = max(0, min(count, self.end_index - index))
+        found = np.zeros(count, BATCH_UNIT.dtype)
+        done = 0
+        while done < count:
+            start = (index + done) * BATCH_UNIT_BYTES
+            position = start % self._segments.file_size_bytes
+            here = min(count - done, (self._segments.file_size_bytes - position) // BATCH_UNIT_BYTES)
+            file = self._segments.find(start)
+            if file is not None:
+                found[done : done + here] = np.frombuffer(file.view, BATCH_UNIT.dtype, here, position)
+            done += here
+        return found
+
+    def prepare(self, count: int) -> list[memoryview]:
+        """Returns memory for the next ``count`` units, one piece for each, with the space reserved.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
+        """
+        pieces: list[memoryview] = []
+        for index in range(self.end_index, self.end_index + count):
+            start = index * BATCH_UNIT_BYTES
+            file = self._segments.find(start) or self._segments.stage(start)
+            position = start - file.first_offset
+            file.reserve(position, position + BATCH_UNIT_BYTES)
+            pieces.append(file.view[position : position + BATCH_UNIT_BYTES])
+        return pieces
+
+    def append(
+        self,
+        pieces: Sequence[memoryview],
+        units: Sequence[tuple[int, int, int]],
+        store_timestamp_ms: int,
+        batch_size: int,
+    ) -> None:
+        """Appends units.
+
+        Args:
+            pieces: What :meth:`prepare` returned for as many.
+            units: Physical offset, size and tags code of each, one or more.
+            store_timestamp_ms: Of all of them.
+            batch_size: Messages in each.
+        """
+        base = self.max_offset
+        for piece, unit in zip(pieces, units, strict=True):
+            _PACK_UNIT(piece, 0, *unit, store_timestamp_ms, base, batch_size, NO_COMPACTED_OFFSET, 0)
+            base += batch_size
+        self.max_phy_offset = units[-1][0]
+        self.end_index += len(units)
+        self.max_offset = base
+        if self._segments.is_staging:
+            with suppress(OSError, FullError):  # the next sync tries again, and tells if it cannot
+                self._segments.publish()
+
+    def sync(self) -> None:
+        """Returns once every unit appended before the call is on the disk."""
+        start, end = self._synced_index, self.end_index
+        if start < end:
+            for file in self._segments.between(start * BATCH_UNIT_BYTES, end * BATCH_UNIT_BYTES):
+                file.sync()
+            self._segments.publish()
+            self._segments.sync_names()
+            self._synced_index = end
+
+    def close(self) -> None:
+        """Gives up maps and descriptors."""
+        self._segments.close()
