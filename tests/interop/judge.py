@@ -254,30 +254,40 @@ class Judge:
         warm_up_seconds: float = 1,
         batch_size: int = 32,
         message_count: int = 0,
+        max_bytes: int = 1 << 30,
+        threads: int = 1,
+        usual: bool = False,
         halt: bool = False,
         geometry: Geometry = DEFAULT_GEOMETRY,
+        **config: object,
     ) -> Line:
-        """Measures the real store in a JVM of its own: append, batch, sync1, pull32, fill or reopen.
+        """Measures the real store in a JVM of its own.
 
         Args:
             path: An empty or missing directory; for reopen one that fill has left.
-            workload: See ``java/.../Bench.java``.
+            workload: append, batch, sync1, sync, pull32, random, fill or reopen; see ``java/.../Bench.java``.
             body_bytes: Length of each body.
             seconds: How long to measure.
             warm_up_seconds: How long to run before that.
             batch_size: Messages of a batch, also where a workload fills a store first.
-            message_count: Messages for fill and pull32.
+            message_count: Messages for fill, pull32 and random.
+            max_bytes: Stop measuring a write when so many body bytes were written.
+            threads: Threads of sync.
+            usual: TAGS and KEYS in each message.
             halt: fill: end as in a crash, so that reopen has to recover.
             geometry: Sizes to tell the store.
+            config: Further properties of MessageStoreConfig.
 
         Returns:
-            ``n``, ``seconds``, ``msgs_per_s``, and ``p50_us`` and ``p99_us`` of a call.
+            ``n``, ``seconds``, ``cpu_seconds``, ``msgs_per_s``, and ``p50_us`` and ``p99_us`` of a call.
         """
         process = self._start(
             *("bench", str(path), workload, *_options(geometry)),
             *("--body-bytes", str(body_bytes), "--batch-size", str(batch_size)),
             *("--seconds", str(seconds), "--warm-up-seconds", str(warm_up_seconds)),
             *("--message-count", str(message_count), *(["--halt"] if halt else [])),
+            *("--max-bytes", str(max_bytes), "--threads", str(threads), *(["--usual"] if usual else [])),
+            *(part for name, value in config.items() for part in ("--set", f"{name}={_java_text(value)}")),
             heap="1g",
         )
         try:

@@ -80,7 +80,7 @@ def test_probe_answers_with_status_and_next_offset(judge, tmp_path):
     assert (behind["status"], behind["nextOffset"]) == ("OFFSET_OVERFLOW_BADLY", 3)
 
 
-@pytest.mark.parametrize("workload", ["append", "batch", "sync1", "pull32"])
+@pytest.mark.parametrize("workload", ["append", "batch", "sync1", "sync", "pull32", "random"])
 def test_bench_counts_messages_and_calls(judge, tmp_path, workload):
     result = judge.bench(
         tmp_path, workload, body_bytes=128, seconds=0.2, warm_up_seconds=0.1, message_count=1_000

@@ -12,7 +12,10 @@ import org.apache.rocketmq.common.message.MessageExtBrokerInner;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.PutMessageResult;
 
-/** The queue that benches write: always the same body, one message or one batch a call. */
+/**
+ * The queue that benches write: always the same body, one message or one batch a call. One thread at
+ * a time.
+ */
 final class BenchQueue {
   static final String TOPIC = "Bench";
   private static final InetSocketAddress HOST = new InetSocketAddress("127.0.0.1", 10911);
@@ -20,12 +23,15 @@ final class BenchQueue {
   private final DefaultMessageStore store;
   private final byte[] body;
   private final int batchSize;
+  private final boolean usual;
   private final byte[] encodedBatch;
   private long written;
 
-  BenchQueue(DefaultMessageStore store, int bodyBytes, int batchSize) throws Exception {
+  BenchQueue(DefaultMessageStore store, Request request, int batchSize) throws Exception {
+    int bodyBytes = request.bodyBytes;
     this.store = store;
     this.batchSize = batchSize;
+    usual = request.usual;
     body = new byte[bodyBytes];
     new Random(1).nextBytes(body);
     encodedBatch =
@@ -42,7 +48,13 @@ final class BenchQueue {
     if (batchSize == 1) {
       MessageExtBrokerInner message = fill(new MessageExtBrokerInner());
       message.setBody(body);
-      message.setPropertiesString("");
+      if (usual) {
+        message.setTags("TagA");
+        message.setKeys("k" + written);
+        message.setTagsCode(MessageExtBrokerInner.tagsString2tagsCode(null, "TagA"));
+      }
+      message.setPropertiesString(
+          MessageDecoder.messageProperties2String(message.getProperties()));
       result = store.putMessage(message);
     } else {
       MessageExtBatch batch = (MessageExtBatch) fill(new MessageExtBatch());

@@ -29,6 +29,8 @@ final class CommandLine {
       String option = args[next++];
       switch (option) {
         case "--halt" -> request.halt = true;
+        case "--usual" -> request.usual = true;
+        case "--threads" -> request.threads = Integer.parseInt(args[next++]);
         case "--like-broker" -> request.likeBroker = true;
         case "--segment-bytes" -> request.segmentBytes = Integer.parseInt(args[next++]);
         case "--queue-bytes" -> request.queueBytes = Integer.parseInt(args[next++]);

@@ -4,12 +4,23 @@ import java.util.Arrays;
 
 /** Durations of single calls; those beyond its room are counted, not kept. */
 final class Latencies {
-  private final long[] nanos = new long[4 << 20];
+  private static final int ROOM = 4 << 20;
+
+  private long[] nanos = new long[1 << 10];
   private int count;
 
   void add(long durationNanos) {
-    if (count < nanos.length) {
+    if (count < ROOM) {
+      if (count == nanos.length) {
+        nanos = Arrays.copyOf(nanos, Math.min(ROOM, 2 * count));
+      }
       nanos[count++] = durationNanos;
+    }
+  }
+
+  void addAll(Latencies others) {
+    for (int index = 0; index < others.count; index++) {
+      add(others.nanos[index]);
     }
   }
 

@@ -61,14 +61,19 @@ final class RealStore implements AutoCloseable {
 
   /** Waits until every record of the log is in its queue and in the index. */
   void awaitDispatch() throws InterruptedException {
+    awaitDispatchPosition();
+    Thread.sleep(20); // The position moves on before the last record is wholly dispatched.
+  }
+
+  /** Waits until dispatch has come to the end of the log. */
+  void awaitDispatchPosition() throws InterruptedException {
     long deadline = System.nanoTime() + AWAIT_DISPATCH_NANOS;
     while (engine.dispatchBehindBytes() != 0) {
       if (System.nanoTime() > deadline) {
         throw new IllegalStateException(engine.dispatchBehindBytes() + " bytes not dispatched");
       }
-      Thread.sleep(2);
+      Thread.sleep(1);
     }
-    Thread.sleep(20); // The position moves on before the last record is wholly dispatched.
   }
 
   /**

@@ -41,13 +41,19 @@ final class Request {
   /** bench: how long to run before measuring. */
   double warmUpSeconds = 1;
 
+  /** bench sync: threads that put at once. */
+  int threads = 1;
+
+  /** bench: TAGS and KEYS in each message. */
+  boolean usual;
+
   /** bench: body length of each message. */
   int bodyBytes = 1024;
 
-  /** bench batch, fill, pull32: messages a batch. */
+  /** bench batch, fill, pull32, random: messages a batch. */
   int batchSize = 32;
 
-  /** bench fill, pull32: messages to write; 0 lets the workload choose. */
+  /** bench fill, pull32, random: messages to write; 0 lets the workload choose. */
   long messageCount;
 
   /** bench: stop earlier when so many body bytes were written. */
