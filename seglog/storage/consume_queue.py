@@ -34,6 +34,8 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_prepared",
+        "_prepared_end",
         "_segments",
         "_synced_offset",
         "max_offset",
@@ -60,6 +62,8 @@ class ConsumeQueue:
         self.max_phy_offset = max_phy_offset
         self._segments = segments
         self._synced_offset = max_offset
+        self._prepared: MappedFile | None = None
+        self._prepared_end = 0
 
     @property
     def units_per_file(self) -> int:
@@ -98,6 +102,9 @@ class ConsumeQueue:
             OSError: A file cannot be opened or mapped.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        last = self._prepared
+        if last is not None and last.first_offset <= start and end <= self._prepared_end:
+            return [last.view[start - last.first_offset : end - last.first_offset]]
         pieces: list[memoryview] = []
         while start < end:
             file = self._segments.find(start) or self._begin(start)
@@ -106,6 +113,7 @@ class ConsumeQueue:
             file.reserve(position, file_end)
             pieces.append(file.view[position:file_end])
             start += file_end - position
+            self._prepared, self._prepared_end = file, file.first_offset + file.reserved_end
         return pieces
 
     def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
@@ -115,10 +123,13 @@ class ConsumeQueue:
             pieces: What :meth:`prepare` returned for as many.
             units: Physical offset, size and tags code of each, one or more.
         """
-        rest = iter(units)
+        done = 0
         for piece in pieces:
-            for position in range(0, len(piece), CQ_UNIT_BYTES):
-                _PACK_UNIT(piece, position, *next(rest))
+            position = 0
+            for phy_offset, size_bytes, tags_code in units[done : done + len(piece) // CQ_UNIT_BYTES]:
+                _PACK_UNIT(piece, position, phy_offset, size_bytes, tags_code)
+                position += CQ_UNIT_BYTES
+            done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.max_phy_offset = last_phy_offset + last_size_bytes
         self.max_offset += len(units)
