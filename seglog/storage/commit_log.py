@@ -65,6 +65,7 @@ class CommitLog:
         self._segments = segments
         self.holes = HoleMap(holes)
         self.mended: Mapping[int, int] = {}
+        self._last_read = (0, 0, memoryview(b""))
         last = segments.find(end_phy_offset)
         if last is not None:
             last.hold()
@@ -79,11 +80,15 @@ class CommitLog:
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
-        segment = self._segments.find(phy_offset)
-        if segment is None or end > segment.first_offset + segment.size_bytes:
-            return None
-        position = phy_offset - segment.first_offset
-        record = segment.view[position : position + size_bytes].toreadonly()
+        first, file_end, view = self._last_read
+        if not (first <= phy_offset and end <= file_end):
+            segment = self._segments.find(phy_offset)
+            if segment is None or end > segment.first_offset + segment.size_bytes:
+                return None
+            first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
+            view = segment.view.toreadonly()
+            self._last_read = first, file_end, view
+        record = view[phy_offset - first : end - first]
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
