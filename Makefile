@@ -88,9 +88,9 @@ coverage: $(DEV) ## Run the tests with branch coverage
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --fail-under=90
 
-perf: $(DEV) ## Run the benches beside their peers; SIZE=1 is the quick run
+perf: $(DEV) ## Run the benches beside their peers; with SIZE=1 quickly and alone
 	@if java_home=$$(tools/ensure-java --jdk --check); then export JAVA_HOME="$$java_home"; fi; \
-	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE))
+	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE),--peers)
 
 docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs
