@@ -118,7 +118,7 @@ def command(
     if queue_id is not None:
         check_queue_id(queue_id)
     check_range("--offset", queue_offset or 0)
-    check_range("--count", count)
+    check_count("--count", count)
     if as_json and form == "raw":
         raise InvalidArgumentError("--body raw is no JSON", help="use --body base64 with --json")
     wanted = make_filter(expression)
@@ -145,6 +145,16 @@ def check_range(option: str, value: int) -> None:
             f"{option} {value} is negative",
             help="queue offsets and counts start at 0; `seglog info STORE` shows ranges",
         )
+
+
+def check_count(option: str, value: int) -> None:
+    """Refuses a number of things below 1.
+
+    Raises:
+        InvalidArgumentError: It is.
+    """
+    if value < 1:
+        raise InvalidArgumentError(f"{option} {value} asks for nothing", help=f"give {option} 1 or more")
 
 
 def queues_of(store: MessageStore, topic: str) -> list[int]:

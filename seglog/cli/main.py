@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "info": "Show what a store holds and what state it is in.",
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
+    "query": "Find messages by key or by id.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
     "verify": "Check that the log is as it was written; seal it.",

@@ -133,6 +133,7 @@ def test_a_body_of_4_mib_and_32767_bytes_of_properties_are_taken(seglog, tmp_pat
     [
         ["--offset", "-1"],
         ["--count", "-1"],
+        ["--count", "0"],
         ["--queue", "-1"],
         ["--filter", "||"],
         ["--json", "--body", "raw"],
