@@ -7,7 +7,8 @@ from pathlib import Path
 from perf.cases import Case
 from perf.logs import body_of
 from seglog.storage.flush import Durability
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
+from seglog.storage.values import NewMessage
 
 TOPIC = "Bench"
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from seglog.storage.flush import Durability
     from seglog.storage.format.message import Message
     from seglog.storage.get import GetResult, GetStatus
-    from seglog.storage.store import MessageStore, NewMessage
+    from seglog.storage.store import MessageStore
+    from seglog.storage.values import NewMessage
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,7 @@ _HOMES: Final = {
     "GetResult": "seglog.storage.get",
     "GetStatus": "seglog.storage.get",
     "MessageStore": "seglog.storage.store",
-    "NewMessage": "seglog.storage.store",
+    "NewMessage": "seglog.storage.values",
     "OrderlyConsumer": "seglog.consumer.orderly",
     "Producer": "seglog.producer.producer",
 }

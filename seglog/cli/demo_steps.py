@@ -22,7 +22,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import SeglogError
 from seglog.producer.producer import Producer
 from seglog.storage.format.message import Message
-from seglog.storage.store import NewMessage
+from seglog.storage.values import NewMessage
 
 TOPICS: Final = ("orders", "payments", "shipments")
 QUEUES: Final = 4

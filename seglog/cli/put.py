@@ -20,7 +20,8 @@ from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.store import BatchResult, MessageStore, NewMessage, PutResult
+from seglog.storage.store import MessageStore
+from seglog.storage.values import BatchResult, NewMessage, PutResult
 
 _MAX_BODY_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 18

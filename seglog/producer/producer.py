@@ -32,7 +32,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import check_group
-from seglog.storage.store import NewMessage
+from seglog.storage.values import NewMessage
 
 SHARDING_KEY: Final = "__SHARDINGKEY"
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"

@@ -19,7 +19,7 @@ from seglog.storage.format import sys_flag
 from seglog.storage.format.host import Host
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.tags import tags_code
-from seglog.storage.store import PutResult
+from seglog.storage.values import PutResult
 from tests.interop.judge import Geometry
 from tests.interop.lines import body_fields
 from tests.interop.writing import store_options

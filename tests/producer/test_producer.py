@@ -22,7 +22,7 @@ from seglog.producer.send_result import SendStatus
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.flush import Durability
-from seglog.storage.store import NewMessage
+from seglog.storage.values import NewMessage
 from tests.support.brokers import open_broker
 
 

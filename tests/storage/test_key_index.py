@@ -11,7 +11,8 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import list_index_files
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
+from seglog.storage.values import NewMessage
 from tests.support.golden import extract
 from tests.support.stores import SMALL, copy_store
 

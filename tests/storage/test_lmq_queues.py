@@ -10,8 +10,9 @@ import pytest
 
 from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.files import RealFiles
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
+from seglog.storage.values import NewMessage
 from tests.support.stores import SMALL, copy_store, new_clock, read_all
 
 ARCHIVE = Path(__file__).parent / "format" / "stores" / "compaction-5.4.0.tar.xz"

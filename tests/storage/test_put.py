@@ -11,8 +11,8 @@ from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import decode_message
-from seglog.storage.store import NewMessage
 from seglog.storage.survey import survey
+from seglog.storage.values import NewMessage
 from tests.support.stores import SEGMENT_BYTES, as_written, fill, read_all, served
 
 PREPARED, COMMIT, ROLLBACK, INNER_BATCH = 0x4, 0x8, 0xC, 0x80

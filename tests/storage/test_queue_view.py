@@ -20,7 +20,8 @@ from seglog.storage.leases import Leases
 from seglog.storage.log_scan import Hole
 from seglog.storage.log_spans import Place
 from seglog.storage.queue_view import COLUMNS, QueueView
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
+from seglog.storage.values import NewMessage
 from tests.support import golden
 
 HOSTS = (Host(b"\x0a\x01\x02\x03", 40000), Host(bytes(range(16)), 9))

@@ -21,7 +21,7 @@ from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.tags import tags_code
-from seglog.storage.store import RawMessage
+from seglog.storage.values import RawMessage
 
 
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
