@@ -7,12 +7,13 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.message import Message, decode_message
@@ -36,6 +37,9 @@ class GetStatus(enum.Enum):
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+TagsCodes = Callable[[Units], npt.NDArray[np.int64]]
 
 
 class Queue(Protocol):
@@ -112,6 +116,7 @@ def read_queue(
     max_count: int,
     wanted: MessageFilter | None,
     max_bytes: int,
+    tags_codes: TagsCodes | None = None,
 ) -> GetResult:
     """Reads messages of one queue.
 
@@ -122,6 +127,7 @@ def read_queue(
         max_count: Messages at most, 1 or more.
         wanted: Which messages; None for all.
         max_bytes: Stored bytes at most; the first message always comes whole.
+        tags_codes: Returns the codes of units some of which hold addresses in ConsumeQueueExt.
 
     Returns:
         Messages of one queue file at most: a read does not go beyond the file that it starts in.
@@ -142,7 +148,8 @@ def read_queue(
     units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
     chosen: Sequence[int] = range(len(units))
     if wanted is not None:
-        chosen = np.flatnonzero(wanted.matches_codes(units["tags_code"].astype(np.int64))).tolist()
+        codes = units["tags_code"].astype(np.int64) if tags_codes is None else tags_codes(units)
+        chosen = np.flatnonzero(wanted.matches_codes(codes)).tolist()
     records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
     if records:
         return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, records)

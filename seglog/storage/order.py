@@ -75,8 +75,10 @@ def make_order(
     if topic_allows_lmq(topic) and takes_queue_offset(sys_flag):
         asked = lmq_names(properties)
     for name in asked:
-        if not name.startswith(LMQ_PREFIX):
-            raise MessageIllegalError(f"the further queue {name[:80]!r} does not begin with {LMQ_PREFIX}")
+        if not name.startswith(LMQ_PREFIX) or name == topic:
+            raise MessageIllegalError(
+                f"the further queue {name[:80]!r} does not begin with {LMQ_PREFIX}, or is the message's own"
+            )
     further = tuple(dict.fromkeys(name for name in asked if is_queue_name(name)))
     if batch_size is None and not asked:
         return None

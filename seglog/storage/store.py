@@ -13,10 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
@@ -32,9 +35,11 @@ from seglog.errors import (
 )
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
+from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
@@ -105,6 +110,7 @@ class MessageStore:
         self._store_host = store_host
         self._closed = False
         self._leases = Leases(str(path))
+        self._ext_codes = ExtCodes(files, path)
 
     @classmethod
     def open(
@@ -420,7 +426,8 @@ class MessageStore:
         try:
             if isinstance(queue, BatchQueue | SnapshotBatchQueue):
                 return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
-            return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
+            codes = None if wanted is None else partial(self._tags_codes, topic, queue_id)
+            return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes, codes)
         except OSError as error:
             raise explain_os_error(error) from error
 
@@ -604,6 +611,9 @@ class MessageStore:
         size, magic = FILLER.struct.unpack_from(head)
         # A size that is none may be anything; nobody wants a gigabyte read for it.
         return self._side.log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
+
+    def _tags_codes(self, topic: str, queue_id: int, units: Units) -> npt.NDArray[np.int64]:
+        return self._ext_codes.resolve(topic, queue_id, units, self._side.log)
 
     def _message_or_none(self, phy_offset: int) -> Message | None:
         try:

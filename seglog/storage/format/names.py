@@ -13,6 +13,7 @@ from seglog.errors import InvalidNameError
 COMMIT_LOG: Final = "commitlog"
 CONSUME_QUEUE: Final = "consumequeue"
 BATCH_CONSUME_QUEUE: Final = "batchconsumequeue"
+CONSUME_QUEUE_EXT: Final = "consumequeue_ext"
 INDEX: Final = "index"
 CONFIG: Final = "config"
 CHECKPOINT_FILE: Final = "checkpoint"
