@@ -121,7 +121,9 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
         if not 0 <= offset - end <= _MAX_GAP_FILES * file_size_bytes:
             continue  # no queue has such a file; its units could only be nonsense
         data = _read_data(files, queue.directory / segment_file_name(offset), file_size_bytes)
-        data += bytes(-len(data) % unit_bytes)
+        # A unit may end in zeros, but half a unit at the end of a cut file is none.
+        room = min(queue.sizes[offset], file_size_bytes) - len(data)
+        data += bytes(max(0, min(-len(data) % unit_bytes, room)))
         parts.append(bytes(offset - end))
         parts.append(data)
         end = offset + len(data)

@@ -111,11 +111,19 @@ def test_every_column_equals_the_messages(tmp_path, read_only):
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-@pytest.mark.parametrize("name", golden.golden_names())
+@pytest.mark.parametrize("name", [name for name in golden.golden_names() if name != "innerbatch"])
 def test_real_stores_are_seen_alike_damaged_or_not(tmp_path, name, read_only):
     with MessageStore.open(golden.extract(name, tmp_path), read_only=read_only) as store:
         for queue in store.queues():
             check_view(store, store.queue(queue.topic, queue.queue_id))
+
+
+def test_a_batch_queue_has_no_view_because_a_unit_is_no_message(tmp_path):
+    with (
+        MessageStore.open(golden.extract("innerbatch", tmp_path), read_only=True) as store,
+        pytest.raises(InvalidArgumentError, match="batch queue"),
+    ):
+        store.queue("BCQTopic", 0)
 
 
 def test_units_within_a_file_share_memory_and_others_are_copied(tmp_path):
