@@ -222,11 +222,14 @@ class _Verification:
         begun_bytes = self._read_bytes
         scan = LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)
         try:
-            rows = scan.run(lambda done, _total: self._count(begun_bytes + done - self._read_bytes))
+            # Window by window: the rows of a whole store might not fit into the memory.
+            for rows in scan.iter_rows(
+                lambda done, _total: self._count(begun_bytes + done - self._read_bytes)
+            ):
+                self._records += len(rows)
+                self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         finally:
             scan.close()
-        self._records += len(rows)
-        self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         holes, tail, end = list(scan.holes), scan.tail, scan.end_phy_offset
         run_end = run[-1].first_offset + self._segment
         if end < run_end and run[-1] != self._log_files[-1]:
