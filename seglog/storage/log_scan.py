@@ -115,14 +115,16 @@ class LogScan:
         Returns:
             ``(n,) ROW``, the records found by this call.
         """
-        parts: list[Rows] = [np.empty(0, ROW)]
+        return np.concatenate([np.empty(0, ROW), *self.iter_rows(progress)])
+
+    def iter_rows(self, progress: Progress | None = None) -> Iterator[Rows]:
+        """Walks on to the end of the log as :meth:`run` does, and yields the records window by window."""
         total = self._firsts[-1] + self._segment_size_bytes - self.end_phy_offset if self._firsts else 0
         begun = self.end_phy_offset
         for rows in self._windows():
-            parts.append(rows)
+            yield rows
             if progress is not None:
                 progress(self.end_phy_offset - begun, total)
-        return np.concatenate(parts)
 
     def _windows(self) -> Iterator[Rows]:
         need = _WINDOW_BYTES

@@ -118,9 +118,11 @@ class _Verification:
             held = [known for first, known in seals.items() if first in listed]
             absent = [known for first, known in seals.items() if first not in listed]
             checks = check_blocks(self._files, self._root, held, self._count)
-            stale = {check.seal.first_phy_offset for check in checks if self._is_stale(check)}
-            by_seal = [known.first_phy_offset for known in held if known.first_phy_offset not in stale]
-            left = [file for file in self._log_files if file.first_offset not in set(by_seal)]
+            # What its owner removed meanwhile, as retention does, is no loss.
+            gone = {check.seal.first_phy_offset for check in checks if self._is_gone(check)}
+            stale = {check.seal.first_phy_offset for check in checks if self._is_stale(check, gone)}
+            by_seal = [known.first_phy_offset for known in held if known.first_phy_offset not in stale | gone]
+            left = [file for file in self._log_files if file.first_offset not in gone.union(by_seal)]
             sealed = self._seal(left, stale) if seal else []
             left = [file for file in left if file.first_offset not in set(sealed)]
             self._walk(left)
@@ -162,9 +164,14 @@ class _Verification:
                 )
         return seals
 
-    def _is_stale(self, check: BlockCheck) -> bool:
+    def _is_gone(self, check: BlockCheck) -> bool:
+        return not self._files.exists(self._root / segment_path(check.seal.first_phy_offset))
+
+    def _is_stale(self, check: BlockCheck, gone: set[int]) -> bool:
         """Takes note of how a sealed segment is; returns whether its seal says nothing about it any more."""
         seal = check.seal
+        if seal.first_phy_offset in gone:
+            return False
         self._newest_ms = max(self._newest_ms, seal.last_store_timestamp_ms)
         if not check.wrong.any():
             self._records += seal.record_count
@@ -222,11 +229,14 @@ class _Verification:
         begun_bytes = self._read_bytes
         scan = LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)
         try:
-            rows = scan.run(lambda done, _total: self._count(begun_bytes + done - self._read_bytes))
+            # Window by window: the rows of a whole store might not fit into the memory.
+            for rows in scan.iter_rows(
+                lambda done, _total: self._count(begun_bytes + done - self._read_bytes)
+            ):
+                self._records += len(rows)
+                self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         finally:
             scan.close()
-        self._records += len(rows)
-        self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         holes, tail, end = list(scan.holes), scan.tail, scan.end_phy_offset
         run_end = run[-1].first_offset + self._segment
         if end < run_end and run[-1] != self._log_files[-1]:

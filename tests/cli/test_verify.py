@@ -37,6 +37,15 @@ def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog, store):
     assert (message["topic"], message["readable"]) == ("orders", False)
 
 
+def test_verify_shows_the_first_of_many_messages(seglog, tmp_path):
+    path = tmp_path / "plain"
+    sealed_store(path, record_crc=False)
+    flip(segment(path, 1), 100_000)
+    shown = seglog("verify", path).stdout
+    assert "0 damaged" in shown or "1 damaged" in shown
+    assert "more; --json prints all" in shown
+
+
 def test_verify_writes_only_when_told_to_seal(seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     before = golden.tree_digest(path)

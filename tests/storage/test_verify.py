@@ -203,6 +203,25 @@ def test_a_sector_that_cannot_be_read_costs_its_block(store):
     assert len(report.by_seal) == 4
 
 
+def test_progress_ends_at_the_whole_log(store):
+    told = []
+    report = verify_store(store, progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _total in told] == sorted(done for done, _total in told)
+    assert told[-1][0] == report.read_bytes <= told[-1][1] == 5 * SEGMENT_BYTES
+
+
+def test_a_segment_that_retention_takes_meanwhile_is_not_missed(store):
+    class Vanishing(RealFiles):
+        def open(self, path, *, writable):
+            if path == segment(store, 0):
+                path.unlink(missing_ok=True)
+            return super().open(path, writable=writable)
+
+    report = verify_store(store, Vanishing())
+    assert report.is_clean
+    assert len(report.by_seal) == 3
+
+
 def test_a_missing_segment_is_lost_with_as_many_messages_as_its_seal_says(store):
     counts = [read_seal(RealFiles(), store, number * SEGMENT_BYTES).record_count for number in range(4)]
     segment(store, 1).unlink()
