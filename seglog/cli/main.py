@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "query": "Find messages by key or by id.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
+    "log": "Look into the commit log, byte by byte.",
     "verify": "Check that the log is as it was written; seal it.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
