@@ -45,6 +45,14 @@ def allocated_bytes(folder: Path) -> int:
     return sum(blocks for blocks, _length in file_sizes(folder))
 
 
+def disk_bytes(file: Path) -> int:
+    """Returns what a file takes on the disk, 0 if it is gone."""
+    try:
+        return file.stat().st_blocks * _DISK_BLOCK_BYTES
+    except FileNotFoundError:  # the owner of the store removed it while we looked
+        return 0
+
+
 def file_sizes(folder: Path) -> Iterator[tuple[int, int]]:
     """Yields bytes on the disk and length of every file in a folder and its folders."""
     for item in folder.rglob("*"):
