@@ -43,9 +43,8 @@ class BatchUnitSource(Protocol):
         """Number of the next unit."""
         ...
 
-    @property
-    def units_per_file(self) -> int:
-        """Units in each file."""
+    def file_end(self, index: int) -> int:
+        """Returns the number of the first unit behind the file of a unit."""
         ...
 
     def units(self, index: int, count: int) -> BatchUnits:
@@ -101,12 +100,23 @@ def collect(
     max_count: int,
     wanted: MessageFilter | None,
     max_bytes: int,
+    *,
+    is_sparse: bool = False,
 ) -> Collected:
-    """Returns the records from the unit on that holds ``queue_offset`` or, in a gap, the next one."""
+    """Returns the records from the unit on that holds ``queue_offset`` or, in a gap, the next one.
+
+    Args:
+        queue: See :func:`read_batch_queue`, and so for the others.
+        log: Where the records are.
+        queue_offset: Where to start.
+        max_count: Messages at most.
+        wanted: Which messages.
+        max_bytes: Stored bytes at most.
+        is_sparse: Whether queue offsets have gaps, which then count for nothing.
+    """
     index = find_index(queue, queue_offset)
     scan_bytes = max(MAX_FILTER_BYTES, max_count * BATCH_UNIT_BYTES)
-    file_end = index - index % queue.units_per_file + queue.units_per_file
-    units = queue.units(index, min(file_end - index, scan_bytes // BATCH_UNIT_BYTES + 1))
+    units = queue.units(index, min(queue.file_end(index) - index, scan_bytes // BATCH_UNIT_BYTES + 1))
     passed = np.ones(len(units), np.bool_)
     if wanted is not None:
         passed = wanted.matches_codes(units["tags_code"].astype(np.int64))
@@ -114,7 +124,7 @@ def collect(
     held_bytes = held_count = 0
     for unit, passes in zip(units.tolist(), passed.tolist(), strict=True):
         phy_offset, size, _tags_code, _store_time, base, count, *_ = unit
-        if (base - queue_offset) * BATCH_UNIT_BYTES >= scan_bytes:
+        if not is_sparse and (base - queue_offset) * BATCH_UNIT_BYTES >= scan_bytes:
             break
         if found.records and (held_count + count > max_count or held_bytes + size > max_bytes):
             break

@@ -52,10 +52,10 @@ class BatchQueue:
         self._segments = segments
         self._synced_index = self.end_index
 
-    @property
-    def units_per_file(self) -> int:
-        """Units in each file."""
-        return self._segments.file_size_bytes // BATCH_UNIT_BYTES
+    def file_end(self, index: int) -> int:
+        """Returns the number of the first unit behind the file of a unit."""
+        per_file = self._segments.file_size_bytes // BATCH_UNIT_BYTES
+        return index - index % per_file + per_file
 
     def units(self, index: int, count: int) -> BatchUnits:
         """Returns up to ``count`` units from number ``index`` on, copied; where a file is missing, zeros."""

@@ -30,6 +30,11 @@ class TopicKinds:
     batch: frozenset[str] = frozenset()
     compaction: frozenset[str] = frozenset()
 
+    @property
+    def special(self) -> frozenset[str]:
+        """All of them."""
+        return self.batch | self.compaction
+
 
 def configured_kinds(files: Files, root: Path) -> TopicKinds:
     """Returns what the attributes in ``config/topics.json`` say; nothing where it is missing or damaged."""

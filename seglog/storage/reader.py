@@ -17,6 +17,8 @@ import numpy as np
 from seglog.clock import Clock
 from seglog.storage.batch_overlay import BatchQueueState, units_of_rows
 from seglog.storage.commit_log import HoleMap
+from seglog.storage.compaction_files import CompactionState, infer_compaction_sizes, list_compaction_files
+from seglog.storage.compaction_units import CompactionUnits
 from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
@@ -28,6 +30,7 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
+from seglog.storage.snapshot_compaction import SnapshotCompactionQueue
 from seglog.storage.survey import Survey
 
 _POLL_MS: Final = 20
@@ -138,6 +141,11 @@ class Reader:
         self.log.holes = HoleMap(found.holes)
         self.log.mended = found.mended
         self.min_phy_offset = found.min_phy_offset
+        self._compaction = {
+            key: SnapshotCompactionQueue(state, files, self.log) for key, state in found.compaction.items()
+        }
+        for key, rows in found.compaction_rows.items():
+            self._compaction[key].extend(rows)
 
     @property
     def end_phy_offset(self) -> int:
@@ -156,6 +164,15 @@ class Reader:
     def queues(self) -> list[SnapshotQueue | SnapshotBatchQueue]:
         """Returns all queues."""
         return [*self._queues.values(), *self._batch_queues.values()]
+
+    @property
+    def compaction_topics(self) -> frozenset[str]:
+        """Topics that are read from a log of their own."""
+        return self._found.kinds.compaction
+
+    def compaction_queue(self, topic: str, queue_id: int) -> SnapshotCompactionQueue | None:
+        """Returns a queue of such a topic."""
+        return self._compaction.get((topic, queue_id))
 
     def refresh(self) -> int:
         """Looks for what was written since; returns how many records that were."""
@@ -189,6 +206,8 @@ class Reader:
             queue = self._queues.get(key) or SnapshotQueue(QueueState.empty(*key), self._units_per_file)
             queue.extend(added)
             self._queues[key] = queue
+            if key[0] in found.kinds.compaction:
+                self._extend_compaction(key, added)
         for key, added in placed.batch.items():
             if not can_name_directory(key[0]):
                 continue
@@ -197,6 +216,16 @@ class Reader:
             )
             batch_queue.extend(units_of_rows(added, found.scan.inner.ranges))
             self._batch_queues[key] = batch_queue
+
+    def _extend_compaction(self, key: tuple[str, int], rows: Rows) -> None:
+        queue = self._compaction.get(key)
+        if queue is None:
+            sizes = infer_compaction_sizes([state.files for state in self._found.compaction.values()])
+            nothing = list_compaction_files(self._files, self._found.root, *key)
+            state = CompactionState(nothing, CompactionUnits(sizes))
+            queue = SnapshotCompactionQueue(state, self._files, self.log)
+        queue.extend(rows)
+        self._compaction[key] = queue
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""

@@ -68,6 +68,9 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         files.remove(path)
     rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
     rewritten += sum(write_batch_queue(found, files, state) for state in found.batch_queues.values())
+    for compaction in found.compaction.values():
+        for path in compaction.dropped:
+            files.remove(path)
     _write_checkpoint(found, files)
     return RecoveryReport(
         found.mode,

@@ -15,14 +15,13 @@ class SnapshotBatchQueue:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset of the next message.
         max_phy_offset: Where the last record starts, -1 before the first.
-        units_per_file: Units in each file.
         first_index: Number of the first unit.
     """
 
     def __init__(self, state: BatchQueueState, file_size_bytes: int) -> None:
         self.topic = state.topic
         self.queue_id = state.queue_id
-        self.units_per_file = file_size_bytes // BATCH_UNIT_BYTES
+        self._units_per_file = file_size_bytes // BATCH_UNIT_BYTES
         self.min_offset = state.min_offset
         self.max_offset = state.max_offset
         self.max_phy_offset = state.max_phy_offset
@@ -33,6 +32,10 @@ class SnapshotBatchQueue:
     def end_index(self) -> int:
         """Number of the next unit."""
         return self.first_index + len(self._units)
+
+    def file_end(self, index: int) -> int:
+        """Returns the number of the first unit behind the file of a unit."""
+        return index - index % self._units_per_file + self._units_per_file
 
     def units(self, index: int, count: int) -> BatchUnits:
         """Returns up to ``count`` units from number ``index`` on."""

@@ -35,6 +35,7 @@ from seglog.errors import (
 )
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
@@ -419,6 +420,8 @@ class MessageStore:
         self._check_open()
         if max_count < 1 or max_bytes < 1:
             raise InvalidArgumentError(f"max_count={max_count} and max_bytes={max_bytes} must be 1 or more")
+        if topic in self._side.compaction_topics:
+            return self._get_compaction(topic, queue_id, queue_offset, max_count, filter, max_bytes)
         queue = self._side.queue(topic, queue_id)
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -611,6 +614,22 @@ class MessageStore:
         size, magic = FILLER.struct.unpack_from(head)
         # A size that is none may be anything; nobody wants a gigabyte read for it.
         return self._side.log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
+
+    def _get_compaction(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int,
+        wanted: str | MessageFilter | None,
+        max_bytes: int,
+    ) -> GetResult:
+        queue = self._side.compaction_queue(topic, queue_id)
+        units = None if queue is None else queue.units
+        with explained():
+            return read_compaction_queue(
+                units, queue, queue_offset, max_count, make_filter(wanted), max_bytes
+            )
 
     def _tags_codes(self, topic: str, queue_id: int, units: Units) -> npt.NDArray[np.int64]:
         return self._ext_codes.resolve(topic, queue_id, units, self._side.log)

@@ -16,6 +16,14 @@ import numpy as np
 from seglog.errors import NotAStoreError, NotFoundError, UnsupportedStoreError
 from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
 from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.compaction_files import (
+    CompactionState,
+    compacted_queues,
+    infer_compaction_sizes,
+    list_compaction_files,
+    load_state,
+    queue_ids,
+)
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -70,6 +78,8 @@ class Survey:
         kinds: Topics of other kinds than the plain one.
         batch_queues: What each batch queue must hold.
         batch_files: The files of each batch queue that has a directory.
+        compaction: What the own log of each compaction queue holds, as far as it counts.
+        compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
     """
 
     root: Path
@@ -85,6 +95,8 @@ class Survey:
     kinds: TopicKinds = field(default_factory=TopicKinds)
     batch_queues: dict[tuple[str, int], BatchQueueState] = field(default_factory=dict)
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
+    compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
+    compaction_rows: RowsByQueue = field(default_factory=dict)
 
     @property
     def min_phy_offset(self) -> int:
@@ -238,6 +250,25 @@ def _overlay(found: Survey, files: Files) -> None:
     found.queues = _overlay_plain(found, files, placed.plain, facts)
     facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
     found.batch_queues = _overlay_batch(found, files, placed.batch, facts)
+    found.compaction_rows = {
+        key: rows for key, rows in placed.plain.items() if key[0] in found.kinds.compaction
+    }
+    _load_compaction(found, files)
+
+
+def _load_compaction(found: Survey, files: Files) -> None:
+    keys = {key for key in found.queues if key[0] in found.kinds.compaction}
+    keys |= {
+        (topic, number) for topic in found.kinds.compaction for number in queue_ids(files, found.root, topic)
+    }
+    listed = [list_compaction_files(files, found.root, *key) for key in sorted(keys)]
+    sizes = infer_compaction_sizes(listed)
+    compacted = compacted_queues(files, found.root)
+    for queue in listed:
+        key = (queue.topic, queue.queue_id)
+        # What retention took from the commit log cannot be made again: then what is there must do.
+        may_have_gaps = key in compacted or found.min_phy_offset > 0
+        found.compaction[key] = load_state(files, queue, sizes, compacted=may_have_gaps)
 
 
 def _topic_kinds(found: Survey, files: Files) -> TopicKinds:

@@ -22,11 +22,20 @@ from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
+from seglog.storage.compaction_files import (
+    CompactionState,
+    has_key,
+    infer_compaction_sizes,
+    list_compaction_files,
+)
+from seglog.storage.compaction_queue import CompactionQueue
+from seglog.storage.compaction_units import CompactionUnits, Position
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
 from seglog.storage.flush import Durability, GroupCommit
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import compaction_key, compaction_sizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
@@ -100,10 +109,15 @@ class Writer:
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
         self._kinds = found.kinds if found is not None else TopicKinds()
+        self._special_topics = self._kinds.special
         self._batch_queues = {
             key: self._open_batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
+        self._compaction: dict[tuple[str, int], CompactionQueue] = {}
+        self._compaction_sizes = compaction_sizes()
+        if found is not None:
+            self._open_compaction(found)
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
         self._closed = False
         _writers.add(self)
@@ -144,6 +158,15 @@ class Writer:
         """Returns all queues."""
         return [*self._queues.values(), *self._batch_queues.values()]
 
+    @property
+    def compaction_topics(self) -> frozenset[str]:
+        """Topics that are read from a log of their own."""
+        return self._kinds.compaction
+
+    def compaction_queue(self, topic: str, queue_id: int) -> CompactionQueue | None:
+        """Returns a queue of such a topic."""
+        return self._compaction.get((topic, queue_id))
+
     def is_batch_topic(self, topic: str) -> bool:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
@@ -170,7 +193,7 @@ class Writer:
             ClosedError: The store was closed.
         """
         self._check_open()
-        if topic in self._kinds.batch:
+        if topic in self._special_topics:
             return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), durability)
         with self._append_lock:
             self._check_open()
@@ -234,6 +257,7 @@ class Writer:
                 placed = sum(draft.takes_queue_offset for draft in drafts)
                 pieces = queue.prepare(placed)
                 further_pieces = [(each, each.prepare(placed)) for each in further.values()]
+                compaction = self._prepare_compaction(topic, queue_id, drafts)
                 now_ms = self._clock.now_ms()
                 starts, units = self.log.write(segment, drafts, first, now_ms)
             except OSError as error:
@@ -252,6 +276,8 @@ class Writer:
                 for each, room in further_pieces:
                     each.append(room, units)
                     self._queues[each.topic, each.queue_id] = each
+            if compaction is not None:
+                self._append_compaction(*compaction, units, first, now_ms)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         for name, number in ((topic, queue_id), *((name, 0) for name in further)):
@@ -259,6 +285,54 @@ class Writer:
         if durability is Durability.SYNC:
             self._commit.ensure(end)
         return first, starts, now_ms
+
+    def _prepare_compaction(
+        self, topic: str, queue_id: int, drafts: Sequence[Draft]
+    ) -> tuple[CompactionQueue, list[Position]] | None:
+        """Returns where copies of records of a compaction topic go; None for other topics."""
+        if topic not in self._kinds.compaction:
+            return None
+        placed = [draft for draft in drafts if draft.takes_queue_offset]
+        for draft in placed:
+            compaction_key(draft.properties)
+        queue = self._compaction.get((topic, queue_id))
+        if queue is None:
+            nothing = list_compaction_files(self._files, self._root, topic, queue_id)
+            units = CompactionUnits(self._compaction_sizes)
+            queue = CompactionQueue(CompactionState(nothing, units), self._files, self._pool)
+            self._compaction[topic, queue_id] = queue
+        return queue, queue.prepare([draft.size_bytes for draft in placed])
+
+    def _append_compaction(
+        self,
+        queue: CompactionQueue,
+        places: Sequence[Position],
+        units: Sequence[tuple[int, int, int]],
+        queue_offset: int,
+        store_timestamp_ms: int,
+    ) -> None:
+        for place, (phy_offset, size_bytes, tags_code) in zip(places, units, strict=True):
+            record = self.log.read(phy_offset, size_bytes)
+            if record is not None:
+                queue.append(place, record, tags_code, store_timestamp_ms, queue_offset)
+            queue_offset += 1
+
+    def _open_compaction(self, found: Survey) -> None:
+        """Opens the compaction queues and adds to them what the commit log has more."""
+        for key, state in found.compaction.items():
+            queue = self._compaction[key] = CompactionQueue(state, self._files, self._pool)
+            queue.clear_tail()
+            rows = found.compaction_rows.get(key)
+            for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:
+                phy_offset, size = int(row["phy_offset"]), int(row["size_bytes"])
+                record = self.log.read(phy_offset, size)
+                if record is not None and has_key(record, phy_offset):
+                    (place,) = queue.prepare([size])
+                    stamp, code = int(row["store_timestamp_ms"]), int(row["tags_code"])
+                    queue.append(place, record, code, stamp, int(row["queue_offset"]))
+            queue.sync()
+        states = [state.files for state in found.compaction.values()]
+        self._compaction_sizes = infer_compaction_sizes(states)
 
     def _queue_to_append(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue | BatchQueue:
         if topic not in self._kinds.batch:
@@ -288,6 +362,8 @@ class Writer:
             try:
                 for queue in self.queues():
                     queue.sync()
+                for compaction in list(self._compaction.values()):
+                    compaction.sync()
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
                     self._checkpoint = replace(
                         self._checkpoint,
@@ -322,6 +398,8 @@ class Writer:
         finally:
             for queue in self.queues():
                 queue.close()
+            for compaction in self._compaction.values():
+                compaction.close()
             self.index.close()
             self.log.close()
 

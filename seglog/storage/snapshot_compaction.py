@@ -1,0 +1,61 @@
+"""A compaction queue of a store that was opened for reading: its files, and what they lack of the log."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from seglog.storage.compaction_files import CompactionState, has_key
+from seglog.storage.compaction_units import place
+from seglog.storage.files import Files
+from seglog.storage.format.compaction import compaction_record
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.get import Log
+from seglog.storage.kernels.walk import Rows
+
+
+class SnapshotCompactionQueue:
+    """One queue; also the log that its units lead into.
+
+    Attributes:
+        units: Where its messages lie, or would lie once the writer opens the store.
+    """
+
+    def __init__(self, state: CompactionState, files: Files, log: Log) -> None:
+        self.units = state.units
+        self._directory = state.files.log_directory
+        self._files = files
+        self._log = log
+        self._in_commit_log: dict[int, int] = {}
+
+    def extend(self, rows: Rows) -> None:
+        """Adds records of the commit log that the queue does not have yet; in log order."""
+        for row in rows[rows["queue_offset"] >= self.units.max_offset]:
+            phy_offset, size = int(row["phy_offset"]), int(row["size_bytes"])
+            record = self._log.read(phy_offset, size)
+            if record is None or not has_key(record, phy_offset):
+                continue
+            at = place(self.units.end, size, self.units.sizes)
+            self._in_commit_log[at.first + at.log_bytes] = phy_offset
+            self.units.add(
+                at,
+                size,
+                int(row["tags_code"]),
+                int(row["store_timestamp_ms"]),
+                int(row["queue_offset"]),
+            )
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of a record of the queue's log, None if it is gone."""
+        source = self._in_commit_log.get(phy_offset)
+        if source is not None:
+            record = self._log.read(source, size_bytes)
+            return None if record is None else memoryview(compaction_record(record, phy_offset)).toreadonly()
+        position = phy_offset % self.units.sizes.log_bytes
+        path = self._directory / segment_file_name(phy_offset - position)
+        buffer = memoryview(bytearray(size_bytes))
+        try:
+            with closing(self._files.open(path, writable=False)) as handle:
+                count = handle.read_into(buffer, position)
+        except FileNotFoundError:
+            return None
+        return buffer.toreadonly() if count == size_bytes else None
