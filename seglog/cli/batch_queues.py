@@ -5,6 +5,7 @@ The log's side is worked out from records here, because the survey leaves these 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,41 +74,69 @@ class BatchQueue:
 
 def list_batch_queues(found: Survey, topic: str | None = None) -> list[BatchQueue]:
     """Returns the batch queues of a store, or of one topic, by name and number."""
+    keys = [key for key in _keys(found.root) if topic in (None, key[0])]
+    return [_load(found, *key) for key in keys]
+
+
+def stored_batch_bytes(root: Path, start: int, end: int) -> Counter[str]:
+    """Returns by topic the sizes of the records that the units in batch queues' files lead to.
+
+    Args:
+        root: The store directory.
+        start: Where the log starts.
+        end: Where its files end; units that lead elsewhere do not count.
+    """
+    totals: Counter[str] = Counter()
+    for topic, queue_id in _keys(root):
+        for _position, units in _iter_stored(root, topic, queue_id):
+            inside = units[(units["phy_offset"] >= start) & (units["phy_offset"] < end)]
+            totals[topic] += int(np.sum(inside["size_bytes"], dtype=np.int64))
+    return totals
+
+
+def _keys(root: Path) -> list[tuple[str, int]]:
     files = RealFiles()
-    base = found.root / BATCH_CONSUME_QUEUE
-    keys = [
+    base = root / BATCH_CONSUME_QUEUE
+    return sorted(
         (folder.name, int(queue.name))
         for folder in files.list_dir(base)
-        if folder.is_dir and topic in (None, folder.name)
+        if folder.is_dir
         for queue in files.list_dir(base / folder.name)
         if queue.is_dir and queue.name.isascii() and queue.name.isdigit()
-    ]
-    return [_load(found, name, queue_id) for name, queue_id in sorted(keys)] if keys else []
+    )
 
 
 def _load(found: Survey, topic: str, queue_id: int) -> BatchQueue:
-    files = RealFiles()
-    directory = found.root / BATCH_CONSUME_QUEUE / topic / str(queue_id)
-    sizes = {
-        first: entry.size_bytes
-        for entry in files.list_dir(directory)
-        if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
-    }
     parts: list[bytes] = []  # numpy would join arrays in native byte order
     places = [np.empty(0, np.int64)]
-    for first in sorted(sizes):
-        for at, units in _iter_units(directory / segment_file_name(first)):
-            used = batch_in_use(units)
-            parts.append(units[used].tobytes())
-            places.append(first + at + BATCH_UNIT_BYTES * np.flatnonzero(used))
+    for positions, units in _iter_stored(found.root, topic, queue_id):
+        parts.append(units.tobytes())
+        places.append(positions)
     return BatchQueue(
         topic,
         queue_id,
-        sizes,
+        _sizes(found.root, topic, queue_id),
         np.frombuffer(b"".join(parts), BATCH_UNIT.dtype),
         np.concatenate(places),
         _from_log(found, topic, queue_id),
     )
+
+
+def _sizes(root: Path, topic: str, queue_id: int) -> dict[int, int]:
+    return {
+        first: entry.size_bytes
+        for entry in RealFiles().list_dir(root / BATCH_CONSUME_QUEUE / topic / str(queue_id))
+        if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
+    }
+
+
+def _iter_stored(root: Path, topic: str, queue_id: int) -> Iterator[tuple[npt.NDArray[np.int64], BatchUnits]]:
+    """Yields the units in use with their positions in the endless sequence of files."""
+    directory = root / BATCH_CONSUME_QUEUE / topic / str(queue_id)
+    for first in sorted(_sizes(root, topic, queue_id)):
+        for at, units in _iter_units(directory / segment_file_name(first)):
+            used = batch_in_use(units)
+            yield first + at + BATCH_UNIT_BYTES * np.flatnonzero(used), units[used]
 
 
 def _iter_units(path: Path) -> Iterator[tuple[int, BatchUnits]]:

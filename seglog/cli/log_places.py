@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from seglog.cli.reading import check_store
 from seglog.errors import NotFoundError, OffsetRangeError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.log_files import LogFile, LogReader, list_log_files
-from seglog.storage.survey import check_is_store, infer_geometry
+from seglog.storage.survey import infer_geometry
 
 _WINDOW_BYTES: Final = 4 << 20
 _LONGEST_BYTES: Final = 8 << 20
@@ -45,8 +46,7 @@ class LogPlaces:
 
     def __init__(self, path: Path) -> None:
         files = RealFiles()
-        if not check_is_store(files, path):
-            raise NotFoundError(f"there is no store at {path}")
+        check_store(path)
         self.log_files, _strays = list_log_files(files, path)
         if not self.log_files:
             raise NotFoundError(f"the store at {path} has no commit-log files")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import render
+from seglog.errors import NotFoundError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.log_files import LogReader
-from seglog.storage.survey import Survey, survey
+from seglog.storage.survey import Survey, check_is_store, survey
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20
 _DISK_BLOCK_BYTES: Final = 512
+
+
+def check_store(path: Path) -> None:
+    """Refuses what is no store.
+
+    Raises:
+        NotFoundError: There is nothing.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+    """
+    if not check_is_store(RealFiles(), path):
+        raise NotFoundError(f"there is no store at {path}")
 
 
 def survey_store(path: Path, *, verify: bool) -> Survey:
@@ -54,8 +67,8 @@ def disk_bytes(file: Path) -> int:
 
 
 def file_sizes(folder: Path) -> Iterator[tuple[int, int]]:
-    """Yields bytes on the disk and length of every file in a folder and its folders."""
-    for item in folder.rglob("*"):
+    """Yields bytes on the disk and length of every file in a folder and its folders, or of one file."""
+    for item in chain([folder], folder.rglob("*")):
         try:
             status = item.lstat()
         except FileNotFoundError:  # the owner of the store removed it while we looked

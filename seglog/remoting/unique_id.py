@@ -16,19 +16,23 @@ import datetime as dt
 import itertools
 import os
 import secrets
+from typing import Final
 
 from seglog.clock import Clock, SystemClock
 from seglog.storage.format.layout import Field, Layout
 
 _LOOPBACK = bytes((127, 0, 0, 1))
-_LIFE = Layout(
+UNIQUE_ID: Final = Layout(
     "Message id (UNIQ_KEY), behind the address bytes",
-    "MessageClientIDSetter.java FIX_STRING",
+    "MessageClientIDSetter.java createUniqID",
     (
         Field("process_id", "i16", "–", "low 16 bits"),
         Field("life", "i32", "–", "tells two lives of a process apart; Java: hash of the class loader"),
+        Field("since_month_ms", "i32", "ms", "since the first of the month, by the producer's clock"),
+        Field("counter", "i16", "–", "low 16 bits of the number of ids made before"),
     ),
-).struct
+)
+_LIFE: Final = Layout("", "", UNIQUE_ID.fields[:2]).struct
 
 
 class UniqueIds:

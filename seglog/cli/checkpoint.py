@@ -1,0 +1,52 @@
+"""``seglog checkpoint``: how far the parts of a store were flushed, by its own account."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from seglog.cli import options, render
+from seglog.cli.reading import check_store
+from seglog.storage.format.checkpoint import CHECKPOINT, decode_checkpoint
+from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE
+
+
+@click.command
+@options.store
+@options.as_json
+def command(*, path: Path, as_json: bool) -> None:
+    """Show the checkpoint of STORE.
+
+    It is a hint: recovery starts from it instead of from the log's first record. Nothing is lost with it.
+    """
+    check_store(path)
+    file = path / CHECKPOINT_FILE
+    data = file.read_bytes() if file.is_file() else b""
+    values = asdict(decode_checkpoint(data))
+    if not data:
+        state = "missing: recovery walks the whole log"
+    elif len(data) < CHECKPOINT.size_bytes:
+        state = f"cut short to {len(data)} bytes: counts as all 0"
+    else:
+        state = "whole" if any(values.values()) else "all 0: recovery walks the whole log"
+    aborted = (path / ABORT_FILE).exists()
+    if as_json:
+        render.emit({"kind": "checkpoint", "state": state, "size": len(data), "abort": aborted, **values})
+        return
+    render.facts({"file": f"{CHECKPOINT_FILE}, {state}", "abort file": "there" if aborted else "none"})
+    render.say()
+    render.table(
+        ("field", "value", "time", "meaning"),
+        [
+            (
+                field.name,
+                str(values[field.name]),
+                render.time_text(values[field.name]) if field.unit == "ms" and values[field.name] else "-",
+                field.meaning,
+            )
+            for field in CHECKPOINT.fields
+        ],
+        numbers=("value",),
+    )
