@@ -75,12 +75,13 @@ def local_session(app: str) -> SparkSession:
     Raises:
         MissingDependencyError: PySpark or Java is missing, or Java does not start.
     """
-    problem = pyspark_problem()
-    if problem is not None:
-        raise MissingDependencyError(problem, help=PYSPARK_HELP)
+    # Java first: `make` installs PySpark where it finds one.
     problem = java_problem()
     if problem is not None:
         raise MissingDependencyError(problem, help=java_help())
+    problem = pyspark_problem()
+    if problem is not None:
+        raise MissingDependencyError(problem, help=PYSPARK_HELP)
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,4 @@
-"""``index show``, ``checkpoint``, ``config show``, ``id decode`` and ``du``; and every command on every store."""
+"""``index show``, ``checkpoint``, ``config show``, ``id decode``, ``du``; every command on every store."""
 
 from __future__ import annotations
 
