@@ -142,6 +142,7 @@ def test_store_written_here_is_served_by_rocketmq_and_comes_back(judge, tmp_path
         for name in before:
             (here / name).unlink()
         (here / "abort").write_text("1")
+        (here / "checkpoint").unlink()  # or RocketMQ scans the log from near its end only
     dump = judge.dump(here, SMALL_GEOMETRY, **CONFIG)
     assert_same(ours, found, dump)
     assert {line["cqType"] for line in dump.of_kind("queue") if line["topic"] == "B"} == {"BatchCQ"}
