@@ -53,6 +53,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
 from seglog.storage.key_query import KeyQuery
+from seglog.storage.known_topics import configured_kinds
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
@@ -557,6 +558,14 @@ class MessageStore:
             return self._closed or self.max_offset(topic, queue_id) > queue_offset
 
         return self._waiters.wait(topic, queue_id, ready, timeout_ms) and not self._closed
+
+    def reload_topics(self) -> None:
+        """Takes up the attributes of topics that were added to ``config/topics.json`` since the open.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading.
+        """
+        self._writer().add_kinds(configured_kinds(self._files, self.path))
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""

@@ -167,6 +167,15 @@ class Writer:
         """Returns a queue of such a topic."""
         return self._compaction.get((topic, queue_id))
 
+    def add_kinds(self, configured: TopicKinds) -> None:
+        """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
+        with self._append_lock:
+            plain = {topic for topic, _queue_id in self._queues}
+            self._kinds = TopicKinds(
+                self._kinds.batch | (configured.batch - plain), self._kinds.compaction | configured.compaction
+            )
+            self._special_topics = self._kinds.special
+
     def is_batch_topic(self, topic: str) -> bool:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch

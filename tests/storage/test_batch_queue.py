@@ -213,6 +213,19 @@ def test_refuses(root, topic, raw, sys_flag, why):
             store.append_batch("B", 0, [], sys_flag=INNER)
 
 
+def test_topics_declared_while_the_store_is_open_count_once_they_are_loaded(tmp_path):
+    with open_store(tmp_path / "store") as store:
+        store.put("Old", b"")
+        declare(tmp_path / "store", B={"queue.type": "BatchCQ"}, Old={"queue.type": "BatchCQ"})
+        with pytest.raises(MessageIllegalError):
+            put_inner(store, 2)
+        store.reload_topics()
+        assert put_inner(store, 2).queue_offset == 0
+        assert store.put("Old", b"").queue_offset == 1
+        assert (store.max_offset("B", 0), store.max_offset("Old", 0)) == (2, 2)
+    assert survey(tmp_path / "store", RealFiles()).findings == []
+
+
 def test_arrays_of_units_are_for_plain_queues(root):
     with open_store(root) as store:
         put_inner(store, 1)
