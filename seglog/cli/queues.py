@@ -108,17 +108,17 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
 
 
 def _batch_line(queue: BatchQueue) -> QueueLine:
-    low, high = queue.offsets
+    state = queue.state
     return QueueLine(
         queue.topic,
         queue.queue_id,
         "batch",
-        low,
-        high,
+        state.min_offset,
+        state.max_offset,
         (len(queue.sizes), sum(queue.sizes.values())),
-        queue.agrees,
-        (),
-        "" if queue.agrees else f"{len(queue.stored)} units in the files, {len(queue.in_log)} in the log",
+        state.agrees,
+        tuple(state.findings),
+        _how(state.findings),
     )
 
 
