@@ -154,17 +154,17 @@ def _values(unit: Unit | None) -> tuple[str, str, str]:
 
 def _show_batch(queue: BatchQueue, queue_offset: int, count: int, *, as_json: bool) -> bool:
     """Prints units of a batch queue, each with the log's unit of the same base offset."""
-    by_base = {int(unit["base_queue_offset"]): index for index, unit in enumerate(queue.in_log)}
+    by_base = {int(unit["base_queue_offset"]): index for index, unit in enumerate(queue.state.units)}
     rows: list[tuple[str, dict[str, int] | None, dict[str, int] | None]] = []
     seen: set[int] = set()
     for position, unit in zip(queue.positions.tolist(), queue.stored, strict=True):
         base = int(unit["base_queue_offset"])
         seen.add(base)
         if _ends_behind(unit, queue_offset):
-            rows.append((str(position), _batch_fields(unit), _at(queue.in_log, by_base.get(base))))
+            rows.append((str(position), _batch_fields(unit), _at(queue.state.units, by_base.get(base))))
     for base, index in by_base.items():
-        if base not in seen and _ends_behind(queue.in_log[index], queue_offset):
-            rows.append(("-", None, _at(queue.in_log, index)))
+        if base not in seen and _ends_behind(queue.state.units[index], queue_offset):
+            rows.append(("-", None, _at(queue.state.units, index)))
     rows = sorted(rows, key=lambda row: (row[1] or row[2] or {})["queueOffset"])[:count]
     lines = []
     for position_text, stored, in_log in rows:

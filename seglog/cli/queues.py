@@ -13,6 +13,7 @@ from seglog.cli.batch_queues import BatchQueue, list_batch_queues
 from seglog.cli.info import finding_fields
 from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
+from seglog.storage.compaction_files import CompactionState
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, check_topic
 from seglog.storage.queue_files import queue_directory
@@ -24,7 +25,8 @@ class QueueLine:
     """One queue.
 
     Attributes:
-        kind: ``plain``, ``delay`` (its tags codes are times), ``lmq``, ``batch`` or ``deleted``.
+        kind: ``plain``, ``delay`` (its tags codes are times), ``lmq``, ``batch``, ``compaction`` or
+            ``deleted``.
         files: How many files it has, and their lengths in all.
         agrees: Whether the files hold what the log says; None for a deleted queue.
         findings: Where they differ.
@@ -98,6 +100,7 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
             )
         )
     lines += [_batch_line(queue) for queue in list_batch_queues(found, topic)]
+    lines += [_compaction_line(state) for state in found.compaction.values()]
     for finding in found.findings:
         if finding.code == "queue-deleted":
             name, _slash, number = finding.file.partition("/")[2].rpartition("/")
@@ -108,17 +111,34 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
 
 
 def _batch_line(queue: BatchQueue) -> QueueLine:
-    low, high = queue.offsets
+    state = queue.state
     return QueueLine(
         queue.topic,
         queue.queue_id,
         "batch",
-        low,
-        high,
+        state.min_offset,
+        state.max_offset,
         (len(queue.sizes), sum(queue.sizes.values())),
-        queue.agrees,
+        state.agrees,
+        tuple(state.findings),
+        _how(state.findings),
+    )
+
+
+def _compaction_line(state: CompactionState) -> QueueLine:
+    """Returns the own log and queue of a compaction topic, which are truth once records were dropped."""
+    files = state.files
+    sizes = [*files.logs.values(), *files.queues.values()]
+    return QueueLine(
+        files.topic,
+        files.queue_id,
+        "compaction",
+        max(0, state.units.min_offset),
+        state.units.max_offset,
+        (len(sizes), sum(sizes)),
+        not state.dropped,
         (),
-        "" if queue.agrees else f"{len(queue.stored)} units in the files, {len(queue.in_log)} in the log",
+        f"{render.count_text(len(state.dropped), 'file')} that do not count" if state.dropped else "",
     )
 
 

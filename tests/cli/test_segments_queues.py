@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
@@ -121,7 +123,7 @@ def test_cq_show_shows_batch_queues_with_their_base_offsets(seglog, tmp_path):
     shown = seglog("cq", "show", path, "BCQTopic", 0)
     assert shown.exit_code == 1
     assert "DIFFERS" in shown.stdout
-    assert "20 units in the files, 20 in the log" in seglog("queues", path).stdout
+    assert [line["agrees"] for line in seglog("queues", path, "--json").lines] == [False, True]
 
 
 def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog, tmp_path):
@@ -134,3 +136,18 @@ def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog, tmp_path)
         (["t", 0, "--count", "0"], InvalidArgumentError),
     ):
         assert seglog("cq", "show", tmp_path / "s", *arguments).exit_code == error.exit_code
+
+
+def test_queues_of_compaction_topics_are_those_of_their_own_log(seglog, tmp_path):
+    (tmp_path / "s" / "config").mkdir(parents=True)
+    topic = {"topicName": "Comp", "attributes": {"cleanup.policy": "COMPACTION"}}
+    (tmp_path / "s" / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": {"Comp": topic}}))
+    with MessageStore.open(tmp_path / "s") as store:
+        for number in range(5):
+            store.put("Comp", b"x", keys=str(number))
+    before = golden.tree_digest(tmp_path / "s")
+    lines = seglog("queues", tmp_path / "s", "Comp", "--json").lines
+    compaction = [line for line in lines if line["queueKind"] == "compaction"]
+    assert [(line["minOffset"], line["maxOffset"], line["agrees"]) for line in compaction] == [(0, 5, True)]
+    assert compaction[0]["files"] == 2
+    assert golden.tree_digest(tmp_path / "s") == before
