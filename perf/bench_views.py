@@ -26,6 +26,7 @@ from seglog.storage.format.tags import tags_code
 from seglog.storage.queue_view import QueueView
 from seglog.storage.store import MessageStore
 from seglog.storage.verify import verify_store
+from seglog.storage.writer import Writer
 
 _MESSAGES_AT_SIZE_1: Final = 100_000
 _BODY_BYTES: Final = 40
@@ -69,8 +70,17 @@ def bench_views(root: Path, count: int, rounds: int) -> list[Figure]:
     """Measures reading a queue of ``count`` messages as arrays, and checks what comes out."""
     make_store(root, count, _BODY_BYTES, 1 << 30)
     with MessageStore.open(root) as store:
+        _rest(store)
         # A function of its own: what it reads must be gone before the store closes.
         return _measure_view(store.queue(TOPIC, 0), count, rounds)
+
+
+def _rest(store: MessageStore) -> None:
+    """Stops the background of a store that was just made: it would index ten million messages meanwhile."""
+    side = store._side
+    if isinstance(side, Writer):
+        side._indexer.stop()
+        side._sealer.stop()
 
 
 def _measure_view(view: QueueView, count: int, rounds: int) -> list[Figure]:
