@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, new_clock
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def open_store(tmp_path, clock):
     def open_one(name="store", **options):
         has_files = (tmp_path / name / "commitlog").is_dir()
         lengths = {} if has_files or options.get("read_only") else SMALL
-        store = MessageStore.open(tmp_path / name, **({"clock": clock} | lengths | options))
+        store = MessageStore.open(tmp_path / name, **({"clock": clock} | SMALL_INDEX | lengths | options))
         opened.append(store)
         return store
 

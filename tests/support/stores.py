@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import VirtualClock
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.message import Message
 from seglog.storage.get import GetStatus
 from seglog.storage.store import MessageStore
@@ -15,6 +16,8 @@ from seglog.storage.store import MessageStore
 SEGMENT_BYTES: Final = 4096
 QUEUE_FILE_BYTES: Final = 200
 UNITS_PER_FILE: Final = QUEUE_FILE_BYTES // 20
+SMALL_INDEX: Final = {"index_geometry": IndexGeometry(50, 200)}
+"""An index file has 420 MB by default: holes, but not in every copy of a store."""
 SMALL: Final = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
 
 Served = dict[tuple[str, int], list[Message]]
