@@ -117,7 +117,7 @@ def _over(path: Path, _at: int, value: int, files: list[Path]) -> None:
         shutil.copyfile(other, path)
 
 
-_KINDS: dict[str, Callable[[Path, int, int, list[Path]], None]] = {
+_KINDS: dict[str, Callable[[Path, int, int, list[Path]], object]] = {
     "flip": _rewrite(_flip),
     "overwrite": _rewrite(_overwrite),
     "zero": _rewrite(_zero),
