@@ -19,7 +19,7 @@ ROUNDS = 20
 
 
 def run_and_kill(store: Path, durability: str, first: int, batch: int, after_s: float) -> int:
-    """Lets a writer work for a while after its first acknowledgement; returns the last acknowledged number."""
+    """Lets a writer work for a while from its first acknowledgement on; returns the last number of them."""
     command = [
         sys.executable,
         "-m",

@@ -11,7 +11,7 @@ import sys
 
 from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL
+from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES
 
 QUEUES = 2
 
@@ -23,7 +23,12 @@ def body_of(number: int) -> bytes:
 
 def main(path: str, durability: Durability, first: int, batch: int) -> None:
     """Puts messages from number ``first`` on, for ever."""
-    with MessageStore.open(path, durability=durability, **SMALL) as store:
+    with MessageStore.open(
+        path,
+        durability=durability,
+        segment_size_bytes=SEGMENT_BYTES,
+        queue_file_size_bytes=QUEUE_FILE_BYTES,
+    ) as store:
         number = first
         while True:
             bodies = [body_of(number + later) for later in range(batch)]
