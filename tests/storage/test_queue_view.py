@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -252,8 +253,10 @@ def test_a_view_stays_what_it_was_while_a_writer_goes_on(tmp_path):
         writer = threading.Thread(target=write)
         writer.start()
         try:
-            lengths = []
-            for _ in range(60):
+            lengths: list[int] = []
+            deadline = time.monotonic() + 60
+            # Enough looks, and some of them after more was written, however slow the writer is.
+            while len(lengths) < 60 or (lengths[-1] == lengths[0] and time.monotonic() < deadline):
                 view = store.queue("orders", 0)
                 first = view.units()
                 table = view.read_columns(("queue_offset", "store_timestamp_ms", "is_message"))

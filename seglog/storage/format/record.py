@@ -87,6 +87,9 @@ TORN_NULS: Final = bytes(8)
 """A run this long inside properties is the mark of a write that did not reach the disk."""
 
 _CRC_NAME: Final = props.CRC_NAME
+_CRC_NAME_BITS: Final = int.from_bytes(_CRC_NAME)
+MAX_NAME_FLIPS: Final = 8
+"""Bits by which what stands where ``__CRC32#`` would be may differ from it and still be taken for it."""
 _CRC_BYTES: Final = props.CRC_PROPERTY_BYTES
 _DIGITS: Final = slice(-props.CRC_DIGITS - 1, -1)
 """Where the ``__CRC32#`` entry has its digits."""
@@ -247,10 +250,13 @@ def _verify(
 ) -> Damage | None:
     tail = properties[-_CRC_BYTES:]
     has_name = tail.startswith(_CRC_NAME)
-    if has_name or tail[_DIGITS].isdigit():
+    # A name with a few bits flipped still says that there was a checksum: without it, damage to the rest of
+    # the record would go unseen. Other text differs in three times as many bits.
+    is_near = (int.from_bytes(tail[: len(_CRC_NAME)]) ^ _CRC_NAME_BITS).bit_count() <= MAX_NAME_FLIPS
+    if is_near or tail[_DIGITS].isdigit():
         entry = props.crc_property(zlib.crc32(buffer[at : end - _CRC_BYTES]) & CRC_MASK)
         # The right digits under another name: what was damaged is the name. No other property ends so.
-        if tail != entry and (has_name or tail[_DIGITS] == entry[_DIGITS]):
+        if tail != entry and (is_near or tail[_DIGITS] == entry[_DIGITS]):
             return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
     if not has_name and TORN_NULS in properties:
         return Damage("torn-properties", "no run of NUL bytes", f"{len(TORN_NULS)} NULs")
