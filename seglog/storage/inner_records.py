@@ -1,13 +1,12 @@
 """Records that say more about queues than their head does: inner batches, and records in further queues.
 
-Their properties are needed for that, which a walk does not keep. So every window that was walked is
-searched for the names of those properties, which costs little beside the walk, and only records that hold
-one are looked into.
+Their properties are needed for that, which a walk does not keep; it tells which records hold such a name,
+and only those are looked into.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from seglog.storage.format.lmq import multi_queues
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows
-
-_NAMES: Final = b"INNER_"
-"""What INNER_NUM, INNER_BASE and INNER_MULTI_DISPATCH begin with."""
 
 
 class InnerRecords:
@@ -33,35 +29,24 @@ class InnerRecords:
         self.ranges: dict[int, tuple[int, int]] = {}
         self._further: list[tuple[int, ...]] = []
 
-    def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: QueueTable) -> None:
-        """Looks through a window of the log.
+    def note(self, window: memoryview, phy_offset: int, positions: Sequence[int], queues: QueueTable) -> None:
+        """Looks into the records of a window that say more.
 
         Args:
             window: The bytes.
             phy_offset: Of the first byte.
-            rows: The records in it, by growing offset.
+            positions: Where in the window those records lie, in order.
             queues: Numbers queues; further ones are added.
         """
-        if not len(rows):
-            return
-        raw = bytes(window)
-        starts = rows["phy_offset"]
-        at = raw.find(_NAMES)
-        while at >= 0:
-            row = rows[int(np.searchsorted(starts, phy_offset + at, "right")) - 1]
-            end = int(row["phy_offset"]) + int(row["size_bytes"]) - phy_offset
-            if at >= end:
-                return  # behind the last record
-            self._look_into(window, int(row["phy_offset"]) - phy_offset, row, queues)
-            at = raw.find(_NAMES, end)
+        for at in positions:
+            self._look_into(window, at, phy_offset + at, queues)
 
     def take_further(self) -> Rows:
         """Returns rows for the further queues of the records noted since the last call, in log order."""
         taken, self._further = self._further, []
         return np.array(taken, ROW)
 
-    def _look_into(self, window: memoryview, at: int, row: np.void, queues: QueueTable) -> None:
-        phy_offset = int(row["phy_offset"])
+    def _look_into(self, window: memoryview, at: int, phy_offset: int, queues: QueueTable) -> None:
         record = examine(window, at, phy_offset, verify=False)
         if isinstance(record, Damage) or not takes_queue_offset(record.sys_flag):
             return

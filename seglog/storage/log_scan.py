@@ -134,7 +134,7 @@ class LogScan:
             window = self._reader.read(start, min(need, segment_end - start))
             result = walk(window, start, segment_end, self.queues, verify=self._verify)
             self._note(result.rows)
-            self.inner.note(window[: result.position], start, result.rows, self.queues)
+            self.inner.note(window, start, result.saying_more, self.queues)
             self.end_phy_offset = start + result.position
             yield result.rows
             room = len(window) - result.position

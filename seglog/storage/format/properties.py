@@ -106,7 +106,7 @@ def find_property(raw: bytes, name: bytes) -> bytes | None:
 
 def without_crc_property(raw: bytes) -> bytes:
     """Returns the properties without entries named ``__CRC32#``, which only a writer of records may set."""
-    if CRC_NAME not in raw:
+    if raw.find(CRC_NAME) < 0:
         return raw
     kept = [piece for piece in raw.split(b"\x02") if piece and not piece.startswith(CRC_NAME)]
     return b"".join(piece + b"\x02" for piece in kept)

@@ -192,7 +192,7 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     properties = props.without_crc_property(properties)
     if record_crc:
         return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
-    if TORN_NULS in properties:
+    if properties.find(TORN_NULS) >= 0:
         raise MessageIllegalError(
             f"properties must not hold {len(TORN_NULS)} NUL bytes in a row: without __CRC32# a torn write"
             " looks like that",

@@ -113,12 +113,14 @@ class WalkResult:
 
     Attributes:
         rows: ``(n,) ROW``, the valid records in log order.
+        saying_more: Where in the buffer those of them lie whose properties say more about queues.
         position: Where in the buffer the walk stopped.
         stop: Why.
         damage: What is wrong there, for :attr:`Stop.DAMAGE`.
     """
 
     rows: Rows
+    saying_more: list[int]
     position: int
     stop: Stop
     damage: Damage | None = field(default=None)
@@ -137,22 +139,23 @@ def walk(
         verify: Whether to compute checksums.
     """
     rows: list[bytes] = []
+    saying_more: list[int] = []
     position = 0
     numbers = queues.numbers
     while True:
         row = examine(buffer, position, phy_offset + position, verify)
         if isinstance(row, Damage):
             stop, damage = _why(buffer, position, phy_offset, segment_end, row)
-            return WalkResult(np.frombuffer(b"".join(rows), ROW), position, stop, damage)
-        size, queue_id, queue_offset, sys_flag, store_timestamp_ms, topic, tags_code, _, _, _, _ = row
+            return WalkResult(np.frombuffer(b"".join(rows), ROW), saying_more, position, stop, damage)
+        size, queue_id, queue_offset, sys_flag, store_ms, topic, tags_code, _, _, _, _, says_more = row
         queue = numbers.get((topic, queue_id))
         if queue is None:
             queue = queues.number(topic, queue_id)
         rows.append(
-            _PACK_ROW(
-                phy_offset + position, queue_offset, tags_code, store_timestamp_ms, size, queue, sys_flag
-            )
+            _PACK_ROW(phy_offset + position, queue_offset, tags_code, store_ms, size, queue, sys_flag)
         )
+        if says_more:
+            saying_more.append(position)
         position += size
 
 
