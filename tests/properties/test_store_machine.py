@@ -27,7 +27,7 @@ queues = st.tuples(st.sampled_from(["A", "B", "C" * 130]), st.integers(0, 1))
 tags = st.sampled_from([None, "TagA", "Aa", "BB"])
 bodies = st.binary(max_size=30) | st.integers(0, 900).map(bytes)
 durabilities = st.sampled_from(Durability)
-batches = st.lists(st.tuples(bodies, tags), min_size=1, max_size=14)
+batches = st.lists(st.tuples(bodies, tags), min_size=1, max_size=12)
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.keep(queue, 0, body, tag, put.queue_offset, put.phy_offset)
         self.model.max_phy_offset = put.phy_offset + put.size_bytes
 
-    @rule(
-        queue=queues,
-        items=st.lists(st.tuples(bodies, tags), min_size=1, max_size=14),
-        durability=durabilities,
-    )
+    @rule(queue=queues, items=batches, durability=durabilities)
     def put_batch(self, queue, items, durability):
         items = items if sum(len(body) for body, _tag in items) < 800 else items[:1]
         topic, queue_id = queue
