@@ -92,6 +92,16 @@ class KeyIndex:
         """End time of the last file that filled up since the store was opened, 0 before."""
 
     @property
+    def next_phy_offset(self) -> int:
+        """The record to go on with."""
+        return self._next
+
+    def step_over(self, holes: Sequence[Hole]) -> None:
+        """Tells of stretches that hold no records after all."""
+        with self._lock:
+            self._holes = (*self._holes, *holes)
+
+    @property
     def behind_bytes(self) -> int:
         """How much of the log is not indexed yet."""
         return max(0, self._log_end() - self._next)

@@ -12,20 +12,26 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.fast_survey import survey_from_point
 from seglog.storage.files import Files
+from seglog.storage.findings import Finding
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
+from seglog.storage.format.record import FILLER
 from seglog.storage.geometry import StoreGeometry, check_geometry
 from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
+from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.store_lock import StoreLock
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
+
+_NO_FINDINGS: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ def open_writer(
     index_geometry: IndexGeometry | None,
     *,
     create: bool,
+    recovery_step_bytes: int,
 ) -> Opened:
     """Opens a store for writing; creates it where nothing is, if ``create``.
 
@@ -81,6 +88,7 @@ def open_writer(
         waiters: Told about new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
         create: Whether a missing store is made.
+        recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
 
     Raises:
         NotFoundError: There is none, and ``create`` is false.
@@ -103,20 +111,42 @@ def open_writer(
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
-            found = None if is_new else survey(root, files)
+            found, doubts = None, _NO_FINDINGS
+            if not is_new:
+                found, doubts = _survey_to_write(root, files, from_point=recovery_step_bytes > 0)
             geometry = _geometry(found, wanted)
             if found is None:
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
             crc = found is None or _writes_record_crc(found, files)
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry)
+            side = Writer(
+                root,
+                geometry,
+                found,
+                files,
+                clock,
+                waiters,
+                index_geometry,
+                recovery_step_bytes=recovery_step_bytes,
+                mark=lock.mark,
+            )
         except BaseException:
             lock.release()
             raise
-    findings = (*report.findings, *side.index_findings)
+    findings = (*doubts, *report.findings, *side.index_findings)
     report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
     return Opened(side, lock, crc, report)
+
+
+def _survey_to_write(root: Path, files: Files, *, from_point: bool) -> tuple[Survey, tuple[Finding, ...]]:
+    """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
+    found = survey_from_point(root, files) if from_point else None
+    if isinstance(found, Survey):
+        return found, ()
+    # What is done now may cut the log below the point, or make queues that it does not know.
+    remove_recovery_point(files, root)
+    return survey(root, files), () if found is None else (found,)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:
@@ -156,12 +186,14 @@ def _create(root: Path, files: Files) -> RecoveryReport:
 
 def _writes_record_crc(found: Survey, files: Files) -> bool:
     """Returns whether the newest record carries ``__CRC32#``; a store without records may as well begin."""
-    if not len(found.rows):
+    newest = found.scan.last_phy_offset
+    if newest < 0:
         return True
-    newest = found.rows[-1]
     reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
     try:
-        record = bytes(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
+        head = reader.read(newest, FILLER.size_bytes)
+        size = FILLER.struct.unpack(head)[0] if len(head) == FILLER.size_bytes else 0
+        record = bytes(reader.read(newest, size))
     finally:
         reader.close()
     return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)

@@ -7,6 +7,10 @@ lock: tied to our descriptor, shut in forked children, seen by Java and stopped 
 POSIX lock with a table of the process's own stores beside it.
 
 It is taken before anything in the store is written.
+
+The content of the file tells whose it was last: RocketMQ writes four bytes over its start whenever it
+starts, before it appends anything. A mark of ours there says that no RocketMQ has written since
+(``DefaultMessageStore.java start``).
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from seglog.errors import ReadOnlyError, StoreLockedError
 from seglog.storage.format.names import LOCK_FILE
 
 _CONTENT: Final = b"lock"
+_MARK: Final = b"seglog"
+"""Must differ from the four bytes of RocketMQ within their length."""
 # struct flock of 64-bit Linux: short type, short whence, off_t start, off_t length, pid_t.
 _FLOCK: Final = struct.Struct("hhqqi4x")
 _HAS_OFD: Final = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -72,6 +78,12 @@ class StoreLock:
         if status.st_size < len(_CONTENT):
             os.pwrite(descriptor, _CONTENT, 0)
 
+    def mark(self) -> None:
+        """Leaves the mark that a RocketMQ would overwrite, durably."""
+        if os.pread(self._descriptor, len(_MARK), 0) != _MARK:
+            os.pwrite(self._descriptor, _MARK, 0)
+            os.fsync(self._descriptor)
+
     def release(self) -> None:
         """Lets others in."""
         with _held_lock:
@@ -95,6 +107,21 @@ def lock_holder(root: Path) -> int | None:
         wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted))
         return None if answer[0] == fcntl.F_UNLCK else answer[4]
+    finally:
+        if _HAS_OFD:
+            os.close(descriptor)
+        else:
+            _close_unless_held(descriptor)
+
+
+def is_marked(root: Path) -> bool:
+    """Returns whether no RocketMQ has started on a store since :meth:`StoreLock.mark`."""
+    try:
+        descriptor = os.open(root / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.pread(descriptor, len(_MARK), 0) == _MARK
     finally:
         if _HAS_OFD:
             os.close(descriptor)

@@ -15,6 +15,7 @@ import numpy as np
 
 from seglog.errors import NotAStoreError, NotFoundError, UnsupportedStoreError
 from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.compaction_files import (
     CompactionState,
@@ -32,6 +33,7 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.record import Damage
+from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
@@ -80,6 +82,9 @@ class Survey:
         batch_files: The files of each batch queue that has a directory.
         compaction: What the own log of each compaction queue holds, as far as it counts.
         compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        walked_from: Where the walk began; rows of records below are not here.
+        guard: Checks records below that place before they are served; None if there are none.
+        point: The recovery point that the walk began at.
     """
 
     root: Path
@@ -97,6 +102,9 @@ class Survey:
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
     compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
     compaction_rows: RowsByQueue = field(default_factory=dict)
+    walked_from: int = 0
+    guard: BlockGuard | None = None
+    point: RecoveryPoint | None = None
 
     @property
     def min_phy_offset(self) -> int:
