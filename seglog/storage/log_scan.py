@@ -31,7 +31,7 @@ from seglog.storage.format.record import (
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
-from seglog.storage.log_files import LogFile, LogReader
+from seglog.storage.log_files import LogFile, LogReader, has_data
 
 _WINDOW_BYTES: Final = 8 << 20
 _RESYNC_OVERLAP_BYTES: Final = 8 << 20
@@ -209,6 +209,8 @@ class LogScan:
             if segment_end <= start:
                 continue
             for at, window in self._overlapping(max(first, start + 1), segment_end):
+                if not has_data(window):
+                    continue
                 for found in iter_resync(window, at, 0):
                     row = examine(window, found, at + found)
                     if not isinstance(row, Damage) and self._is_newer(row):
