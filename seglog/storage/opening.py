@@ -15,6 +15,7 @@ from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.files import Files
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
@@ -67,6 +68,7 @@ def open_writer(
     wanted: tuple[int | None, int | None],
     waiters: Waiters,
     index_geometry: IndexGeometry | None,
+    compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
 ) -> Opened:
@@ -80,6 +82,7 @@ def open_writer(
             store keeps its own; asking it for others is an error.
         waiters: Told about new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
+        compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
 
     Raises:
@@ -110,7 +113,7 @@ def open_writer(
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
             crc = found is None or _writes_record_crc(found, files)
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry)
+            side = Writer(root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes)
         except BaseException:
             lock.release()
             raise
