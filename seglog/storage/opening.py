@@ -12,7 +12,7 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
-from seglog.storage.files import Files
+from seglog.storage.files import Files, HeldLock
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
@@ -22,7 +22,6 @@ from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
-from seglog.storage.store_lock import StoreLock
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
@@ -33,7 +32,7 @@ class Opened:
     """An open store: the side that serves it, and what opening it did."""
 
     side: Writer | Reader
-    lock: StoreLock | None
+    lock: HeldLock | None
     geometry: StoreGeometry
     record_crc: bool
     report: RecoveryReport
@@ -100,7 +99,7 @@ def open_writer(
         _geometry(None, wanted)  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
-        lock = StoreLock(root)
+        lock = files.lock(root)
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
