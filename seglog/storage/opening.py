@@ -129,9 +129,11 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
             geometry = replace(geometry, queue_file_size_bytes=queue_file)
         return check_geometry(geometry)
     geometry = found.geometry
-    if not found.log_files and segment is not None:
+    # A file that power was lost over before its length was on the disk is empty, and says nothing of lengths.
+    if segment is not None and not any(file.size_bytes for file in found.log_files):
         geometry = replace(geometry, segment_size_bytes=segment)
-    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file is not None:
+    lengths = (length for queue in found.queue_files.values() for length in queue.sizes.values())
+    if queue_file is not None and not any(lengths):
         geometry = replace(geometry, queue_file_size_bytes=queue_file)
     for name, asked, has in (
         ("segment_size_bytes", segment, geometry.segment_size_bytes),
