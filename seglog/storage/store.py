@@ -77,7 +77,6 @@ class MessageStore:
 
     Attributes:
         path: The store directory.
-        geometry: Lengths of its files.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
     """
@@ -92,7 +91,6 @@ class MessageStore:
     ) -> None:
         """Serves an opened store; applications call :meth:`open`."""
         self.path = path
-        self.geometry: StoreGeometry = opened.geometry
         self.recovery: RecoveryReport = opened.report
         self.record_crc = opened.record_crc if appender is None else appender.record_crc
         self._side: Writer | Reader = opened.side
@@ -193,6 +191,11 @@ class MessageStore:
     def read_only(self) -> bool:
         """Whether puts are refused."""
         return isinstance(self._side, Reader)
+
+    @property
+    def geometry(self) -> StoreGeometry:
+        """Lengths of its files."""
+        return self._side.geometry
 
     @property
     def min_phy_offset(self) -> int:

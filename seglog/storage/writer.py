@@ -90,7 +90,7 @@ class Writer:
         index_geometry: IndexGeometry | None,
     ) -> None:
         self._root = root
-        self._geometry = geometry
+        self.geometry = geometry
         self._files = files
         self._clock = clock
         self._waiters = waiters
@@ -375,7 +375,7 @@ class Writer:
             self._commit.fail(error)
 
     def _open_queue(self, state: QueueState) -> ConsumeQueue:
-        size = self._geometry.queue_file_size_bytes
+        size = self.geometry.queue_file_size_bytes
         start, end = state.first_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
         first_offsets = range(start - start % size, end, size) if len(state.units) else ()
         segments = Segments(
@@ -396,7 +396,7 @@ class Writer:
         )
 
     def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
-        size = self._geometry.batch_file_size_bytes
+        size = self.geometry.batch_file_size_bytes
         start = state.first_index * BATCH_UNIT_BYTES
         segments = Segments(
             self._files,
