@@ -41,7 +41,8 @@ class CompactionWriter:
     def open(self, found: Survey) -> None:
         """Opens the compaction queues and adds to them what the commit log has more."""
         for key, state in found.compaction.items():
-            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool)
+            is_synced = found.mode == "normal"
+            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
             queue.clear_tail()
             rows = found.compaction_rows.get(key)
             for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
-from seglog.storage.files import Files
+from seglog.storage.files import Files, HeldLock
 from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
@@ -23,7 +23,6 @@ from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
-from seglog.storage.store_lock import StoreLock
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
@@ -34,7 +33,7 @@ class Opened:
     """An open store: the side that serves it, and what opening it did."""
 
     side: Writer | Reader
-    lock: StoreLock | None
+    lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
 
@@ -102,7 +101,7 @@ def open_writer(
         _geometry(None, wanted)  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
-        lock = StoreLock(root)
+        lock = files.lock(root)
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
@@ -132,9 +131,11 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
             geometry = replace(geometry, queue_file_size_bytes=queue_file)
         return check_geometry(geometry)
     geometry = found.geometry
-    if not found.log_files and segment is not None:
+    # A file that power was lost over before its length was on the disk is empty, and says nothing of lengths.
+    if segment is not None and not any(file.size_bytes for file in found.log_files):
         geometry = replace(geometry, segment_size_bytes=segment)
-    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file is not None:
+    lengths = (length for queue in found.queue_files.values() for length in queue.sizes.values())
+    if queue_file is not None and not any(lengths):
         geometry = replace(geometry, queue_file_size_bytes=queue_file)
     for name, asked, has in (
         ("segment_size_bytes", segment, geometry.segment_size_bytes),

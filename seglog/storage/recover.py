@@ -71,6 +71,8 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     for compaction in found.compaction.values():
         for path in compaction.dropped:
             files.remove(path)
+        for folder in {path.parent for path in compaction.dropped}:
+            files.sync_dir(folder)
     _write_checkpoint(found, files)
     return RecoveryReport(
         found.mode,

@@ -130,7 +130,7 @@ def check_is_store(files: Files, root: Path) -> bool:
     """
     entries = files.list_dir(root)
     if not entries:
-        if files.exists(root) and not root.is_dir():
+        if files.exists(root) and not files.is_dir(root):
             raise NotAStoreError(f"{root} is a file, not a store directory")
         return False
     found = {entry.name for entry in entries}

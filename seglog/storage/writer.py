@@ -117,6 +117,8 @@ class Writer:
         )
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
+        # What a process that was killed wrote need not be on the disk, although it reads as if it were.
+        self._is_synced = found is None or found.mode == "normal"
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
@@ -387,6 +389,7 @@ class Writer:
             self._pool,
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=first_offsets,
+            are_names_synced=self._is_synced,
         )
         return ConsumeQueue(
             state.topic,
@@ -395,6 +398,7 @@ class Writer:
             min_offset=state.min_offset,
             max_offset=state.max_offset,
             max_phy_offset=state.max_phy_offset,
+            synced_offset=state.max_offset if self._is_synced else state.first_slot,
         )
 
     def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
@@ -407,8 +411,10 @@ class Writer:
             self._pool,
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
+            are_names_synced=self._is_synced,
         )
-        return BatchQueue(state, segments)
+        synced = state.first_index + len(state.units) if self._is_synced else state.first_index
+        return BatchQueue(state, segments, synced)
 
     def _check_open(self) -> None:
         if self._closed:
