@@ -47,6 +47,8 @@ class QueueState:
         findings: Where the files differ.
         agrees: Whether the files hold exactly this, and nothing behind it.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
+        behind_slot: Queue offset of ``behind[0]``.
     """
 
     topic: str
@@ -57,6 +59,8 @@ class QueueState:
     findings: list[Finding]
     agrees: bool
     mended: dict[int, int] = field(default_factory=dict)
+    behind: Units = field(default_factory=lambda: np.empty(0, CQ_UNIT.dtype))
+    behind_slot: int = 0
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> QueueState:
@@ -133,8 +137,8 @@ def overlay_queue(
         edges += [first_slot + int(kept.argmax()), first_slot + len(kept) - int(kept[::-1].argmax())]
     if not edges:
         base = first_slot if len(stored) else 0
-        findings = _beyond(topic, queue_id, first_slot, stored, facts)
-        return QueueState(topic, queue_id, base, stored[:0], base, findings, agrees=not len(stored))
+        state = QueueState(topic, queue_id, base, stored[:0], base, [], agrees=not len(stored))
+        return _with_behind(state, first_slot, stored)
     base, top = min(edges), max(edges)
     units = np.zeros(top - base, CQ_UNIT.dtype)
     known = _window(stored, first_slot, base, top)
@@ -161,7 +165,32 @@ def overlay_queue(
     state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
     odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    state = _with_behind(state, first_slot, stored)
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
+    return state
+
+
+def behind_findings(state: QueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
+    """Returns what there is to say about units behind the end of a queue.
+
+    Args:
+        state: The queue.
+        end_phy_offset: Where the log ends.
+        file_size_bytes: Length of a queue file.
+    """
+    extra = int(is_message(state.behind).sum())
+    if not extra:
+        return []
+    code = "queue-unit-stray"
+    if (state.behind["phy_offset"][is_message(state.behind)] >= end_phy_offset).all():
+        code = "queue-beyond-log"
+    queue = queue_directory(state.topic, state.queue_id)
+    return [unit_finding(code, queue, state.behind_slot, file_size_bytes, extra)]
+
+
+def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueState:
+    state.behind_slot = max(state.max_offset, first_slot)
+    state.behind = stored[state.behind_slot - first_slot :].copy()
     return state
 
 
@@ -275,18 +304,4 @@ def _compare(
             found.append(
                 unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))
             )
-    return found + _beyond(state.topic, state.queue_id, first_slot, stored, facts, after=state.max_offset)
-
-
-def _beyond(
-    topic: str, queue_id: int, first_slot: int, stored: Units, facts: LogFacts, after: int = 0
-) -> list[Finding]:
-    tail = stored[max(0, after - first_slot) :]
-    extra = int(is_message(tail).sum())
-    if not extra:
-        return []
-    code = "queue-unit-stray"
-    if (tail["phy_offset"][is_message(tail)] >= facts.end_phy_offset).all():
-        code = "queue-beyond-log"
-    queue = queue_directory(topic, queue_id)
-    return [unit_finding(code, queue, max(after, first_slot), facts.file_size_bytes, extra)]
+    return found

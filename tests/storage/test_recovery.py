@@ -149,8 +149,14 @@ def limits(store) -> tuple[int, int, int, int]:
     return store.min_offset("T", 0), store.max_offset("T", 0), store.min_phy_offset, store.max_phy_offset
 
 
-def check(image: Image, survivors: list[int]) -> None:
-    """Reads, takes over, writes to and reads again a damaged store."""
+def check(image: Image, survivors: list[int], given: int = 0) -> None:
+    """Reads, takes over, writes to and reads again a damaged store.
+
+    Args:
+        image: The store.
+        survivors: Queue offsets of the messages that must be there.
+        given: End of the queue offsets that must stay taken.
+    """
     before = tree_digest(image.root)
     with MessageStore.open(image.root, read_only=True) as reader:
         assert slots(reader) == survivors
@@ -159,9 +165,12 @@ def check(image: Image, survivors: list[int]) -> None:
 
     with MessageStore.open(image.root, clock=new_clock()) as store:
         assert slots(store) == survivors
-        assert limits(store) == seen
+        assert limits(store)[:3] == seen[:3]
+        # Tombstones make the log longer than it was found.
+        assert store.max_phy_offset >= seen[3]
         following = store.max_offset("T", 0)
-        assert following == survivors[-1] + 1
+        # An offset that a queue unit knows was given, whatever became of its record.
+        assert following == max(survivors[-1] + 1, given)
         put = store.put("T", b"%d next" % following)
         other = store.put("T", b"other", queue_id=1)
         assert (put.queue_offset, other.queue_offset) == (following, 0)
@@ -180,7 +189,7 @@ def check(image: Image, survivors: list[int]) -> None:
 @pytest.mark.parametrize(("damage", "survivors"), CRASHES.values(), ids=CRASHES)
 def test_crash_costs_at_most_what_was_not_finished(image, damage, survivors):
     damage(image)
-    check(image, list(survivors))
+    check(image, list(survivors), given=COUNT)
 
 
 @pytest.mark.parametrize(("damage", "survivors"), DAMAGES.values(), ids=DAMAGES)

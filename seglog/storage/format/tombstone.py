@@ -104,14 +104,13 @@ def encode_tombstone(lost: LostRecord, store_timestamp_ms: int, *, record_crc: b
     """
     topic = lost.topic.encode("utf-8", "surrogateescape")
     record_crc = record_crc and lost.size_bytes >= min_tombstone_bytes(topic, record_crc=True)
-    room = lost.size_bytes - min_tombstone_bytes(topic, record_crc=record_crc)
     return _encode(
         topic,
         lost.queue_id,
         lost.queue_offset,
         lost.phy_offset,
         lost.size_bytes,
-        _properties(lost, store_timestamp_ms, min(room, props.MAX_PROPERTIES_BYTES)),
+        _properties(lost, topic, store_timestamp_ms, record_crc=record_crc),
         store_timestamp_ms,
         LOST_FLAG,
         0,
@@ -174,13 +173,18 @@ def is_tombstone(record: memoryview) -> bool:
     return not any(record[row.body_at : row.body_at + row.body_bytes])
 
 
-def tombstone_tags_code(record: bytes) -> int:
-    """Returns the code that dispatch puts into the queue unit of a tombstone."""
-    return LOST_TAGS_CODE if record.find(_MARKS[1]) >= 0 else 0
+def tombstone_tags_code(lost: LostRecord, store_timestamp_ms: int, *, record_crc: bool) -> int:
+    """Returns the code that dispatch puts into the queue unit of :func:`encode_tombstone`'s record."""
+    topic = lost.topic.encode("utf-8", "surrogateescape")
+    record_crc = record_crc and lost.size_bytes >= min_tombstone_bytes(topic, record_crc=True)
+    has_tag = _properties(lost, topic, store_timestamp_ms, record_crc=record_crc).endswith(_MARKS[1])
+    return LOST_TAGS_CODE if has_tag else 0
 
 
-def _properties(lost: LostRecord, store_timestamp_ms: int, room: int) -> bytes:
+def _properties(lost: LostRecord, topic: bytes, store_timestamp_ms: int, *, record_crc: bool) -> bytes:
     """Returns as many of the properties as fit, those that queues are made from first."""
+    room = lost.size_bytes - min_tombstone_bytes(topic, record_crc=record_crc)
+    room = min(room, props.MAX_PROPERTIES_BYTES - props.CRC_PROPERTY_BYTES)
     entries: list[bytes] = []
     if lost.batch_size > 1:
         entries.append(

@@ -59,7 +59,7 @@ def test_tombstone_has_place_size_and_identity_of_the_lost_record(
     assert takes_queue_offset(row.sys_flag)
     assert row.store_timestamp_ms == NOW_MS
     assert is_tombstone(memoryview(record))
-    assert tombstone_tags_code(record) == row.tags_code
+    assert tombstone_tags_code(lost, NOW_MS, record_crc=record_crc) == row.tags_code
     message = decode_message(memoryview(record))
     crc_bytes = 20 * (record_crc and room >= 20)
     assert ("__CRC32#" in message.properties) == bool(crc_bytes)
