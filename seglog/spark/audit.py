@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from seglog.errors import NotFoundError
 from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue
+from seglog.spark.queue_audit import LogView, audit_queue, overlay
 from seglog.spark.report import AuditQueue, AuditReport
 from seglog.spark.split_scan import SplitScan
 from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
@@ -30,8 +30,11 @@ from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.log_files import LogFile, list_log_files, place_log_files
+from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
+from seglog.storage.log_records import RecordsBehind
+from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues
+from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import (
     check_is_store,
     infer_geometry,
@@ -182,15 +185,39 @@ def _conclude_queues(
     file_size_bytes = plan.geometry.queue_file_size_bytes
     for queue in plan.queue_files.values():
         findings += queue_file_findings(queue, file_size_bytes)
-    queues: list[AuditQueue] = []
+    states: dict[tuple[str, int], QueueState] = {}
     lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
     try:
         view = LogView(start, log.end_phy_offset, log.holes, lookup)
         for topic, queue_id in living:
             queue = plan.queue_files.get((topic, queue_id)) or QueueFiles(topic, queue_id, plan.root)
-            audited, wrong = audit_queue(queue, intervals[topic, queue_id], view, files, file_size_bytes)
-            queues.append(audited)
-            findings += wrong
+            of_queue = intervals[topic, queue_id]
+            states[topic, queue_id] = overlay(queue, of_queue, view, files, file_size_bytes)
     finally:
         lookup.close()
+    findings += _take_up_lost(plan, log, states, files)
+    queues: list[AuditQueue] = []
+    for key, state in states.items():
+        queues.append(audit_queue(state, intervals[key]))
+        findings += state.findings + behind_findings(state, log.end_phy_offset, file_size_bytes)
     return queues, findings
+
+
+def _take_up_lost(
+    plan: AuditPlan, log: LogOutcome, states: dict[tuple[str, int], QueueState], files: Files
+) -> list[Finding]:
+    """Takes up what the queues know of records behind the end of the log, as the survey does."""
+    if not plan.log_files:
+        return []
+    segment = plan.geometry.segment_size_bytes
+    reader = LogReader(files, plan.root, segment)
+    behind = RecordsBehind(reader, log.end_phy_offset, segment)
+    files_end = max(file.first_offset for file in plan.log_files) + segment
+    # Only the exact places of tombstones depend on the record CRC, and nothing here does on those.
+    facts = TailFacts(log.end_phy_offset, files_end, segment, record_crc=False, is_record=behind.has_record)
+    try:
+        lost = find_lost_tail(states, {}, facts)
+    finally:
+        reader.close()
+    take_up(lost, states, {}, facts, log.stretches[-1].last_store_timestamp_ms if log.stretches else 1)
+    return lost_findings(lost, segment)

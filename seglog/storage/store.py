@@ -48,6 +48,7 @@ from seglog.storage.format.message import Message, decode_message, decode_messag
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
@@ -451,11 +452,13 @@ class MessageStore:
         """Returns the message whose record starts at ``phy_offset``, verified.
 
         Raises:
-            NotFoundError: No record starts there.
+            NotFoundError: No record starts there, or one that stands for a lost message.
         """
         self._check_open()
         with explained():
             record = self._record_at(phy_offset) if phy_offset >= 0 else None
+        if record is not None and is_tombstone(record):
+            raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
         try:
             if record is not None:
                 message = decode_message(record, verify=True)
