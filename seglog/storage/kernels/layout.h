@@ -87,6 +87,7 @@
 #define SEGLOG_MAGIC_AT 4
 #define SEGLOG_MIN_RECORD_BYTES 91
 #define SEGLOG_FILLER_BYTES 8
+#define SEGLOG_MAX_NAME_FLIPS 8
 
 /* message */
 #define SEGLOG_MESSAGE_ID_SIZE 12 /* Message id (offsetMsgId), behind the address bytes */
