@@ -1,20 +1,26 @@
 package seglog.judge;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.rocketmq.common.compression.CompressionType;
+import org.apache.rocketmq.common.compression.CompressorFactory;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
+import org.apache.rocketmq.common.sysflag.MessageSysFlag;
 
 /**
  * Messages to append to one queue. All follows from the spec and the number of the message, so that
  * a test can tell what must come back.
  */
 final class MessageSpec {
+  private static final int COMPRESSION_LEVEL = 5; // as the client's default
+
   String topic;
   int queueId;
 
@@ -31,6 +37,10 @@ final class MessageSpec {
   boolean innerBatch;
 
   int bodyBytes = 32;
+
+  /** Name of a CompressionType by which single bodies are stored; null leaves them as they are. */
+  String compression;
+
   String tags;
 
   /** Each message gets this text with its number behind it as its key. */
@@ -56,6 +66,23 @@ final class MessageSpec {
     return body;
   }
 
+  /** The body as a client sends it: compressed, with the flags of {@link #fill} that say so. */
+  byte[] sentBody(int number) throws IOException {
+    if (compression == null) {
+      return body(number);
+    }
+    CompressionType type = CompressionType.valueOf(compression);
+    return CompressorFactory.getCompressor(type).compress(body(number), COMPRESSION_LEVEL);
+  }
+
+  private int allFlags() {
+    if (compression == null) {
+      return sysFlag;
+    }
+    int type = CompressionType.valueOf(compression).getCompressionFlag();
+    return sysFlag | MessageSysFlag.COMPRESSED_FLAG | type;
+  }
+
   Map<String, String> properties(int number) {
     Map<String, String> all = new LinkedHashMap<>(properties);
     if (tags != null) {
@@ -72,7 +99,7 @@ final class MessageSpec {
     message.setTopic(topic);
     message.setQueueId(queueId);
     message.setFlag(flag);
-    message.setSysFlag(sysFlag);
+    message.setSysFlag(allFlags());
     message.setBornTimestamp(bornTimestamp);
     message.setBornHost(bornHost.address());
     message.setStoreHost(storeHost.address());
