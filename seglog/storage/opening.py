@@ -34,7 +34,6 @@ class Opened:
 
     side: Writer | Reader
     lock: StoreLock | None
-    geometry: StoreGeometry
     record_crc: bool
     report: RecoveryReport
 
@@ -58,7 +57,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), None, found.geometry, crc, report)
+    return Opened(Reader(found, files, clock), None, crc, report)
 
 
 def open_writer(
@@ -117,7 +116,7 @@ def open_writer(
             raise
     findings = (*report.findings, *side.index_findings)
     report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
-    return Opened(side, lock, geometry, crc, report)
+    return Opened(side, lock, crc, report)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:

@@ -24,6 +24,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
 from seglog.storage.format.names import can_name_directory
 from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
@@ -31,7 +32,7 @@ from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.snapshot_compaction import SnapshotCompactionQueue
-from seglog.storage.survey import Survey
+from seglog.storage.survey import Survey, survey
 
 _POLL_MS: Final = 20
 _MIN_CAPACITY: Final = 64
@@ -123,12 +124,15 @@ class Reader:
     """A store opened for reading."""
 
     def __init__(self, found: Survey, files: Files, clock: Clock) -> None:
-        self._found = found
         self._files = files
         self._clock = clock
         self._lock = threading.Lock()
         self._closing = threading.Condition()
         self._closed = False
+        self._serve(found)
+
+    def _serve(self, found: Survey) -> None:
+        self._found = found
         self._units_per_file = found.geometry.units_per_file
         self._queues = {
             key: SnapshotQueue(state, self._units_per_file) for key, state in found.queues.items()
@@ -137,15 +141,21 @@ class Reader:
             key: SnapshotBatchQueue(state, found.geometry.batch_file_size_bytes)
             for key, state in found.batch_queues.items()
         }
-        self.log = SnapshotLog(LogReader(files, found.root, found.geometry.segment_size_bytes))
+        self.log = SnapshotLog(LogReader(self._files, found.root, found.geometry.segment_size_bytes))
         self.log.holes = HoleMap(found.holes)
         self.log.mended = found.mended
         self.min_phy_offset = found.min_phy_offset
         self._compaction = {
-            key: SnapshotCompactionQueue(state, files, self.log) for key, state in found.compaction.items()
+            key: SnapshotCompactionQueue(state, self._files, self.log)
+            for key, state in found.compaction.items()
         }
         for key, rows in found.compaction_rows.items():
             self._compaction[key].extend(rows)
+
+    @property
+    def geometry(self) -> StoreGeometry:
+        """Lengths of the store's files, as far as they tell."""
+        return self._found.geometry
 
     @property
     def end_phy_offset(self) -> int:
@@ -176,8 +186,13 @@ class Reader:
 
     def refresh(self) -> int:
         """Looks for what was written since; returns how many records that were."""
-        found = self._found
         with self._lock:
+            found = self._found
+            if found.scan.last_phy_offset < 0:
+                # Until there was a record, the files may not have told how long they are.
+                self.log.close()
+                self._serve(survey(found.root, self._files))
+                return len(self._found.rows)
             log_files, _strays = list_log_files(self._files, found.root)
             found.log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
             found.scan.extend(found.log_files)

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -33,13 +32,13 @@ from seglog.errors import (
     ReadOnlyError,
     StoreInUseError,
 )
+from seglog.storage.appender import Appender, encode_all_properties
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
-from seglog.storage.format import properties as props
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
@@ -48,7 +47,6 @@ from seglog.storage.format.message import Message, decode_message, decode_messag
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.sys_flag import INNER_BATCH
-from seglog.storage.format.tags import tags_code
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
@@ -59,7 +57,7 @@ from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
-from seglog.storage.order import INNER, Order, check_unordered, make_order
+from seglog.storage.order import INNER
 from seglog.storage.os_errors import explain_os_error, explained
 from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader
@@ -79,7 +77,6 @@ class MessageStore:
 
     Attributes:
         path: The store directory.
-        geometry: Lengths of its files.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
     """
@@ -89,27 +86,18 @@ class MessageStore:
         path: Path,
         opened: Opened,
         waiters: Waiters,
-        clock: Clock,
-        *,
-        durability: Durability,
-        record_crc: bool,
-        max_message_size_bytes: int,
-        store_host: Host,
         files: Files,
+        appender: Appender | None,
     ) -> None:
         """Serves an opened store; applications call :meth:`open`."""
         self.path = path
-        self.geometry: StoreGeometry = opened.geometry
         self.recovery: RecoveryReport = opened.report
-        self.record_crc = record_crc
+        self.record_crc = opened.record_crc if appender is None else appender.record_crc
         self._side: Writer | Reader = opened.side
         self._lock = opened.lock
         self._waiters = waiters
-        self._clock = clock
         self._files = files
-        self._durability = durability
-        self._max_message_size_bytes = max_message_size_bytes
-        self._store_host = store_host
+        self._appender = appender
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(files, path)
@@ -172,19 +160,18 @@ class MessageStore:
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
             opened = open_writer(root, files, clock, wanted, waiters, index_geometry, create=create)
+        appender = None
         if isinstance(opened.side, Writer):
+            appender = Appender(
+                opened.side,
+                clock,
+                record_crc=opened.record_crc if record_crc is None else record_crc,
+                store_host=store_host,
+                durability=durability,
+                max_message_size_bytes=max_message_size_bytes,
+            )
             opened.side.start_background(flush_interval_ms)
-        return cls(
-            root,
-            opened,
-            waiters,
-            clock,
-            durability=durability,
-            record_crc=opened.record_crc if record_crc is None else record_crc,
-            max_message_size_bytes=max_message_size_bytes,
-            store_host=store_host,
-            files=files,
-        )
+        return cls(root, opened, waiters, files, appender)
 
     def __enter__(self) -> Self:
         return self
@@ -204,6 +191,11 @@ class MessageStore:
     def read_only(self) -> bool:
         """Whether puts are refused."""
         return isinstance(self._side, Reader)
+
+    @property
+    def geometry(self) -> StoreGeometry:
+        """Lengths of its files."""
+        return self._side.geometry
 
     @property
     def min_phy_offset(self) -> int:
@@ -246,11 +238,11 @@ class MessageStore:
             ReadOnlyError: The store was opened for reading.
             StoreFailedError: A flush failed; nothing is acknowledged any more.
         """
-        raw, code = _encode_properties(tags, keys, properties)
+        appender = self._appends()
+        raw, code = encode_all_properties(tags, keys, properties)
         if properties and INNER in raw:
             return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
-        draft = self._draft(topic, queue_id, body, raw, code, flag)
-        return self._put_draft(topic, queue_id, draft, self._store_host, durability)
+        return appender.put(topic, queue_id, body, raw, code, flag, durability)
 
     def append(
         self,
@@ -291,33 +283,21 @@ class MessageStore:
         Raises:
             As :meth:`put`.
         """
-        if not -(1 << 63) <= tags_code < 1 << 63:
-            raise InvalidArgumentError(f"tags_code={tags_code} has more than 64 bits")
-        host = store_host or self._store_host
-        rest = (
+        return self._appends().append(
+            topic,
+            queue_id,
+            body,
+            properties,
             tags_code,
-            flag,
-            sys_flag,
-            born_timestamp_ms,
-            born_host or host,
-            host,
-            reconsume_times,
-            prepared_transaction_offset,
+            sys_flag=sys_flag,
+            flag=flag,
+            born_timestamp_ms=born_timestamp_ms,
+            born_host=born_host,
+            store_host=store_host,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
+            durability=durability,
         )
-        if sys_flag & INNER_BATCH or INNER in properties:
-            is_batch_topic = self._writer().is_batch_topic(topic)
-            order = make_order(
-                topic,
-                body,
-                properties,
-                sys_flag,
-                lambda finished: self._draft(topic, queue_id, body, finished, *rest),
-                is_batch_topic=is_batch_topic,
-            )
-            if order is not None:
-                return self._put_order(topic, queue_id, order, host, durability)
-        draft = self._draft(topic, queue_id, body, properties, *rest)
-        return self._put_draft(topic, queue_id, draft, host, durability)
 
     def put_batch(
         self,
@@ -336,12 +316,13 @@ class MessageStore:
             MessageIllegalError: One is too large, or all together are for one commit-log file.
             As :meth:`put`, for the rest.
         """
+        appender = self._appends()
         drafts: list[Draft] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            raw, code = _encode_properties(message.tags, message.keys, message.properties)
-            drafts.append(self._draft(topic, queue_id, message.body, raw, code, message.flag))
-        return self._put_drafts(topic, queue_id, drafts, durability)
+            raw, code = encode_all_properties(message.tags, message.keys, message.properties)
+            drafts.append(appender.draft(topic, queue_id, message.body, raw, code, message.flag))
+        return appender.put_drafts(topic, queue_id, drafts, durability)
 
     def append_batch(
         self,
@@ -372,8 +353,9 @@ class MessageStore:
         """
         if sys_flag & INNER_BATCH:
             raise MessageIllegalError("an inner batch is one message", help="use append")
+        appender = self._appends()
         drafts = [
-            self._draft(
+            appender.draft(
                 topic,
                 queue_id,
                 message.body,
@@ -388,7 +370,7 @@ class MessageStore:
             )
             for message in messages
         ]
-        return self._put_drafts(topic, queue_id, drafts, durability)
+        return appender.put_drafts(topic, queue_id, drafts, durability)
 
     def get(
         self,
@@ -650,125 +632,22 @@ class MessageStore:
             return None
 
     def _writer(self) -> Writer:
-        side = self._side
-        if isinstance(side, Reader):
-            self._check_open()
-            raise ReadOnlyError(f"{self.path} was opened for reading")
-        return side
+        if isinstance(self._side, Reader):
+            raise self._refusal()
+        return self._side
+
+    def _appends(self) -> Appender:
+        if self._appender is None:
+            raise self._refusal()
+        return self._appender
+
+    def _refusal(self) -> ReadOnlyError:
+        self._check_open()
+        return ReadOnlyError(f"{self.path} was opened for reading")
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the store {self.path} was closed")
-
-    def _draft(
-        self,
-        topic: str,
-        queue_id: int,
-        body: bytes | memoryview,
-        properties: bytes,
-        tags_code: int,
-        flag: int,
-        sys_flag: int = 0,
-        born_timestamp_ms: int | None = None,
-        born_host: Host | None = None,
-        store_host: Host | None = None,
-        reconsume_times: int = 0,
-        prepared_transaction_offset: int = 0,
-    ) -> Draft:
-        encoded_topic = _encode_topic(topic)
-        check_queue_id(queue_id)
-        if len(body) > self._max_message_size_bytes:
-            raise MessageIllegalError(
-                f"the body has {len(body)} bytes, at most {self._max_message_size_bytes}",
-                help="send it in pieces, or open the store with a larger max_message_size_bytes",
-            )
-        return Draft(
-            encoded_topic,
-            queue_id,
-            body,
-            properties,
-            tags_code,
-            sys_flag,
-            flag,
-            self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
-            born_host or self._store_host,
-            store_host or self._store_host,
-            reconsume_times,
-            prepared_transaction_offset,
-            self.record_crc,
-        )
-
-    def _put_drafts(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability | None
-    ) -> BatchResult:
-        if not drafts:
-            raise InvalidArgumentError("a batch needs at least one message")
-        for draft in drafts:
-            if INNER in draft.properties:
-                check_unordered(draft.properties)
-        durability = durability or self._durability
-        queue_offset, starts, now_ms = self._writer().append(topic, queue_id, drafts, durability)
-        return BatchResult(
-            topic,
-            queue_id,
-            queue_offset,
-            starts,
-            sum([draft.size_bytes for draft in drafts]),
-            now_ms,
-            self._store_host,
-            durability,
-        )
-
-    def _put_order(
-        self, topic: str, queue_id: int, order: Order, store_host: Host, durability: Durability | None
-    ) -> PutResult:
-        durability = durability or self._durability
-        made: list[Draft] = []
-
-        def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
-            made.extend(order.make(first, further))
-            return made
-
-        recorded = replace(order, make=make)
-        queue_offset, starts, now_ms = self._writer().append_order(topic, queue_id, recorded, durability)
-        return PutResult(
-            topic, queue_id, queue_offset, starts[0], made[0].size_bytes, now_ms, store_host, durability
-        )
-
-    def _put_draft(
-        self, topic: str, queue_id: int, draft: Draft, store_host: Host, durability: Durability | None
-    ) -> PutResult:
-        durability = durability or self._durability
-        queue_offset, starts, now_ms = self._writer().append(topic, queue_id, (draft,), durability)
-        return PutResult(
-            topic,
-            queue_id,
-            queue_offset if draft.takes_queue_offset else 0,
-            starts[0],
-            draft.size_bytes,
-            now_ms,
-            store_host,
-            durability,
-        )
-
-
-@lru_cache(maxsize=4096)
-def _encode_topic(topic: str) -> bytes:
-    return check_topic(topic).encode()
-
-
-def _encode_properties(
-    tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
-) -> tuple[bytes, int]:
-    """Returns all properties as they are stored, and the tags code that goes with them."""
-    if tags is None and keys is None and not properties:
-        return b"", 0
-    found = dict(properties) if properties else {}
-    if tags is not None:
-        found[props.TAGS] = tags
-    if keys is not None:
-        found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
-    return props.encode_properties(found), tags_code(found.get(props.TAGS))
 
 
 def _can_exist(topic: str, queue_id: int) -> bool:

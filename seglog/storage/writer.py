@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from seglog.clock import Clock
 from seglog.errors import ClosedError, FullError, StoreFailedError
@@ -22,20 +23,13 @@ from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
-from seglog.storage.compaction_files import (
-    CompactionState,
-    has_key,
-    infer_compaction_sizes,
-    list_compaction_files,
-)
 from seglog.storage.compaction_queue import CompactionQueue
-from seglog.storage.compaction_units import CompactionUnits, Position
+from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
-from seglog.storage.flush import Durability, GroupCommit
+from seglog.storage.flush import GroupCommit
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.compaction import compaction_key, compaction_sizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
@@ -66,6 +60,22 @@ _CHECKPOINT_ROUNDS = 2
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
+class Written(NamedTuple):
+    """Where records went.
+
+    Attributes:
+        queue_offset: Of the first record.
+        phy_offsets: Of each.
+        store_timestamp_ms: Their store time.
+        end_phy_offset: Where the log ended then; they are durable once it is up to there.
+    """
+
+    queue_offset: int
+    phy_offsets: list[int]
+    store_timestamp_ms: int
+    end_phy_offset: int
+
+
 class Writer:
     """A store that this process has the lock of."""
 
@@ -80,7 +90,7 @@ class Writer:
         index_geometry: IndexGeometry | None,
     ) -> None:
         self._root = root
-        self._geometry = geometry
+        self.geometry = geometry
         self._files = files
         self._clock = clock
         self._waiters = waiters
@@ -114,10 +124,9 @@ class Writer:
             key: self._open_batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
-        self._compaction: dict[tuple[str, int], CompactionQueue] = {}
-        self._compaction_sizes = compaction_sizes()
+        self._compaction = CompactionWriter(files, root, self._pool, self.log)
         if found is not None:
-            self._open_compaction(found)
+            self._compaction.open(found)
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
         self._closed = False
         _writers.add(self)
@@ -165,7 +174,7 @@ class Writer:
 
     def compaction_queue(self, topic: str, queue_id: int) -> CompactionQueue | None:
         """Returns a queue of such a topic."""
-        return self._compaction.get((topic, queue_id))
+        return self._compaction.queues.get((topic, queue_id))
 
     def add_kinds(self, configured: TopicKinds) -> None:
         """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
@@ -180,19 +189,13 @@ class Writer:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
 
-    def append(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability
-    ) -> tuple[int, list[int], int]:
-        """Appends records of one queue, all or none, in one file.
+    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft]) -> Written:
+        """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
             drafts: The records.
-            durability: How far they must be before this returns.
-
-        Returns:
-            Queue offset of the first, physical offsets, store time in ms.
 
         Raises:
             FullError: No space; nothing was written.
@@ -203,7 +206,7 @@ class Writer:
         """
         self._check_open()
         if topic in self._special_topics:
-            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), durability)
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts))
         with self._append_lock:
             self._check_open()
             self._commit.check()
@@ -233,23 +236,15 @@ class Writer:
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         self._waiters.notify(topic, queue_id)
-        if durability is Durability.SYNC:
-            self._commit.ensure(end)
-        return first, starts, now_ms
+        return Written(first, starts, now_ms, end)
 
-    def append_order(
-        self, topic: str, queue_id: int, order: Order, durability: Durability
-    ) -> tuple[int, list[int], int]:
+    def append_order(self, topic: str, queue_id: int, order: Order) -> Written:
         """Appends records that are finished here because they name queue offsets, or to batch queues.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
             order: What to append.
-            durability: How far they must be before this returns.
-
-        Returns:
-            As :meth:`append`.
 
         Raises:
             As :meth:`append`, and whatever making the records raises.
@@ -266,7 +261,8 @@ class Writer:
                 placed = sum(draft.takes_queue_offset for draft in drafts)
                 pieces = queue.prepare(placed)
                 further_pieces = [(each, each.prepare(placed)) for each in further.values()]
-                compaction = self._prepare_compaction(topic, queue_id, drafts)
+                is_compaction = topic in self._kinds.compaction
+                compaction = self._compaction.prepare(topic, queue_id, drafts) if is_compaction else None
                 now_ms = self._clock.now_ms()
                 starts, units = self.log.write(segment, drafts, first, now_ms)
             except OSError as error:
@@ -286,62 +282,12 @@ class Writer:
                     each.append(room, units)
                     self._queues[each.topic, each.queue_id] = each
             if compaction is not None:
-                self._append_compaction(*compaction, units, first, now_ms)
+                self._compaction.append(*compaction, units, first, now_ms)
             self._last_store_ms = now_ms
             end = self.log.end_phy_offset
         for name, number in ((topic, queue_id), *((name, 0) for name in further)):
             self._waiters.notify(name, number)
-        if durability is Durability.SYNC:
-            self._commit.ensure(end)
-        return first, starts, now_ms
-
-    def _prepare_compaction(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft]
-    ) -> tuple[CompactionQueue, list[Position]] | None:
-        """Returns where copies of records of a compaction topic go; None for other topics."""
-        if topic not in self._kinds.compaction:
-            return None
-        placed = [draft for draft in drafts if draft.takes_queue_offset]
-        for draft in placed:
-            compaction_key(draft.properties)
-        queue = self._compaction.get((topic, queue_id))
-        if queue is None:
-            nothing = list_compaction_files(self._files, self._root, topic, queue_id)
-            units = CompactionUnits(self._compaction_sizes)
-            queue = CompactionQueue(CompactionState(nothing, units), self._files, self._pool)
-            self._compaction[topic, queue_id] = queue
-        return queue, queue.prepare([draft.size_bytes for draft in placed])
-
-    def _append_compaction(
-        self,
-        queue: CompactionQueue,
-        places: Sequence[Position],
-        units: Sequence[tuple[int, int, int]],
-        queue_offset: int,
-        store_timestamp_ms: int,
-    ) -> None:
-        for place, (phy_offset, size_bytes, tags_code) in zip(places, units, strict=True):
-            record = self.log.read(phy_offset, size_bytes)
-            if record is not None:
-                queue.append(place, record, tags_code, store_timestamp_ms, queue_offset)
-            queue_offset += 1
-
-    def _open_compaction(self, found: Survey) -> None:
-        """Opens the compaction queues and adds to them what the commit log has more."""
-        for key, state in found.compaction.items():
-            queue = self._compaction[key] = CompactionQueue(state, self._files, self._pool)
-            queue.clear_tail()
-            rows = found.compaction_rows.get(key)
-            for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:
-                phy_offset, size = int(row["phy_offset"]), int(row["size_bytes"])
-                record = self.log.read(phy_offset, size)
-                if record is not None and has_key(record, phy_offset):
-                    (place,) = queue.prepare([size])
-                    stamp, code = int(row["store_timestamp_ms"]), int(row["tags_code"])
-                    queue.append(place, record, code, stamp, int(row["queue_offset"]))
-            queue.sync()
-        states = [state.files for state in found.compaction.values()]
-        self._compaction_sizes = infer_compaction_sizes(states)
+        return Written(first, starts, now_ms, end)
 
     def _queue_to_append(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue | BatchQueue:
         if topic not in self._kinds.batch:
@@ -359,6 +305,14 @@ class Writer:
             unused.callback(queue.close)
         return queue
 
+    def ensure(self, phy_offset: int) -> None:
+        """Returns once the log below ``phy_offset`` is on the disk.
+
+        Raises:
+            StoreFailedError: The disk failed, now or earlier.
+        """
+        self._commit.ensure(phy_offset)
+
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
 
@@ -371,8 +325,7 @@ class Writer:
             try:
                 for queue in self.queues():
                     queue.sync()
-                for compaction in list(self._compaction.values()):
-                    compaction.sync()
+                self._compaction.sync()
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
                     self._checkpoint = replace(
                         self._checkpoint,
@@ -407,8 +360,7 @@ class Writer:
         finally:
             for queue in self.queues():
                 queue.close()
-            for compaction in self._compaction.values():
-                compaction.close()
+            self._compaction.close()
             self.index.close()
             self.log.close()
 
@@ -423,7 +375,7 @@ class Writer:
             self._commit.fail(error)
 
     def _open_queue(self, state: QueueState) -> ConsumeQueue:
-        size = self._geometry.queue_file_size_bytes
+        size = self.geometry.queue_file_size_bytes
         start, end = state.first_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
         first_offsets = range(start - start % size, end, size) if len(state.units) else ()
         segments = Segments(
@@ -444,7 +396,7 @@ class Writer:
         )
 
     def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
-        size = self._geometry.batch_file_size_bytes
+        size = self.geometry.batch_file_size_bytes
         start = state.first_index * BATCH_UNIT_BYTES
         segments = Segments(
             self._files,

@@ -36,7 +36,7 @@ def root(tmp_path):
 
 
 def open_store(root, **options):
-    return MessageStore.open(root, clock=new_clock(), **SMALL, **options)
+    return MessageStore.open(root, **{"clock": new_clock()} | SMALL | options)
 
 
 def put_inner(store, count, *, queue_id=0, tags=None, **options):
@@ -153,11 +153,12 @@ def test_queue_goes_over_many_files_and_is_found_again(root):
 
 
 def test_offset_by_time_is_that_of_a_record(root):
-    with open_store(root) as store:
+    clock = new_clock()
+    with open_store(root, clock=clock) as store:
         stamps = []
         for _number in range(4):
             stamps.append(put_inner(store, 3).store_timestamp_ms)
-            store._clock.advance(10)
+            clock.advance(10)
         assert store.offset_by_time("B", 0, stamps[2]) == 6
         assert store.offset_by_time("B", 0, stamps[2] - 1) == 6
         assert store.offset_by_time("B", 0, stamps[2] - 1, "upper") == 3

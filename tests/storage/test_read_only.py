@@ -35,6 +35,15 @@ def test_reader_follows_messages_segments_queue_files_and_queues_of_another_proc
         assert reader.refresh() == 0
 
 
+def test_reader_of_an_empty_store_learns_how_long_its_files_are(open_store):
+    writer = open_store()
+    reader = open_store(read_only=True)
+    written = fill(writer, 100)
+    assert reader.refresh() == 100
+    assert reader.geometry == writer.geometry
+    assert as_written(served(reader)) == set(written)
+
+
 def test_reader_of_an_empty_store_sees_its_first_message(tmp_path, open_store):
     with Child(tmp_path / "store", **SMALL) as writer:
         reader = open_store(read_only=True)

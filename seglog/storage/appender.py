@@ -1,0 +1,231 @@
+"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.storage.flush import Durability
+from seglog.storage.format import properties as props
+from seglog.storage.format.host import Host
+from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.tags import tags_code
+from seglog.storage.kernels.append import Draft
+from seglog.storage.order import INNER, Order, check_unordered, make_order
+from seglog.storage.values import BatchResult, PutResult
+from seglog.storage.writer import Writer, Written
+
+
+class Appender:
+    """Appends to a store that is open for writing.
+
+    Attributes:
+        record_crc: Whether new records carry ``__CRC32#``.
+        store_host: Address written into records that name no other.
+        durability: What calls wait for unless they say otherwise.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        clock: Clock,
+        *,
+        record_crc: bool,
+        store_host: Host,
+        durability: Durability,
+        max_message_size_bytes: int,
+    ) -> None:
+        self.record_crc = record_crc
+        self.store_host = store_host
+        self.durability = durability
+        self._writer = writer
+        self._clock = clock
+        self._max_message_size_bytes = max_message_size_bytes
+
+    def put(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        flag: int,
+        durability: Durability | None,
+    ) -> PutResult:
+        """Appends one message without properties that state queue offsets."""
+        draft = self.draft(topic, queue_id, body, properties, code, flag)
+        written = self._writer.append(topic, queue_id, (draft,))
+        return self._finish(topic, queue_id, draft, written, self.store_host, durability)
+
+    def append(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        *,
+        sys_flag: int,
+        flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        store_host: Host | None,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        durability: Durability | None,
+    ) -> PutResult:
+        """Appends one message of any kind; see :meth:`MessageStore.append`."""
+        if not -(1 << 63) <= code < 1 << 63:
+            raise InvalidArgumentError(f"tags_code={code} has more than 64 bits")
+
+        store_host = store_host or self.store_host
+
+        def draft(finished: bytes) -> Draft:
+            return self.draft(
+                topic,
+                queue_id,
+                body,
+                finished,
+                code,
+                flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host or store_host,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+            )
+
+        if sys_flag & INNER_BATCH or INNER in properties:
+            is_batch_topic = self._writer.is_batch_topic(topic)
+            order = make_order(topic, body, properties, sys_flag, draft, is_batch_topic=is_batch_topic)
+            if order is not None:
+                made, written = self._append_order(topic, queue_id, order)
+                return self._finish(topic, queue_id, made, written, store_host, durability)
+        made = draft(properties)
+        written = self._writer.append(topic, queue_id, (made,))
+        return self._finish(topic, queue_id, made, written, store_host, durability)
+
+    def put_drafts(
+        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability | None
+    ) -> BatchResult:
+        """Appends drafts of one queue, all or none."""
+        if not drafts:
+            raise InvalidArgumentError("a batch needs at least one message")
+        for draft in drafts:
+            if INNER in draft.properties:
+                check_unordered(draft.properties)
+        durability = durability or self.durability
+        written = self._writer.append(topic, queue_id, drafts)
+        if durability is Durability.SYNC:
+            self._writer.ensure(written.end_phy_offset)
+        return BatchResult(
+            topic,
+            queue_id,
+            written.queue_offset,
+            written.phy_offsets,
+            sum([draft.size_bytes for draft in drafts]),
+            written.store_timestamp_ms,
+            self.store_host,
+            durability,
+        )
+
+    def draft(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        flag: int,
+        sys_flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        store_host: Host | None = None,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+    ) -> Draft:
+        """Returns a record to append; what is left out is the store's own or now.
+
+        Raises:
+            InvalidNameError: No topic or queue can be called so.
+            MessageIllegalError: Body or properties are too large.
+        """
+        encoded_topic = _encode_topic(topic)
+        check_queue_id(queue_id)
+        if len(body) > self._max_message_size_bytes:
+            raise MessageIllegalError(
+                f"the body has {len(body)} bytes, at most {self._max_message_size_bytes}",
+                help="send it in pieces, or open the store with a larger max_message_size_bytes",
+            )
+        return Draft(
+            encoded_topic,
+            queue_id,
+            body,
+            properties,
+            code,
+            sys_flag,
+            flag,
+            self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
+            born_host or self.store_host,
+            store_host or self.store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            self.record_crc,
+        )
+
+    def _append_order(self, topic: str, queue_id: int, order: Order) -> tuple[Draft, Written]:
+        made: list[Draft] = []
+
+        def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
+            made.extend(order.make(first, further))
+            return made
+
+        written = self._writer.append_order(topic, queue_id, replace(order, make=make))
+        return made[0], written
+
+    def _finish(
+        self,
+        topic: str,
+        queue_id: int,
+        draft: Draft,
+        written: Written,
+        store_host: Host,
+        durability: Durability | None,
+    ) -> PutResult:
+        durability = durability or self.durability
+        if durability is Durability.SYNC:
+            self._writer.ensure(written.end_phy_offset)
+        return PutResult(
+            topic,
+            queue_id,
+            written.queue_offset if draft.takes_queue_offset else 0,
+            written.phy_offsets[0],
+            draft.size_bytes,
+            written.store_timestamp_ms,
+            store_host,
+            durability,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _encode_topic(topic: str) -> bytes:
+    return check_topic(topic).encode()
+
+
+def encode_all_properties(
+    tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
+) -> tuple[bytes, int]:
+    """Returns all properties as they are stored, and the tags code that goes with them."""
+    if tags is None and keys is None and not properties:
+        return b"", 0
+    found = dict(properties) if properties else {}
+    if tags is not None:
+        found[props.TAGS] = tags
+    if keys is not None:
+        found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+    return props.encode_properties(found), tags_code(found.get(props.TAGS))
