@@ -57,8 +57,8 @@ class JavaHost:
 class JavaMessages:
     """Messages for the real store to append to one queue, numbered from ``first``.
 
-    Everything follows from these fields and the number: the tests know what must come back. ``compression``
-    (``ZLIB``, ``LZ4`` or ``ZSTD``) is for single messages.
+    Everything follows from these fields and the number: the tests know what must come back. Only single
+    messages are compressed.
     """
 
     topic: str
@@ -68,7 +68,7 @@ class JavaMessages:
     batch: bool = False
     inner_batch: bool = False
     body_bytes: int = 32
-    compression: str | None = None
+    compressed: bool = False
     tags: str | None = None
     keys: str | None = None
     properties: dict[str, str] = field(default_factory=dict)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 from seglog import GetResult, GetStatus, MessageStore
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch
@@ -15,16 +14,12 @@ from seglog.storage.format.properties import CRC32, encode_properties
 from seglog.storage.format.sys_flag import (
     BORN_HOST_V6,
     COMPRESSED,
-    COMPRESSION_LZ4,
     COMPRESSION_ZLIB,
-    COMPRESSION_ZSTD,
     INNER_BATCH,
     NEED_UNWRAP,
     STORE_HOST_V6,
 )
 from tests.interop.judge import JavaMessages, Line
-
-COMPRESSION_TYPES: Final = {"ZLIB": COMPRESSION_ZLIB, "LZ4": COMPRESSION_LZ4, "ZSTD": COMPRESSION_ZSTD}
 
 Place = tuple[str, int, int]
 """Topic, queue id and queue offset."""
@@ -130,15 +125,15 @@ def properties_of(messages: JavaMessages, number: int) -> dict[str, str]:
 def sys_flag_of(messages: JavaMessages) -> int:
     """Returns the flags that messages are appended with; those of IPv6 hosts are added on the way."""
     flags = messages.sys_flag
-    if messages.compression:
-        flags |= COMPRESSED | COMPRESSION_TYPES[messages.compression]
+    if messages.compressed:
+        flags |= COMPRESSED | COMPRESSION_ZLIB
     return flags | INNER_BATCH | NEED_UNWRAP if messages.inner_batch else flags
 
 
 def stored_body(messages: JavaMessages, number: int) -> bytes:
-    """Returns the body of message ``number`` as we store it; zlib is the compression that Python has."""
+    """Returns the body of message ``number`` as we store it."""
     body = messages.body(number)
-    return zlib.compress(body) if messages.compression else body
+    return zlib.compress(body) if messages.compressed else body
 
 
 def inner_batch_body(messages: JavaMessages) -> bytes:
@@ -170,7 +165,7 @@ def _java_line(messages: JavaMessages, number: int, answer: Line, index: int, ph
     if messages.inner_batch:
         body = body_fields(inner_batch_body(messages))
         properties |= {"INNER_NUM": str(messages.count), "INNER_BASE": str(answer["queueOffset"])}
-    elif messages.compression:
+    elif messages.compressed:
         body = {}  # no two libraries compress alike
     else:
         body = body_fields(messages.body(number))

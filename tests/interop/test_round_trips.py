@@ -101,7 +101,7 @@ def every_kind(trip):
         ),
         JavaMessages(topic="Compacted", first=first, count=25, keys="c", tags="C", body_bytes=60),
         JavaMessages(topic="Compacted", queue_id=1, first=first, count=5, keys="c", body_bytes=0),
-        JavaMessages(topic="Packed", first=first, count=3, compression="ZLIB", body_bytes=5_000, keys="z"),
+        JavaMessages(topic="Packed", first=first, count=3, compressed=True, body_bytes=5_000, keys="z"),
         JavaMessages(topic="Big", first=first, count=4, body_bytes=9_000),
     ]
 
@@ -124,7 +124,7 @@ class Ledger:
     def add(self, specs, answers):
         answers = iter(answers)
         for messages in specs:
-            if messages.compression:
+            if messages.compressed:
                 whole = [messages.body(messages.first + index) for index in range(messages.count)]
                 self.unpacked += bodies(map(body_fields, whole))
             calls = 1 if messages.batch or messages.inner_batch else messages.count
