@@ -36,9 +36,11 @@ from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format import properties as props
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, segment_file_name
+from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.recovery_point import QueueSum, RecoveryPoint
 from seglog.storage.format.seal import checksum
 from seglog.storage.kernels.walk import ROW, Rows
@@ -46,11 +48,11 @@ from seglog.storage.known_topics import configured_kinds
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.queue_files import QueueFiles, list_queues, read_units
-from seglog.storage.queue_overlay import LogFacts, QueueState, is_message, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, is_message, overlay_queue
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
-from seglog.storage.store_lock import is_marked
 from seglog.storage.survey import (
     Survey,
+    add_lost_tail,
     check_is_store,
     infer_geometry,
     living_queues,
@@ -70,12 +72,13 @@ class _DoubtError(Exception):
     """Why a recovery point is not used; ends nothing but the attempt."""
 
 
-def survey_from_point(root: Path, files: Files) -> Survey | Finding | None:
+def survey_from_point(root: Path, files: Files, *, is_marked: bool) -> Survey | Finding | None:
     """Surveys a store from its recovery point on.
 
     Args:
-        root: The store directory; somebody may be writing to it.
+        root: The store directory; the caller holds its lock.
         files: Where it is.
+        is_marked: Whether the lock still has our mark.
 
     Returns:
         The survey; why the point cannot be used, to be told; None if there is no point.
@@ -88,7 +91,10 @@ def survey_from_point(root: Path, files: Files) -> Survey | Finding | None:
         return None
     try:
         point = read_recovery_point(files, root)
-        return None if point is None else _Attempt(root, files, point).run()
+        if point is None:
+            return None
+        _demand(is_marked, "another engine started on the store since")
+        return _Attempt(root, files, point).run()
     except CorruptError as error:
         why = str(error)
     except _DoubtError as doubt:
@@ -127,7 +133,6 @@ class _Attempt:
         geometry = infer_geometry(self._log_files, self._queue_files.values())
         found = (geometry.segment_size_bytes, geometry.queue_file_size_bytes)
         _demand(found == (point.segment_bytes, point.queue_file_bytes), "files have other lengths")
-        _demand(is_marked(self._root), "another engine started on the store since")
         self._check_kinds()
         self._log_files, misplaced = place_log_files(self._log_files, point.segment_bytes)
         self._findings += misplaced
@@ -137,9 +142,8 @@ class _Attempt:
         finally:
             guard.close()
         known = {(queue.topic, queue.queue_id): self._check_queue(queue) for queue in point.queues}
-        scan = LogScan(
-            LogReader(self._files, self._root, point.segment_bytes), self._log_files, point.segment_bytes
-        )
+        reader = LogReader(self._files, self._root, point.segment_bytes)
+        scan = LogScan(reader, self._log_files, point.segment_bytes)
         scan.resume(
             point.end_phy_offset,
             (point.last_phy_offset, point.last_store_timestamp_ms),
@@ -167,9 +171,12 @@ class _Attempt:
         )
         result.findings += log_findings(self._log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
         result.queues = self._overlay(result, known)
+        result.record_crc = self._has_record_crc()
+        add_lost_tail(result, reader)
         for queue in self._queue_files.values():
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
         for state in result.queues.values():
+            state.findings += behind_findings(state, result.max_phy_offset, geometry.queue_file_size_bytes)
             result.findings += state.findings
         return result
 
@@ -231,6 +238,20 @@ class _Attempt:
         finally:
             handle.close()
         return bytes(buffer[:count])
+
+    def _has_record_crc(self) -> bool:
+        """Returns whether the last record below the point has ``__CRC32#``."""
+        point = self._point
+        reader = LogReader(self._files, self._root, point.segment_bytes)
+        try:
+            record = reader.read(point.last_phy_offset, point.end_phy_offset - point.last_phy_offset)
+        finally:
+            reader.close()
+        row = examine(record, 0, point.last_phy_offset, verify=False)
+        if isinstance(row, Damage):
+            raise _DoubtError("the last record before the point is none")
+        end = row.size_bytes
+        return bytes(record[end - props.CRC_PROPERTY_BYTES : end]).startswith(props.CRC_NAME)
 
     def _overlay(self, found: Survey, known: dict[Key, _Known]) -> dict[Key, QueueState]:
         """Works out what each queue must hold behind the point."""

@@ -63,6 +63,9 @@ def open_key_index(
     kept, removed = _kept(files, root, found)
     for path in removed:
         files.remove(path)
+    if removed:
+        # One that came back after a power cut could fit the log again: other records lie in its places then.
+        files.sync_dir(root / INDEX)
     newest = kept[-1] if kept else None
     tags = True
     if newest is not None and found is not None:
@@ -140,6 +143,10 @@ def _is_whole(files: Files, file: IndexFile) -> bool:
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
     """Returns the record to go on with and how many of its keys are in already."""
     start = 0 if found is None else max(0, found.min_phy_offset)
+    point = None if found is None else found.point
+    known_end = kept[-1].header.end_phy_offset if kept else -1
+    if point is not None and known_end == point.index_end_phy_offset and point.indexed_phy_offset > known_end:
+        return max(start, point.indexed_phy_offset), 0  # behind its last record came none with a key
     if not kept or kept[-1].header.end_phy_offset < start:
         return start, 0
     end = kept[-1].header.end_phy_offset

@@ -87,7 +87,10 @@ class KeyIndex:
         self._lock = threading.Lock()
         self._next, self._skip = resume
         self._current = None if newest is None else self._file(newest.path)
+        self._unsynced_names = True  # of files that a killed process made
         self._last_name = "" if newest is None else newest.path.name
+        self.position = self._next, -1 if newest is None else newest.header.end_phy_offset
+        """Where every key of the records below is in, and the last record of the newest file; -1 without."""
         self.full_timestamp_ms = 0
         """End time of the last file that filled up since the store was opened, 0 before."""
 
@@ -123,6 +126,7 @@ class KeyIndex:
                         return
                     self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
                     self._next, self._skip = batch[-1][1], 0
+                    self.position = self._next, self._last_place()
             finally:
                 self._reader.close()
 
@@ -131,12 +135,18 @@ class KeyIndex:
         with self._lock:
             if self._current is not None:
                 self._current.sync()
+            if self._unsynced_names and self._files.exists(self._directory):
+                self._files.sync_dir(self._directory)
+                self._unsynced_names = False
 
     def close(self) -> None:
         """Gives up the map."""
         with self._lock:
             if self._current is not None:
                 self._current.close()
+
+    def _last_place(self) -> int:
+        return -1 if self._current is None else decode_index_header(self._current.view).end_phy_offset
 
     def _put(self, rows: KeyRows) -> None:
         while len(rows):
@@ -169,7 +179,7 @@ class KeyIndex:
         )
         file.reserve(0, self.geometry.entries_at)
         begin_index_file(file.view, previous)
-        self._current, self._last_name = file, name
+        self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 
     def _next_name(self) -> str:

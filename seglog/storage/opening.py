@@ -13,20 +13,17 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.fast_survey import survey_from_point
-from seglog.storage.files import Files
+from seglog.storage.files import Files, HeldLock
 from seglog.storage.findings import Finding
-from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
-from seglog.storage.format.record import FILLER
 from seglog.storage.geometry import StoreGeometry, check_geometry
-from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
 from seglog.storage.recovery_point_file import remove_recovery_point
-from seglog.storage.store_lock import StoreLock
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
@@ -39,7 +36,7 @@ class Opened:
     """An open store: the side that serves it, and what opening it did."""
 
     side: Writer | Reader
-    lock: StoreLock | None
+    lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
 
@@ -55,7 +52,6 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
     begun_ms = clock.monotonic_ms()
     with explained():
         found = survey(root, files)
-        crc = _writes_record_crc(found, files)
     report = RecoveryReport(
         found.mode,
         len(found.rows),
@@ -63,7 +59,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), None, crc, report)
+    return Opened(Reader(found, files, clock), None, found.record_crc, report)
 
 
 def open_writer(
@@ -73,6 +69,7 @@ def open_writer(
     wanted: tuple[int | None, int | None],
     waiters: Waiters,
     index_geometry: IndexGeometry | None,
+    compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
     recovery_step_bytes: int,
@@ -87,6 +84,7 @@ def open_writer(
             store keeps its own; asking it for others is an error.
         waiters: Told about new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
+        compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
         recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
 
@@ -107,19 +105,19 @@ def open_writer(
         _geometry(None, wanted)  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
-        lock = StoreLock(root)
+        lock = files.lock(root)
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
             found, doubts = None, _NO_FINDINGS
             if not is_new:
-                found, doubts = _survey_to_write(root, files, from_point=recovery_step_bytes > 0)
+                found, doubts = _survey_to_write(root, files, lock, from_point=recovery_step_bytes > 0)
             geometry = _geometry(found, wanted)
             if found is None:
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
-            crc = found is None or _writes_record_crc(found, files)
+            crc = found is None or found.record_crc
             side = Writer(
                 root,
                 geometry,
@@ -128,6 +126,7 @@ def open_writer(
                 clock,
                 waiters,
                 index_geometry,
+                compaction_sizes,
                 recovery_step_bytes=recovery_step_bytes,
                 mark=lock.mark,
             )
@@ -139,9 +138,11 @@ def open_writer(
     return Opened(side, lock, crc, report)
 
 
-def _survey_to_write(root: Path, files: Files, *, from_point: bool) -> tuple[Survey, tuple[Finding, ...]]:
+def _survey_to_write(
+    root: Path, files: Files, lock: HeldLock, *, from_point: bool
+) -> tuple[Survey, tuple[Finding, ...]]:
     """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
-    found = survey_from_point(root, files) if from_point else None
+    found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
     if isinstance(found, Survey):
         return found, ()
     # What is done now may cut the log below the point, or make queues that it does not know.
@@ -159,9 +160,11 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
             geometry = replace(geometry, queue_file_size_bytes=queue_file)
         return check_geometry(geometry)
     geometry = found.geometry
-    if not found.log_files and segment is not None:
+    # A file that power was lost over before its length was on the disk is empty, and says nothing of lengths.
+    if segment is not None and not any(file.size_bytes for file in found.log_files):
         geometry = replace(geometry, segment_size_bytes=segment)
-    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file is not None:
+    lengths = (length for queue in found.queue_files.values() for length in queue.sizes.values())
+    if queue_file is not None and not any(lengths):
         geometry = replace(geometry, queue_file_size_bytes=queue_file)
     for name, asked, has in (
         ("segment_size_bytes", segment, geometry.segment_size_bytes),
@@ -182,21 +185,6 @@ def _create(root: Path, files: Files) -> RecoveryReport:
     write_checkpoint(files, root, Checkpoint())
     files.sync_dir(root)
     return RecoveryReport("created")
-
-
-def _writes_record_crc(found: Survey, files: Files) -> bool:
-    """Returns whether the newest record carries ``__CRC32#``; a store without records may as well begin."""
-    newest = found.scan.last_phy_offset
-    if newest < 0:
-        return True
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    try:
-        head = reader.read(newest, FILLER.size_bytes)
-        size = FILLER.struct.unpack(head)[0] if len(head) == FILLER.size_bytes else 0
-        record = bytes(reader.read(newest, size))
-    finally:
-        reader.close()
-    return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
 
 
 @contextmanager

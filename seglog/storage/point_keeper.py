@@ -92,6 +92,7 @@ class PointKeeper:
         log_end: Returns where the log ends.
         flush: Brings log and queues to the disk.
         queues: Returns all queues.
+        indexed: Returns how far the index is, as :attr:`KeyIndex.position`.
         mark: Leaves our mark in the lock file.
 
     Thread rule: :meth:`start`, :meth:`stop` and :meth:`finish` belong to one owner.
@@ -109,6 +110,7 @@ class PointKeeper:
         log_end: Callable[[], LogEnd],
         flush: Callable[[], None],
         queues: Callable[[], Iterable[ConsumeQueue | BatchQueue]],
+        indexed: Callable[[], tuple[int, int]],
         mark: Callable[[], None],
     ) -> None:
         self._files = files
@@ -119,6 +121,7 @@ class PointKeeper:
         self._log_end = log_end
         self._flush = flush
         self._all_queues = queues
+        self._indexed = indexed
         self._mark = mark
         self._background = Background(clock, "seglog-point", self._round)
         self._resumed_ms = 0.0
@@ -191,6 +194,7 @@ class PointKeeper:
         if tail_crc is None or not self._sum_queues(end.phy_offset, go_on):
             return
         crcs = self._sums.crcs[:] if tail_crc < 0 else [*self._sums.crcs, tail_crc]
+        indexed, index_end = self._indexed()
         point = RecoveryPoint(
             self._min_phy_offset,
             end.phy_offset,
@@ -198,6 +202,8 @@ class PointKeeper:
             self._geometry.queue_file_size_bytes,
             end.last_phy_offset,
             end.last_store_ms,
+            min(indexed, end.phy_offset),
+            index_end,
             self._sums.first_phy_offset,
             np.array(crcs, np.uint32),
             tuple(

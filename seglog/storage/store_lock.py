@@ -28,7 +28,7 @@ from seglog.errors import ReadOnlyError, StoreLockedError
 from seglog.storage.format.names import LOCK_FILE
 
 _CONTENT: Final = b"lock"
-_MARK: Final = b"seglog"
+LOCK_MARK: Final = b"seglog"
 """Must differ from the four bytes of RocketMQ within their length."""
 # struct flock of 64-bit Linux: short type, short whence, off_t start, off_t length, pid_t.
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -78,10 +78,14 @@ class StoreLock:
         if status.st_size < len(_CONTENT):
             os.pwrite(descriptor, _CONTENT, 0)
 
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        return os.pread(self._descriptor, len(LOCK_MARK), 0) == LOCK_MARK
+
     def mark(self) -> None:
-        """Leaves the mark that a RocketMQ would overwrite, durably."""
-        if os.pread(self._descriptor, len(_MARK), 0) != _MARK:
-            os.pwrite(self._descriptor, _MARK, 0)
+        """Leaves the mark, durably."""
+        if not self.is_marked():
+            os.pwrite(self._descriptor, LOCK_MARK, 0)
             os.fsync(self._descriptor)
 
     def release(self) -> None:
@@ -107,21 +111,6 @@ def lock_holder(root: Path) -> int | None:
         wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted))
         return None if answer[0] == fcntl.F_UNLCK else answer[4]
-    finally:
-        if _HAS_OFD:
-            os.close(descriptor)
-        else:
-            _close_unless_held(descriptor)
-
-
-def is_marked(root: Path) -> bool:
-    """Returns whether no RocketMQ has started on a store since :meth:`StoreLock.mark`."""
-    try:
-        descriptor = os.open(root / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.pread(descriptor, len(_MARK), 0) == _MARK
     finally:
         if _HAS_OFD:
             os.close(descriptor)

@@ -40,6 +40,8 @@ RECOVERY_POINT_HEAD: Final = Layout(
             "last_phy_offset", "i64", "bytes from log start", "where the last record below the point starts"
         ),
         Field("last_store_timestamp_ms", "i64", "ms", "store time of that record"),
+        Field("indexed_phy_offset", "i64", "bytes from log start", "every key below is in the index"),
+        Field("index_end_phy_offset", "i64", "bytes from log start", "the index's last record; -1: no file"),
         Field("blocks_from", "i64", "bytes from log start", "segments below have seals; blocks start here"),
         Field("block_count", "i32", "–", "blocks that follow this head"),
         Field("queue_count", "i32", "–", "queues that follow the blocks"),
@@ -114,6 +116,8 @@ class RecoveryPoint:
         queue_file_bytes: Length of queue files.
         last_phy_offset: Where the last record below the end starts.
         last_store_timestamp_ms: Its store time.
+        indexed_phy_offset: Every key of a record below is in the index, as it was then; a record's end.
+        index_end_phy_offset: The last record that the index knew then; -1 without any index file.
         blocks_from: Where the first of the blocks starts; all segments below have seals.
         block_crcs: ``(n,) u32``, CRC-32C of each block from there to the end, segment by segment.
         queues: The queues.
@@ -125,6 +129,8 @@ class RecoveryPoint:
     queue_file_bytes: int
     last_phy_offset: int
     last_store_timestamp_ms: int
+    indexed_phy_offset: int
+    index_end_phy_offset: int
     blocks_from: int
     block_crcs: npt.NDArray[np.uint32]
     queues: tuple[QueueSum, ...]
@@ -154,6 +160,8 @@ def encode_recovery_point(point: RecoveryPoint) -> bytes:
         point.queue_file_bytes,
         point.last_phy_offset,
         point.last_store_timestamp_ms,
+        point.indexed_phy_offset,
+        point.index_end_phy_offset,
         point.blocks_from,
         len(point.block_crcs),
         len(queues),
@@ -181,8 +189,7 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
     if own != stored:
         raise CorruptError("point-crc", position_bytes=end, expected=f"{stored:#x}", found=f"{own:#x}")
     head = RECOVERY_POINT_HEAD.struct.unpack_from(data)
-    magic, version, start, point, segment, queue_file, last, last_ms, blocks_from = head[:9]
-    blocks, queues, files, names = head[9:]
+    magic, version, *_places, blocks, queues, files, names = head
     if (magic, version) != (RECOVERY_POINT_MAGIC, RECOVERY_POINT_VERSION):
         expected = f"{RECOVERY_POINT_MAGIC:#x} version {RECOVERY_POINT_VERSION}"
         raise CorruptError("point-version", expected=expected, found=f"{magic:#x} version {version}")
@@ -200,7 +207,10 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
         raise CorruptError("point-lengths", expected=f"{names} bytes of names, {files} files")
     sums = _queue_sums(queue_rows, file_rows, data[at:end])
     crcs = block_rows["crc32c"].astype(np.uint32)
-    return RecoveryPoint(start, point, segment, queue_file, last, last_ms, blocks_from, crcs, sums)
+    start, point, segment, queue_file, last, last_ms, indexed, index_end, blocks_from = head[2:11]
+    return RecoveryPoint(
+        start, point, segment, queue_file, last, last_ms, indexed, index_end, blocks_from, crcs, sums
+    )
 
 
 def _queue_sums(
