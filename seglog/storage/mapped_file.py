@@ -70,6 +70,7 @@ class MappedFile:
         "_files",
         "_held",
         "_map_lock",
+        "_name_lock",
         "_pool",
         "_reserved_start",
         "_step_bytes",
@@ -92,6 +93,7 @@ class MappedFile:
         self._held: OpenFile | None = None
         self._view: memoryview | None = None
         self._map_lock = threading.Lock()
+        self._name_lock = threading.Lock()
         self._reserved_start = 0
         self.reserved_end = 0
 
@@ -129,6 +131,12 @@ class MappedFile:
                 return self._view
         self._pool.enter(self)
         return view
+
+    def move(self, path: Path) -> None:
+        """Gives the file another name; whoever syncs it meanwhile finds it under the one or the other."""
+        with self._name_lock:
+            self._files.rename(self.path, path)
+            self.path = path
 
     def park(self) -> None:
         """Gives up the map; views that exist stay valid."""
@@ -185,7 +193,8 @@ class MappedFile:
     def _with_handle(self, action: Callable[[OpenFile], _T]) -> _T:
         if self._held is not None:
             return action(self._held)
-        handle = self._files.open(self.path, writable=True)
+        with self._name_lock:
+            handle = self._files.open(self.path, writable=True)
         try:
             return action(handle)
         finally:

@@ -6,6 +6,7 @@ never needed); looking up an offset finds its file or nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -63,6 +64,7 @@ class Segments:
         }
         self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
+        self._publish_lock = threading.Lock()
 
     def __iter__(self) -> Iterator[MappedFile]:
         """Yields the files in order."""
@@ -125,13 +127,12 @@ class Segments:
 
     def publish(self) -> None:
         """Gives staged files the names of the sequence; :meth:`sync_names` makes them durable."""
-        while self._staged:
-            file = self._staged[0]
-            path = self.directory / segment_file_name(file.first_offset)
-            self._files.rename(file.path, path)
-            file.path = path
-            self._unsynced_names = True
-            del self._staged[0]
+        with self._publish_lock:  # who appends and who flushes may come at once
+            while self._staged:
+                file = self._staged[0]
+                file.move(self.directory / segment_file_name(file.first_offset))
+                self._unsynced_names = True
+                del self._staged[0]
 
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
