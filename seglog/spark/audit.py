@@ -11,7 +11,6 @@ the last need no Spark.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -19,14 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.errors import NotFoundError
-from seglog.spark.batch_audit import audit_batch_queue
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue
-from seglog.spark.report import AuditQueue, AuditReport
+from seglog.spark.all_queues import conclude_queues
+from seglog.spark.report import AuditReport
 from seglog.spark.split_scan import SplitScan
 from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
 from seglog.spark.stitch import LogOutcome, stitch
-from seglog.spark.stretches import BatchRun, Interval, Stretch
+from seglog.spark.stretches import Stretch
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
@@ -39,10 +36,8 @@ from seglog.storage.survey import (
     batch_topics,
     check_is_store,
     infer_geometry,
-    living_queues,
     log_findings,
     log_start,
-    queue_file_findings,
 )
 
 if TYPE_CHECKING:
@@ -173,7 +168,7 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
         seen, again = _with_batch_topics(plan, seen, told, files)
         walked_again += again
     start = log_start(plan.log_files, log.end_phy_offset)
-    queues, of_queues = _conclude_queues(plan, log, start, files)
+    queues, of_queues = conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
     findings += log_findings(plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
     return AuditReport(
@@ -218,60 +213,3 @@ def _with_batch_topics(
     finally:
         scan.close()
     return found, len(concerned)
-
-
-def _conclude_queues(
-    plan: AuditPlan, log: LogOutcome, start: int, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
-    lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
-    try:
-        view = LogView(start, log.end_phy_offset, log.holes, lookup)
-        queues, findings = _plain_queues(plan, log, view, files)
-    finally:
-        lookup.close()
-    of_batches, wrong = _batch_queues(plan, log, view, files)
-    return sorted(queues + of_batches, key=lambda queue: (queue.topic, queue.queue_id)), findings + wrong
-
-
-def _plain_queues(
-    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
-    intervals: defaultdict[tuple[str, int], list[Interval]] = defaultdict(list)
-    for stretch in log.stretches:
-        for interval in stretch.intervals:
-            intervals[interval.topic, interval.queue_id].append(interval)
-    living, findings = living_queues(files, plan.root, plan.mode, intervals.keys(), plan.queue_files.keys())
-    size = plan.geometry.queue_file_size_bytes
-    for queue in plan.queue_files.values():
-        findings += queue_file_findings(queue, size)
-    queues: list[AuditQueue] = []
-    for key in living:
-        if key[0] not in plan.batch_topics:
-            queue = plan.queue_files.get(key) or QueueFiles(*key, plan.root)
-            audited, wrong = audit_queue(queue, intervals[key], view, files, size)
-            queues.append(audited)
-            findings += wrong
-    return queues, findings
-
-
-def _batch_queues(
-    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
-    runs: defaultdict[tuple[str, int], list[BatchRun]] = defaultdict(list)
-    for stretch in log.stretches:
-        for run in stretch.batch_runs:
-            runs[run.topic, run.queue_id].append(run)
-    folder = names.BATCH_CONSUME_QUEUE
-    living, findings = living_queues(
-        files, plan.root, plan.mode, runs.keys(), plan.batch_files.keys(), folder
-    )
-    size = plan.geometry.batch_file_size_bytes
-    for queue in plan.batch_files.values():
-        findings += queue_file_findings(queue, size)
-    queues: list[AuditQueue] = []
-    for key in living:
-        queue = plan.batch_files.get(key) or QueueFiles(*key, plan.root, BATCH_UNIT, folder)
-        audited, wrong = audit_batch_queue(queue, runs[key], view, files, size)
-        queues.append(audited)
-        findings += wrong
-    return queues, findings

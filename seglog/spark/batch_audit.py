@@ -15,18 +15,17 @@ import numpy as np
 from seglog.spark.queue_audit import LogView
 from seglog.spark.report import AuditQueue
 from seglog.spark.stretches import BatchRun
-from seglog.storage.batch_overlay import overlay_batch_queue
+from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue
 from seglog.storage.files import Files
-from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BatchUnits
 from seglog.storage.queue_files import QueueFiles, read_units
 from seglog.storage.queue_overlay import LogFacts
 
 
-def audit_batch_queue(
+def overlay_batch(
     queue: QueueFiles, runs: Sequence[BatchRun], log: LogView, files: Files, file_size_bytes: int
-) -> tuple[AuditQueue, list[Finding]]:
-    """Returns a batch queue as it is, and what its files have wrong.
+) -> tuple[BatchQueueState, AuditQueue]:
+    """Returns what a batch queue must hold, held against its files, and the queue as it is.
 
     Args:
         queue: Its files, possibly none.
@@ -45,14 +44,15 @@ def audit_batch_queue(
         np.empty(0, np.int32),
         file_size_bytes,
     )
+    has_files = bool(queue.sizes)
     state = overlay_batch_queue(
-        queue.topic, queue.queue_id, fresh, first_index, stored, facts, has_files=bool(queue.sizes)
+        queue.topic, queue.queue_id, fresh, first_index, stored, facts, has_files=has_files
     )
     base = fresh["base_queue_offset"].astype(np.int64)
     end = base + fresh["batch_size"]
     steps = base[1:] - end[:-1]
     times = fresh["store_timestamp_ms"]
-    audited = AuditQueue(
+    return state, AuditQueue(
         queue.topic,
         queue.queue_id,
         state.min_offset,
@@ -67,7 +67,6 @@ def audit_batch_queue(
         int(times.max()) if len(fresh) else 0,
         "batch",
     )
-    return audited, state.findings
 
 
 def units_of(runs: Sequence[BatchRun], first_index: int, stored: BatchUnits) -> BatchUnits:

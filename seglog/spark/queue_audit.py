@@ -21,13 +21,12 @@ from seglog.spark.log_lookup import LogLookup
 from seglog.spark.report import AuditQueue
 from seglog.spark.stretches import Interval, UnitState
 from seglog.storage.files import Files
-from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import QueueFiles, read_units
-from seglog.storage.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
 
@@ -49,10 +48,10 @@ class LogView:
     lookup: LogLookup
 
 
-def audit_queue(
+def overlay(
     queue: QueueFiles, intervals: Sequence[Interval], log: LogView, files: Files, file_size_bytes: int
-) -> tuple[AuditQueue, list[Finding]]:
-    """Returns a queue as it is, and what its files have wrong.
+) -> QueueState:
+    """Returns what a queue must hold, held against its files.
 
     Args:
         queue: Its files, possibly none.
@@ -61,19 +60,28 @@ def audit_queue(
         files: Where the store is.
         file_size_bytes: Length that a queue file should have.
     """
-    topic, queue_id = queue.topic, queue.queue_id
     first_slot, stored = read_units(files, queue, file_size_bytes)
-    shared = stored if topic.startswith(LMQ_PREFIX) else stored[:0]
+    shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
     starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
         max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
     )
     rows = rows_of(intervals, first_slot, stored)
-    state = overlay_queue(topic, queue_id, rows, first_slot, stored, facts, has_files=bool(queue.sizes))
+    has_files = bool(queue.sizes)
+    return overlay_queue(queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files)
+
+
+def audit_queue(state: QueueState, intervals: Sequence[Interval]) -> AuditQueue:
+    """Returns a queue as it is.
+
+    Args:
+        state: What it must hold.
+        intervals: Its records, in log order.
+    """
     steps = [later.first_queue_offset - earlier.end_queue_offset for earlier, later in pairwise(intervals)]
-    audited = AuditQueue(
-        topic,
-        queue_id,
+    return AuditQueue(
+        state.topic,
+        state.queue_id,
         state.min_offset,
         state.max_offset,
         sum(interval.records for interval in intervals),
@@ -85,7 +93,6 @@ def audit_queue(
         min((interval.min_store_timestamp_ms for interval in intervals), default=0),
         max((interval.max_store_timestamp_ms for interval in intervals), default=0),
     )
-    return audited, state.findings
 
 
 def _records_of(

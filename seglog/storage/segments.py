@@ -33,6 +33,9 @@ class Segments:
         directory: Where they are.
         file_size_bytes: Length of each.
 
+    Args:
+        are_names_synced: Whether the names of the files are known to be on the disk.
+
     Thread rule: any thread may look up; one at a time may add.
     """
 
@@ -45,6 +48,7 @@ class Segments:
         *,
         step_bytes: int,
         first_offsets: Iterable[int] = (),
+        are_names_synced: bool = True,
     ) -> None:
         self.directory = directory
         self.file_size_bytes = file_size_bytes
@@ -57,7 +61,7 @@ class Segments:
             )
             for first in sorted(first_offsets)
         }
-        self._unsynced_names = False
+        self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
 
     def __iter__(self) -> Iterator[MappedFile]:
