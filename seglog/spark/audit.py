@@ -32,6 +32,7 @@ from seglog.storage.format import names
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind
+from seglog.storage.lost_messages import LostMessages, lost_in_holes
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues
 from seglog.storage.queue_overlay import QueueState, behind_findings
@@ -152,9 +153,11 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
     finally:
         scan.close()
     start = log_start(plan.log_files, log.end_phy_offset)
-    queues, of_queues = _conclude_queues(plan, log, start, files)
+    queues, of_queues, lost = _conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
-    findings += log_findings(plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
+    findings += log_findings(
+        plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
+    )
     return AuditReport(
         plan.root,
         plan.mode,
@@ -173,7 +176,8 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
 
 def _conclude_queues(
     plan: AuditPlan, log: LogOutcome, start: int, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
+) -> tuple[list[AuditQueue], list[Finding], list[list[LostMessages]]]:
+    """Returns the queues, what is wrong with them, and what each hole of the log took."""
     intervals: defaultdict[tuple[str, int], list[Interval]] = defaultdict(list)
     for stretch in log.stretches:
         for interval in stretch.intervals:
@@ -195,12 +199,13 @@ def _conclude_queues(
             states[topic, queue_id] = overlay(queue, of_queue, view, files, file_size_bytes)
     finally:
         lookup.close()
+    lost = lost_in_holes(log.holes, states, {})
     findings += _take_up_lost(plan, log, states, files)
     queues: list[AuditQueue] = []
     for key, state in states.items():
         queues.append(audit_queue(state, intervals[key]))
         findings += state.findings + behind_findings(state, log.end_phy_offset, file_size_bytes)
-    return queues, findings
+    return queues, findings, lost
 
 
 def _take_up_lost(

@@ -109,6 +109,7 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
         rows = np.zeros(interval.records, ROW)
         rows["queue_offset"] = np.arange(interval.first_queue_offset, interval.end_queue_offset)
         rows["phy_offset"] = interval.first_phy_offset
+        rows["phy_offset"][-1] = interval.last_phy_offset
         rows["size_bytes"] = 1
         start = max(interval.first_queue_offset, first_slot)
         end = min(interval.end_queue_offset, first_slot + len(stored))
@@ -128,6 +129,9 @@ def _like(rows: Rows, known: Units, interval: Interval) -> None:
             interval.last_phy_offset + 1,
             interval.first_phy_offset,
         )
+        # No unit leads where its record is; what lies before and behind a gap is asked for.
+        rows["phy_offset"][-1] = interval.last_phy_offset
+        rows["phy_offset"][0] = interval.first_phy_offset
         return
     rows["phy_offset"] = known["phy_offset"]
     if interval.unit_state is UnitState.SAME_PLACE:
