@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.spark.log_lookup import LogLookup
 from seglog.spark.report import AuditQueue
@@ -60,7 +61,8 @@ def overlay(
         file_size_bytes: Length that a queue file should have.
     """
     first_slot, stored = read_units(files, queue, file_size_bytes)
-    starts, sizes = log.lookup.led_to(stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0])
+    shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
+    starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
         max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
     )
@@ -93,6 +95,25 @@ def audit_queue(state: QueueState, intervals: Sequence[Interval]) -> AuditQueue:
     )
 
 
+def _records_of(
+    units: Units, intervals: Sequence[Interval], first_slot: int, lookup: LogLookup
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Returns where the records that units lead to start, in order, and their sizes.
+
+    Only those that no split found to agree with a record are looked up in the log.
+    """
+    agrees = np.zeros(len(units), np.bool_)
+    for interval in intervals:
+        if interval.unit_state is UnitState.AGREES:
+            start, end = interval.first_queue_offset - first_slot, interval.end_queue_offset - first_slot
+            agrees[max(0, start) : max(0, end)] = True
+    starts, sizes = lookup.led_to(units[~agrees])
+    starts = np.concatenate([starts, units["phy_offset"][agrees]], dtype=np.int64)
+    sizes = np.concatenate([sizes, units["size_bytes"][agrees]], dtype=np.int32)
+    order = np.argsort(starts, kind="stable")
+    return starts[order], sizes[order]
+
+
 def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Rows:
     """Returns rows that the queue's units agree and disagree with as they do with the records themselves.
 
@@ -108,7 +129,9 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
     for interval in intervals:
         rows = np.zeros(interval.records, ROW)
         rows["queue_offset"] = np.arange(interval.first_queue_offset, interval.end_queue_offset)
-        rows["phy_offset"] = interval.first_phy_offset
+        # Only the first and the last are known; the others lie between them, which is all that rules ask.
+        step = (interval.last_phy_offset - interval.first_phy_offset) // max(1, interval.records - 1)
+        rows["phy_offset"] = interval.first_phy_offset + step * np.arange(interval.records)
         rows["phy_offset"][-1] = interval.last_phy_offset
         rows["size_bytes"] = 1
         start = max(interval.first_queue_offset, first_slot)
@@ -124,14 +147,7 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
 def _like(rows: Rows, known: Units, interval: Interval) -> None:
     size = known["size_bytes"].astype(np.int32)
     if interval.unit_state is UnitState.DIFFERS:
-        rows["phy_offset"] = np.where(
-            known["phy_offset"] == interval.first_phy_offset,
-            interval.last_phy_offset + 1,
-            interval.first_phy_offset,
-        )
-        # No unit leads where its record is; what lies before and behind a gap is asked for.
-        rows["phy_offset"][-1] = interval.last_phy_offset
-        rows["phy_offset"][0] = interval.first_phy_offset
+        rows["phy_offset"] += known["phy_offset"] == rows["phy_offset"]
         return
     rows["phy_offset"] = known["phy_offset"]
     if interval.unit_state is UnitState.SAME_PLACE:

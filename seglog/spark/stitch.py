@@ -112,8 +112,8 @@ class _Stitching:
             return
         self._stretches.append(stretch)
         self._last_store_timestamp_ms = stretch.last_store_timestamp_ms
-        for interval in stretch.intervals:
-            self._next_queue_offset[interval.topic, interval.queue_id] = interval.end_queue_offset
+        for end in stretch.queue_ends:
+            self._next_queue_offset[end.topic, end.queue_id] = end.next_queue_offset
 
     def _step_over(self, damage: Damage, split: Split | None) -> bool:
         """Moves behind the damage at the position if the log goes on there."""

@@ -92,6 +92,5 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         "the topic is not in topics.json: deleted, its records are left to retention",
     ),
     "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
-    "batch-queues": (Severity.NOTE, "batch consume queues are there; the audit does not check them yet"),
 }
 """Severity and meaning of each code."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
@@ -30,8 +31,6 @@ from seglog.storage.queue_offsets import mend_offsets
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
-_MAX_EXT_ADDRESS: Final = -2147483649
-"""A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
 _Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
@@ -287,7 +286,7 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
     A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
     time of delivery by its own table of levels.
     """
-    mask: _Mask = stored["tags_code"] <= _MAX_EXT_ADDRESS
+    mask: _Mask = stored["tags_code"] <= MAX_EXT_ADDRESS
     if topic == SCHEDULE_TOPIC:
         mask = mask | (stored["tags_code"] > 0)
     return mask

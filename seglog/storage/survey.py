@@ -263,8 +263,13 @@ def _overlay(found: Survey, files: Files) -> None:
     further = found.scan.inner.take_further()
     found.kinds = _topic_kinds(found, files)
     placed = dispatch(found.rows, further, found.scan.queues, found.kinds.batch)
-    for queues, with_files in ((placed.plain, found.queue_files), (placed.batch, found.batch_files)):
-        keys, findings = living_queues(files, found.root, found.mode, queues.keys(), with_files.keys())
+    for queues, with_files, folder in (
+        (placed.plain, found.queue_files, names.CONSUME_QUEUE),
+        (placed.batch, found.batch_files, names.BATCH_CONSUME_QUEUE),
+    ):
+        keys, findings = living_queues(
+            files, found.root, found.mode, queues.keys(), with_files.keys(), folder
+        )
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
@@ -324,10 +329,24 @@ def _load_compaction(found: Survey, files: Files) -> None:
 def _topic_kinds(found: Survey, files: Files) -> TopicKinds:
     """Returns the kinds by directory, attribute and record; the directories of a topic are believed first."""
     configured = configured_kinds(files, found.root)
-    plain = {topic for topic, _queue_id in found.queue_files}
-    batch = {topic for topic, _queue_id in found.batch_files}
     told = configured.batch | topics_with_inner_batches(found.rows, found.scan.queues)
-    return replace(configured, batch=frozenset(batch | (told - plain)))
+    return replace(configured, batch=batch_topics(told, found.queue_files, found.batch_files))
+
+
+def batch_topics(
+    told: Collection[str],
+    with_files: Collection[tuple[str, int]],
+    with_batch_files: Collection[tuple[str, int]],
+) -> frozenset[str]:
+    """Returns the topics that have batch queues; directories are believed before anything else.
+
+    Args:
+        told: Topics that are said to have some, by attribute or by inner batches in the log.
+        with_files: Topic and number of every plain queue that has a directory.
+        with_batch_files: Topic and number of every batch queue that has one.
+    """
+    plain = {topic for topic, _queue_id in with_files}
+    return frozenset(topic for topic, _queue_id in with_batch_files) | (frozenset(told) - plain)
 
 
 def _overlay_plain(
@@ -380,6 +399,7 @@ def living_queues(
     mode: str,
     in_log: Collection[tuple[str, int]],
     with_files: Collection[tuple[str, int]],
+    folder: str = names.CONSUME_QUEUE,
 ) -> tuple[list[tuple[str, int]], list[Finding]]:
     """Returns which queues a store has, sorted, and findings about those that do not count.
 
@@ -389,6 +409,7 @@ def living_queues(
         mode: ``normal`` or ``abnormal``, as :attr:`Survey.mode`.
         in_log: Topic and number of every queue of which the log has a record with a place in it.
         with_files: Topic and number of every queue that has a directory.
+        folder: The one that queues of their kind share.
     """
     findings: list[Finding] = []
     # After a crash the topic table may be behind the log; then every queue of the log counts.
@@ -400,7 +421,7 @@ def living_queues(
             continue
         is_known = known is None or topic in known or topic.startswith(names.LMQ_PREFIX)
         if not is_known and (topic, queue_id) not in with_files:
-            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
+            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id, folder)))
         else:
             living.append((topic, queue_id))
     return living, findings
@@ -455,15 +476,14 @@ def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: 
 
 def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
     """Returns what is not as it should be about the names and lengths of a queue's files."""
-    base = queue_directory(queue.topic, queue.queue_id)
     wrong = [
         Finding(
             "queue-file-size",
-            f"{base}/{names.segment_file_name(first)}",
+            f"{queue.name}/{names.segment_file_name(first)}",
             expected=str(file_size_bytes),
             found=str(size),
         )
         for first, size in sorted(queue.sizes.items())
         if size != file_size_bytes
     ]
-    return wrong + [Finding("queue-file-stray", f"{base}/{name}") for name in queue.strays]
+    return wrong + [Finding("queue-file-stray", f"{queue.name}/{name}") for name in queue.strays]
