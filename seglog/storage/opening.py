@@ -13,12 +13,11 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.files import Files, HeldLock
-from seglog.storage.format import properties as props
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
-from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
@@ -48,7 +47,6 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
     begun_ms = clock.monotonic_ms()
     with explained():
         found = survey(root, files)
-        crc = _writes_record_crc(found, files)
     report = RecoveryReport(
         found.mode,
         len(found.rows),
@@ -56,7 +54,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), None, crc, report)
+    return Opened(Reader(found, files, clock), None, found.record_crc, report)
 
 
 def open_writer(
@@ -66,6 +64,7 @@ def open_writer(
     wanted: tuple[int | None, int | None],
     waiters: Waiters,
     index_geometry: IndexGeometry | None,
+    compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
 ) -> Opened:
@@ -79,6 +78,7 @@ def open_writer(
             store keeps its own; asking it for others is an error.
         waiters: Told about new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
+        compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
 
     Raises:
@@ -108,8 +108,8 @@ def open_writer(
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
-            crc = found is None or _writes_record_crc(found, files)
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry)
+            crc = found is None or found.record_crc
+            side = Writer(root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes)
         except BaseException:
             lock.release()
             raise
@@ -153,19 +153,6 @@ def _create(root: Path, files: Files) -> RecoveryReport:
     write_checkpoint(files, root, Checkpoint())
     files.sync_dir(root)
     return RecoveryReport("created")
-
-
-def _writes_record_crc(found: Survey, files: Files) -> bool:
-    """Returns whether the newest record carries ``__CRC32#``; a store without records may as well begin."""
-    if not len(found.rows):
-        return True
-    newest = found.rows[-1]
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    try:
-        record = bytes(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
-    finally:
-        reader.close()
-    return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
 
 
 @contextmanager

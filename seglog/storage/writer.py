@@ -30,6 +30,7 @@ from seglog.storage.files import Files
 from seglog.storage.flush import GroupCommit
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
@@ -88,6 +89,7 @@ class Writer:
         clock: Clock,
         waiters: Waiters,
         index_geometry: IndexGeometry | None,
+        compaction_sizes: CompactionSizes | None,
     ) -> None:
         self._root = root
         self.geometry = geometry
@@ -126,7 +128,7 @@ class Writer:
             key: self._open_batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
-        self._compaction = CompactionWriter(files, root, self._pool, self.log)
+        self._compaction = CompactionWriter(files, root, self._pool, self.log, compaction_sizes)
         if found is not None:
             self._compaction.open(found)
         self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)

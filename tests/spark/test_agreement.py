@@ -14,10 +14,12 @@ from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
 from tests.support.golden import config_names, extract, golden_names
+from tests.support.mixed import fill_mixed
 from tests.support.records import Record, pack_log
 
 SEGMENT_BYTES = 16384
 SPLIT_BYTES = (1024, 5000, 65536)
+QUEUE_FOLDERS = ("consumequeue", "batchconsumequeue")
 LARGE = {"big": (500_000, 8 << 20), "broker-store": (65536, 64 << 20)}
 
 
@@ -66,6 +68,13 @@ def written(tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mixed")
+    fill_mixed(root, 90)
+    return root
+
+
 DAMAGES = {
     "flip": lambda content, at, _size: content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :],
     "zero": lambda content, at, size: content[:at] + bytes(size) + content[at + size :],
@@ -77,7 +86,7 @@ DAMAGES = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
     damages=st.lists(
         st.tuples(
@@ -89,17 +98,20 @@ DAMAGES = {
         max_size=3,
     ),
     split_bytes=st.integers(1024, 20_000),
-    lose_queues=st.booleans(),
+    kept=st.sets(st.sampled_from(QUEUE_FOLDERS)) | st.just(set(QUEUE_FOLDERS)),
+    is_declared=st.booleans(),
+    is_mixed=st.booleans(),
 )
 def test_audit_agrees_with_the_survey_of_any_damaged_store(
-    written, tmp_path_factory, damages, split_bytes, lose_queues
+    written, mixed, tmp_path_factory, damages, split_bytes, kept, is_declared, is_mixed
 ):
-    files = {path.relative_to(written): path.read_bytes() for path in written.rglob("*") if path.is_file()}
-    if lose_queues:
-        files = {path: content for path, content in files.items() if path.parts[0] == "commitlog"}
+    origin = mixed if is_mixed else written
+    folders = {"commitlog", *kept} | ({"config"} if is_declared else set())
+    files = {path.relative_to(origin): path for path in origin.rglob("*") if path.is_file()}
+    files = {name: path.read_bytes() for name, path in files.items() if name.parts[0] in folders}
     for kind, file_number, place, size in damages:
-        folders = ["commitlog"] if file_number % 3 else ["commitlog", "consumequeue"]
-        names = sorted(path for path in files if path.parts[0] in folders)
+        hit = ["commitlog"] if file_number % 3 else ["commitlog", *QUEUE_FOLDERS]
+        names = sorted(path for path in files if path.parts[0] in hit)
         path = names[file_number % len(names)]
         content = files.pop(path)
         used = len(content.rstrip(b"\0"))
@@ -118,15 +130,20 @@ def test_audit_agrees_with_the_survey_of_any_damaged_store(
 
 @pytest.mark.parametrize("pause_ms", [0, 1, 1000], ids=lambda pause_ms: f"{pause_ms} ms later")
 @pytest.mark.parametrize("cut_at", [5, 40, 90], ids=lambda cut_at: f"cut before record {cut_at}")
-def test_records_of_an_older_life_stay_dead(written, tmp_path, cut_at, pause_ms):
+@pytest.mark.parametrize("is_mixed", [False, True], ids=["plain queues", "all kinds"])
+def test_records_of_an_older_life_stay_dead(written, mixed, tmp_path, cut_at, pause_ms, is_mixed):
     """RocketMQ cuts a log without erasing what is behind: valid records in their right places."""
-    rows = survey(written, RealFiles()).rows
+    origin = mixed if is_mixed else written
+    rows = survey(origin, RealFiles()).rows
     cut = int(rows["phy_offset"][cut_at])
-    old = b"".join(path.read_bytes() for path in sorted((written / "commitlog").iterdir()))
+    old = b"".join(path.read_bytes() for path in sorted((origin / "commitlog").iterdir()))
     root = tmp_path / "store"
     write_log(root, old[:cut], SEGMENT_BYTES)
     clock = VirtualClock(int(rows["store_timestamp_ms"][cut_at - 1]) + pause_ms)
-    fill(root, 15, clock, seed=1000)
+    if is_mixed:
+        fill_mixed(root, 15, clock)
+    else:
+        fill(root, 15, clock, seed=1000)
     end = survey(root, RealFiles()).max_phy_offset
     new = b"".join(path.read_bytes() for path in sorted((root / "commitlog").iterdir()))
     write_log(root, new[:end] + old[end:], SEGMENT_BYTES)
