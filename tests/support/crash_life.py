@@ -203,12 +203,12 @@ class Life:
 def _is_harmless(path: Path) -> bool:
     """Returns whether a clean close need not bring a name to the disk.
 
-    Config files see to themselves, an older checkpoint costs nothing, and what a dead process left unfinished
-    is passed over and removed.
+    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made again, and what a
+    dead process left unfinished is passed over and removed.
     """
     return (
         path.name in {LOCK_FILE, CHECKPOINT_FILE}
-        or path.suffix in {STAGED_SUFFIX, ".tmp"}
+        or path.suffix in {STAGED_SUFFIX, ".tmp", ".seal"}
         or path.parent == STORE / CONFIG
     )
 
