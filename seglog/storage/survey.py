@@ -47,7 +47,7 @@ from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
-from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
 
 _KNOWN_NAMES = frozenset(
     {
@@ -285,7 +285,9 @@ def _overlay(found: Survey, files: Files) -> None:
     batch_facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
     found.batch_queues = _overlay_batch(found, files, placed.batch, batch_facts)
     found.compaction_rows = {
-        key: rows for key, rows in placed.plain.items() if key[0] in found.kinds.compaction
+        key: rows_as_placed(rows, found.queues[key])
+        for key, rows in placed.plain.items()
+        if key[0] in found.kinds.compaction
     }
     _load_compaction(found, files)
 
