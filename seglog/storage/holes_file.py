@@ -27,8 +27,8 @@ from seglog.storage.lost_messages import UNIT, LostMessages
 
 HOLES_FILE: Final = "holes"
 _EVIDENCE: Final = "evidence"
-TAIL: Final = "lost-tail"
-"""Why of a stretch that held records behind the log's end and now holds tombstones."""
+TOMBSTONES: Final = "tombstones"
+"""Why of a stretch that lost its records and now holds tombstones."""
 
 Missing = Callable[[str, int, range], tuple[range, ...]]
 """Returns which queue offsets of a range were given, but lead to no message: topic, queue id, range."""
@@ -41,7 +41,7 @@ class KnownHole:
     Attributes:
         phy_offset: Where it starts.
         size_bytes: How long it is.
-        why: The damage at its start, as :class:`~seglog.storage.log_scan.Hole` has it, or :data:`TAIL`.
+        why: The damage at its start, as :class:`~seglog.storage.log_scan.Hole` has it, or :data:`TOMBSTONES`.
         expected: What should be at its start.
         found: What is.
         first_seen_ms: When a recovery saw it first.
@@ -81,7 +81,7 @@ def known_holes(
     ]
     if tail:
         start, end = tail[0].phy_offset, tail[-1].end
-        found.append(KnownHole(start, end - start, TAIL, first_seen_ms=now_ms, lost=_of_tail(tail)))
+        found.append(KnownHole(start, end - start, TOMBSTONES, first_seen_ms=now_ms, lost=_of_tail(tail)))
     return found
 
 
@@ -107,7 +107,7 @@ def merge_holes(
             known += _still_lost(old, missing)
         kept.append(replace(hole, first_seen_ms=seen_ms, lost=_without_double(known)))
     # Tombstones are whole records: the walk does not tell of them again.
-    kept += [old for old in left if old.why == TAIL and not any(_overlap(old, hole) for hole in now)]
+    kept += [old for old in left if old.why == TOMBSTONES and not any(_overlap(old, hole) for hole in now)]
     return sorted(kept, key=lambda hole: hole.phy_offset)
 
 
@@ -151,7 +151,7 @@ def _overlap(one: KnownHole, other: KnownHole) -> bool:
 
 
 def _still_lost(old: KnownHole, missing: Missing) -> list[LostMessages]:
-    if old.why == TAIL:
+    if old.why == TOMBSTONES:
         return list(old.lost)
     return [
         replace(one, offsets=offsets)

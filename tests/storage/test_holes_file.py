@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from seglog.storage.files import RealFiles
-from seglog.storage.holes_file import TAIL, KnownHole, load_holes, merge_holes, save_holes
+from seglog.storage.holes_file import TOMBSTONES, KnownHole, load_holes, merge_holes, save_holes
 from seglog.storage.lost_messages import JUMP, UNIT, LostMessages
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
@@ -117,7 +117,7 @@ def test_lost_tail_is_written_down_and_kept(image):
     image.write(image.starts[98], bytes(image.sizes[98] + image.sizes[99]))
     for _ in range(2):
         _served, (hole,) = recovered(image)
-        assert (hole.why, hole.phy_offset, hole.end) == (TAIL, image.starts[98], image.end)
+        assert (hole.why, hole.phy_offset, hole.end) == (TOMBSTONES, image.starts[98], image.end)
         assert hole.lost == (lost(98, 2),)
 
 
@@ -176,8 +176,8 @@ def test_known_holes_merge_by_place(memory_path):
         KnownHole(
             900, 150, "size", first_seen_ms=5, lost=(lost(2, 3), LostMessages("U", 1, range(7, 8), UNIT))
         ),
-        KnownHole(5000, 100, TAIL, first_seen_ms=6, lost=(lost(90),)),
-        KnownHole(9000, 2000, TAIL, first_seen_ms=6, lost=(lost(95),)),
+        KnownHole(5000, 100, TOMBSTONES, first_seen_ms=6, lost=(lost(90),)),
+        KnownHole(9000, 2000, TOMBSTONES, first_seen_ms=6, lost=(lost(95),)),
     ]
     merged = merge_holes(now, before, (0, 10_000), lambda _topic, _queue_id, offsets: (offsets,))
     assert merged == [
