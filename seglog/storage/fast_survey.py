@@ -47,6 +47,7 @@ from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
+from seglog.storage.lost_messages import lost_in_holes
 from seglog.storage.queue_files import QueueFiles, list_queues, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, is_message, overlay_queue
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
@@ -169,10 +170,14 @@ class _Attempt:
             guard=guard,
             point=point,
         )
-        result.findings += log_findings(self._log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
+        listed = len(result.findings)
         result.queues = self._overlay(result, known)
+        result.lost_in_holes = lost_in_holes(result.holes, result.queues, {})
         result.record_crc = self._has_record_crc()
         add_lost_tail(result, reader)
+        result.findings[listed:listed] = log_findings(
+            self._log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
+        )
         for queue in self._queue_files.values():
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
         for state in result.queues.values():

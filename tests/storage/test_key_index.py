@@ -120,6 +120,18 @@ def test_a_query_keeps_to_its_times(tmp_path, clock):
         assert found == [b"10", b"11", b"12"]
 
 
+def test_files_stay_in_order_when_the_clock_is_set_back_a_year(open_tiny, tmp_path, clock):
+    with open_tiny(clock=clock) as store:
+        for number in range(20):
+            store.put("T", b"%d" % number, keys=f"k{number}")
+            assert queried(store, "T", f"k{number}") == [b"%d" % number]
+            if number == 5:
+                clock.advance(-365 * 24 * 3_600_000)
+    ends = [file.header.end_phy_offset for file in list_index_files(RealFiles(), tmp_path / "store")[0]]
+    assert len(ends) == 3
+    assert ends == sorted(ends)
+
+
 def test_records_that_rocketmq_does_not_index_are_not_found(open_tiny):
     rollback, prepared = 0xC, 0x4
     with open_tiny() as store:

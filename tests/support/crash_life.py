@@ -14,7 +14,7 @@ from typing import Final
 
 from seglog.errors import SeglogError
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import CONFIG, LOCK_FILE
+from seglog.storage.format.names import CHECKPOINT_FILE, CONFIG, LOCK_FILE
 from seglog.storage.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
@@ -41,6 +41,7 @@ class Outcome:
         nested: Crashes of either kind within a recovery.
         closes: Clean stops.
         holes: Openings that named a hole.
+        quick: Openings that began at a recovery point.
         violation: The promise that was not kept, which ended it.
     """
 
@@ -49,6 +50,7 @@ class Outcome:
     nested: int = 0
     closes: int = 0
     holes: int = 0
+    quick: int = 0
     violation: ViolationError | None = None
 
 
@@ -105,6 +107,7 @@ class Life:
                     queue_file_size_bytes=QUEUE_FILE_BYTES,
                     index_geometry=INDEX_GEOMETRY,
                     flush_interval_ms=_NO_ROUNDS_MS,
+                    recovery_step_bytes=1,
                     clock=self._clock,
                     files=self._files,
                 )
@@ -122,7 +125,9 @@ class Life:
     def _check(self, store: MessageStore) -> None:
         report = store.recovery
         findings = [str(finding) for finding in report.findings]
-        self._tell(f"opens {report.mode}, {report.records} records to {report.end_phy_offset}, {findings}")
+        self.outcome.quick += report.walked_from > 0
+        walk = f"{report.records} records from {report.walked_from} to {report.end_phy_offset}"
+        self._tell(f"opens {report.mode}, {walk}, {findings}")
         try:
             self._model.check(store)
             self.outcome.holes += self._model.has_holes
@@ -152,7 +157,7 @@ class Life:
         try:
             if self._chance.random() < 0.5:
                 self._work.put_again(store)
-            for _step in range(self._chance.randint(1, 12)):
+            for _step in range(self._chance.choice((0, 1, 2, 3, 5, 8, 12))):
                 self._work.step(store, self._files)
             if self._chance.random() < 0.2:
                 self._stop(store)
@@ -203,9 +208,14 @@ class Life:
 def _is_harmless(path: Path) -> bool:
     """Returns whether a clean close need not bring a name to the disk.
 
-    Config files see to themselves, and what a dead process left unfinished is passed over and removed.
+    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made again, and what a
+    dead process left unfinished is passed over and removed.
     """
-    return path.name == LOCK_FILE or path.suffix in {STAGED_SUFFIX, ".tmp"} or path.parent == STORE / CONFIG
+    return (
+        path.name in {LOCK_FILE, CHECKPOINT_FILE}
+        or path.suffix in {STAGED_SUFFIX, ".tmp", ".seal"}
+        or path.parent == STORE / CONFIG
+    )
 
 
 if __name__ == "__main__":

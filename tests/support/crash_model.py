@@ -3,6 +3,7 @@
 A message is *certain* once it was put with SYNC, flushed, or served by a store that had recovered; then it
 must be there for ever, at its offsets, byte for byte. Others may be lost in a power cut: the last ones of the
 log, or those of pages that did not reach the disk while later ones did, which the store must name as a hole.
+A queue that was served once never ends before where it did.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.lmq import multi_queues
 from seglog.storage.format.message import Message
 from seglog.storage.format.sys_flag import takes_queue_offset
+from seglog.storage.format.tombstone import FILLER_TOPIC
 from seglog.storage.store import MessageStore
 
 Place: TypeAlias = tuple[str, int, int]
@@ -82,6 +84,8 @@ class Model:
     lost: list[Message] = field(default_factory=list)
     _taken: dict[Place, Kept] = field(default_factory=dict)
     _gone: set[int] = field(default_factory=set)
+    _ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where queues ended when they were served after the last crash."""
 
     @property
     def end_phy_offset(self) -> int:
@@ -129,16 +133,22 @@ class Model:
                 found |= _message_at(store, phy_offset)
         self._take_up(found)
         holes = [_stretch(finding) for finding in store.recovery.findings if finding.code == "log-hole"]
+        last = max(found, default=-1)
         self.has_holes = bool(holes)
         self.lost = []
         for phy_offset, kept in list(self.log.items()):
             if phy_offset not in found:
-                self._lose(kept, store.max_phy_offset, holes)
+                self._lose(kept, last, holes)
             elif found[phy_offset] != kept.message:
                 raise ViolationError("other message than put", (found[phy_offset], kept.message))
             elif places.get(phy_offset, set()) != kept.places:
                 raise ViolationError("not in its queues", (kept.places, places.get(phy_offset)))
         self.make_certain()
+        ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
+        for queue, end in self._ends.items():
+            if ends.get(queue, 0) < end:
+                raise ViolationError("offsets went back", (queue, end, ends.get(queue)))
+        self._ends = ends
 
     def _take_up(self, found: Mapping[int, Message]) -> None:
         """Adds what the crash interrupted, as far as it is there."""
@@ -153,11 +163,11 @@ class Model:
                 raise ViolationError(kind, message)
             self.add(message, left.pop(0))
 
-    def _lose(self, kept: Kept, log_end: int, holes: Iterable[tuple[int, int]]) -> None:
+    def _lose(self, kept: Kept, last: int, holes: Iterable[tuple[int, int]]) -> None:
         at = kept.message.phy_offset
         if kept.is_certain:
             raise ViolationError("lost", kept.message)
-        if at < log_end and not any(start <= at < end for start, end in holes):
+        if at < last and not any(start <= at < end for start, end in holes):
             raise ViolationError("lost without a word", kept.message)
         del self.log[at]
         self._gone.add(at)
@@ -198,9 +208,10 @@ def read_everything(store: MessageStore) -> dict[Place, Message]:
 
 def _message_at(store: MessageStore, phy_offset: int) -> dict[int, Message]:
     try:
-        return {phy_offset: store.message_at(phy_offset)}
+        message = store.message_at(phy_offset)
     except NotFoundError:
         return {}
+    return {} if message.topic == FILLER_TOPIC else {phy_offset: message}
 
 
 def _stretch(hole: Finding) -> tuple[int, int]:

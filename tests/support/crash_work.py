@@ -33,6 +33,7 @@ SEGMENT_BYTES: Final = 16384
 _CONFIG: Final = STORE / "config" / "consumerOffset.json"
 _QUEUES: Final = (("A", 0), ("A", 1), ("B", 0), ("C" * 130, 0))
 _BODY_BYTES: Final = (0, 0, 10, 60, 300, 900, 2500, 5000)
+_HOUR_BACK_MS: Final = -3_600_000
 _TRANSACTION: Final = (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, TRANSACTION_COMMIT)
 
 
@@ -66,7 +67,8 @@ class Work:
 
     def step(self, store: MessageStore, files: CrashFiles) -> None:
         """Does one thing; now and then time passes, or the clock is set back."""
-        self._clock.advance(self._chance.choice((0, 0, 1, 3, 1500, -700)))
+        is_set_back = self._chance.random() < 0.05
+        self._clock.advance(_HOUR_BACK_MS if is_set_back else self._chance.choice((0, 0, 1, 3, 1500)))
         kinds: dict[Callable[[], None], int] = {
             partial(self._put, store): 50,
             partial(self._put_batch, store): 12,
