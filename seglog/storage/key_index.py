@@ -112,7 +112,10 @@ class KeyIndex:
                     batch = list(islice(records, _BATCH_RECORDS))
                     if not batch:
                         return
-                    self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
+                    rows = key_rows([record for record, _end in batch], tags=self.tags)
+                    # A tombstone has fewer keys than the record that it stands for had.
+                    known = min(self._skip, np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[known:])
                     self._next, self._skip = batch[-1][1], 0
             finally:
                 self._reader.close()
