@@ -24,6 +24,7 @@ from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import RecordsBehind
+from seglog.storage.lost_messages import LostMessages, lost_in_holes
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles
 from seglog.storage.queue_overlay import QueueState, behind_findings
@@ -37,8 +38,8 @@ _QueueKey = tuple[str, int]
 
 def conclude_queues(
     plan: AuditPlan, log: LogOutcome, start: int, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
-    """Returns all queues, sorted, and what is not as it should be about them.
+) -> tuple[list[AuditQueue], list[Finding], list[list[LostMessages]]]:
+    """Returns all queues, sorted, what is not as it should be about them, and what each hole took.
 
     Args:
         plan: What the listing shows.
@@ -80,6 +81,7 @@ def conclude_queues(
             queues.append(audited)
     finally:
         lookup.close()
+    lost = lost_in_holes(log.holes, states, batch_states)
     findings += _take_up_lost(plan, log, states, batch_states, files)
     for at, key in enumerate(batch_states):
         batch = batch_states[key]
@@ -88,7 +90,7 @@ def conclude_queues(
     for key, state in states.items():
         queues.append(audit_queue(state, intervals[key]))
         findings += state.findings + behind_findings(state, log.end_phy_offset, plain_bytes)
-    return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings
+    return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings, lost
 
 
 def _take_up_lost(

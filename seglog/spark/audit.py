@@ -168,9 +168,11 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
         seen, again = _with_batch_topics(plan, seen, told, files)
         walked_again += again
     start = log_start(plan.log_files, log.end_phy_offset)
-    queues, of_queues = conclude_queues(plan, log, start, files)
+    queues, of_queues, lost = conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
-    findings += log_findings(plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
+    findings += log_findings(
+        plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
+    )
     return AuditReport(
         plan.root,
         plan.mode,
