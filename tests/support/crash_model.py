@@ -2,9 +2,8 @@
 
 A message is *certain* once it was put with SYNC, flushed, or served by a store that had recovered; then it
 must be there for ever, at its offsets, byte for byte. Others may be lost in a power cut: the last ones of the
-log, or those of pages that did not reach the disk while later ones did. The store must name those, as a hole or
-to whoever reads their queue.
-A queue that was served once never ends before where it did.
+log, or those of pages that did not reach the disk while later ones did. The store must name those, as a hole
+or to whoever reads their queue. A queue that was served once never ends before where it did.
 """
 
 from __future__ import annotations
