@@ -113,9 +113,9 @@ class KeyIndex:
                     if not batch:
                         return
                     rows = key_rows([record for record, _end in batch], tags=self.tags)
-                    # A tombstone has fewer keys than the record that it stands for had.
-                    known = min(self._skip, np.count_nonzero(rows["phy_offset"] == self._next))
-                    self._put(rows[known:])
+                    # A tombstone has not as many keys as the record had that it stands for.
+                    own = int(np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[min(self._skip, own) :])
                     self._next, self._skip = batch[-1][1], 0
             finally:
                 self._reader.close()
