@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from seglog.errors import NotFoundError
 from seglog.storage.findings import Finding
@@ -128,7 +128,7 @@ class Model:
             if phy_offset not in found:
                 found |= _message_at(store, phy_offset)
         self._take_up(found)
-        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code == "log-hole"]
+        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code in _LOSSES]
         self.has_holes = bool(holes)
         self.lost = []
         for phy_offset, kept in list(self.log.items()):
@@ -201,6 +201,10 @@ def _message_at(store: MessageStore, phy_offset: int) -> dict[int, Message]:
         return {phy_offset: store.message_at(phy_offset)}
     except NotFoundError:
         return {}
+
+
+_LOSSES: Final = frozenset({"log-hole", "log-tail-lost", "tombstones"})
+"""Findings that say where messages were lost."""
 
 
 def _stretch(hole: Finding) -> tuple[int, int]:
