@@ -61,9 +61,17 @@ class Finding:
 CODES: Final[dict[str, tuple[Severity, str]]] = {
     "log-hole": (Severity.LOSS, "records in the middle of the log cannot be read; later ones can"),
     "log-torn-tail": (Severity.NOTE, "the last write did not finish; nothing after it is valid"),
+    "log-tail-lost": (
+        Severity.LOSS,
+        "the end of the log is gone; messages-lost names what queue units still know of it",
+    ),
     "messages-lost": (
         Severity.LOSS,
         "records at the end of the log are gone, but queue units know their offsets, which stay taken",
+    ),
+    "tombstones": (
+        Severity.NOTE,
+        "messages were lost here earlier; tombstones keep their places, and seglog/holes names them",
     ),
     "log-file-missing": (Severity.LOSS, "a file in the middle of the commit log is not there"),
     "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
