@@ -182,7 +182,7 @@ class Appender:
         made: list[Draft] = []
 
         def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
-            made.extend(order.make(first, further))
+            made[:] = order.make(first, further)  # once more where others took the offsets before
             return made
 
         written = self._writer.append_order(topic, queue_id, replace(order, make=make))

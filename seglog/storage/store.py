@@ -79,6 +79,8 @@ class MessageStore:
         path: The store directory.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
+        files: Its files. Whoever keeps more in its directory goes through them: a failed sync of any is the
+            last one of all.
     """
 
     def __init__(
@@ -86,7 +88,6 @@ class MessageStore:
         path: Path,
         opened: Opened,
         waiters: Waiters,
-        files: Files,
         appender: Appender | None,
     ) -> None:
         """Serves an opened store; applications call :meth:`open`."""
@@ -96,11 +97,11 @@ class MessageStore:
         self._side: Writer | Reader = opened.side
         self._lock = opened.lock
         self._waiters = waiters
-        self._files = files
+        self.files = opened.files
         self._appender = appender
         self._closed = False
         self._leases = Leases(str(path))
-        self._ext_codes = ExtCodes(files, path)
+        self._ext_codes = ExtCodes(self.files, path)
 
     @classmethod
     def open(
@@ -171,7 +172,7 @@ class MessageStore:
                 max_message_size_bytes=max_message_size_bytes,
             )
             opened.side.start_background(flush_interval_ms)
-        return cls(root, opened, waiters, files, appender)
+        return cls(root, opened, waiters, appender)
 
     def __enter__(self) -> Self:
         return self
@@ -409,6 +410,8 @@ class MessageStore:
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         wanted = make_filter(filter)
+        if isinstance(self._side, Writer):
+            self._side.log.recheck()
         try:
             if isinstance(queue, BatchQueue | SnapshotBatchQueue):
                 return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
@@ -481,7 +484,7 @@ class MessageStore:
             with explained():
                 side.index.catch_up()
         lookup = KeyQuery(
-            self._files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
+            self.files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
         )
         log = (max(0, self.min_phy_offset), self.max_phy_offset)
         with explained():
@@ -547,7 +550,7 @@ class MessageStore:
         Raises:
             ReadOnlyError: The store was opened for reading.
         """
-        self._writer().add_kinds(configured_kinds(self._files, self.path))
+        self._writer().add_kinds(configured_kinds(self.files, self.path))
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""
