@@ -91,6 +91,7 @@ coverage: $(DEV) ## Run the tests with branch coverage
 perf: $(DEV) ## Run the benches beside their peers; with SIZE=1 quickly and alone
 	@if java_home=$$(tools/ensure-java --jdk --check); then export JAVA_HOME="$$java_home"; fi; \
 	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE),--peers)
+	@$(BIN)/python -m perf.bench_views $(if $(SIZE),--size $(SIZE))
 
 docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import numpy as np
 
+from perf import machine
 from perf.made_store import FIRST_MS, MESSAGES_A_MS, TOPIC, make_store, record_dtype
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.tags import tags_code
@@ -32,6 +33,13 @@ _MESSAGES_AT_SIZE_1: Final = 100_000
 _BODY_BYTES: Final = 40
 _VERIFY_BODY_BYTES: Final = 1024
 _VERIFY_SEGMENT_BYTES: Final = 64 << 20
+_MIN_SIZE: Final = 0.01
+"""A tenth of the messages has the tag that is looked for; of fewer none would."""
+
+_NOTES: Final = """\
+Medians (lowest–highest); CPU is that of all threads, and
+the steadier figure where others use the machine. Everything is in the page cache. `units()` copies as soon
+as the units lie in several files, 300,000 in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +147,32 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.bench_views", description=__doc__)
     parser.add_argument("--size", type=float, default=100, help="1: 100,000 messages; 100: 10 million")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--dir", type=Path, help="where stores are made")
+    parser.add_argument("--dir", type=Path, help="where stores are made; size 100 needs 4 GB at a time")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there too")
     options = parser.parse_args(arguments)
+    if options.size < _MIN_SIZE or options.rounds < 1:
+        parser.error(f"--size must be {_MIN_SIZE} or more, and --rounds 1 or more")
     count = int(options.size * _MESSAGES_AT_SIZE_1)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         figures = bench_views(Path(directory) / "views", count, options.rounds)
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         figures += bench_verify(Path(directory) / "verify", int(options.size * (20 << 20)), options.rounds)
-    print(f"`python -m perf.bench_views {' '.join(arguments)}`: {count:,} messages, {options.rounds} rounds;")
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__},")
-    print(
-        f"load {load:.1f} to {os.getloadavg()[0]:.1f}. Medians (lowest–highest); CPU is that of all threads."
-    )
-    print("\n| | ms | CPU ms | for one, or rate |\n| --- | --- | --- | --- |")
-    for figure in figures:
-        print(figure.row())
+    ran = f"`python -m perf.bench_views {' '.join(arguments)}".rstrip() + "`"
+    measured = machine.describe((load, os.getloadavg()[0]), java="")
+    lines = [
+        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}, numpy {np.__version__}",
+        "",
+        f"{count:,} messages, {options.rounds} rounds. {_NOTES}",
+        "",
+        "| | ms | CPU ms | for one, or rate |",
+        "| --- | --- | --- | --- |",
+        *[figure.row() for figure in figures],
+    ]
+    print("\n".join(lines))
+    if options.write is not None:
+        text = "\n".join(["# A queue as numpy, and verifying by seals", *lines, ""])
+        options.write.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ class Broker:
         folder = store.path / CONFIG
         evidence = store.path / OURS / EVIDENCE
         files = store.files
-        topics = TopicTable(ConfigFile(files, folder / "topics.json", evidence), self.config, self._clock)
+        topics_file = ConfigFile(files, folder / "topics.json", evidence)
+        topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
         offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
         queues = store.queues()
         topics.take_over((queue.topic, queue.queue_id) for queue in queues)

@@ -72,7 +72,9 @@ def pull(state: BrokerState, header: PullMessageHeader) -> Response | HeldPull:
     answer = _read(state, header, wanted)
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
         state.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-    if answer.code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND:
+    # Where messages were lost there is nothing to wait for: the answer says where to go on.
+    is_end = answer.code is ResponseCode.PULL_NOT_FOUND and answer.remark != GetStatus.OFFSET_FOUND_NULL.name
+    if is_end and header.sys_flag & PullFlag.SUSPEND:
         return HeldPull(header, wanted, answer)
     return answer
 

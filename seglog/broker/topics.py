@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -107,12 +107,16 @@ class TopicTable:
         file: ``config/topics.json``.
         config: Names of the broker and of its cluster, which are topics too.
         clock: Stamps the table's version.
+        tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
     """
 
-    def __init__(self, file: ConfigFile, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self, file: ConfigFile, config: BrokerConfig, clock: Clock, tell_store: Callable[[], None]
+    ) -> None:
         self._file = file
         self._config = config
         self._clock = clock
+        self._tell_store = tell_store
         self._lock = threading.Lock()
         self._version = DataVersion()
         self._unknown: Mapping[str | int, ConfigValue] = {}
@@ -158,6 +162,8 @@ class TopicTable:
         with self._lock:
             if self._topics.get(topic.name) != topic:
                 self._save({**self._topics, topic.name: topic})
+                if topic.attributes:
+                    self._tell_store()
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
         """Returns the topic of a send, creating it if it may be.

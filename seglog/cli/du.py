@@ -16,7 +16,6 @@ import numpy as np
 
 from seglog.cli import options, render
 from seglog.cli.batch_queues import stored_batch_bytes
-from seglog.cli.queue_slots import CONSUME_QUEUE_EXT
 from seglog.cli.reading import check_store, file_sizes
 from seglog.storage.files import RealFiles
 from seglog.storage.format import names
@@ -31,7 +30,7 @@ _PARTS: Final = (
     names.COMMIT_LOG,
     names.CONSUME_QUEUE,
     names.BATCH_CONSUME_QUEUE,
-    CONSUME_QUEUE_EXT,
+    names.CONSUME_QUEUE_EXT,
     names.INDEX,
     COMPACTION,
     "timerwheel",

@@ -17,21 +17,25 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
+from seglog.cli.info import finding_fields
 from seglog.cli.reading import iter_records, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
+from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
+from seglog.storage.get import ranges_of
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
 
 _CHUNK_CHARS: Final = 1 << 16
 _BATCH_ROWS: Final = 16384
+_NORMAL: Final = frozenset(("log-spare", "queue-deleted"))
 
 
 class HoleFound(NamedTuple):
@@ -54,6 +58,15 @@ class Served(NamedTuple):
     batch_size: int = 1
 
 
+class LostFound(NamedTuple):
+    """Messages of a queue that are lost; their queue offsets stay taken."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    messages: int
+
+
 @click.command
 @options.store
 @click.option("--log", "with_log", is_flag=True, help="Walk the log too: every record and filler in order.")
@@ -65,7 +78,8 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     """Print everything that STORE serves, queue by queue, as recovery would leave it.
 
     With --json the lines are those that a dump linked against RocketMQ prints: kinds store, queue and msg,
-    log with --log, and hole for bytes of the log that cannot be served.
+    log with --log, hole for bytes of the log that cannot be served, lost for messages whose queue offset
+    was given but that are gone, and finding for everything else that is not as it should be.
     """
     found = survey_store(path, verify=not no_verify)
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
@@ -84,6 +98,11 @@ def java_sorted(found: Survey) -> list[QueueState | BatchQueueState]:
     )
 
 
+def damage_of(found: Survey) -> list[Finding]:
+    """Returns the findings about a store but those that every store may have."""
+    return [finding for finding in found.findings if finding.code not in _NORMAL]
+
+
 def iter_holes(found: Survey) -> Iterator[HoleFound]:
     """Yields the unreadable stretches of the log, cut at the borders of its files."""
     segment = found.geometry.segment_size_bytes
@@ -95,13 +114,13 @@ def iter_holes(found: Survey) -> Iterator[HoleFound]:
             at = end
 
 
-def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound]:
-    """Yields every message that every queue serves, by queue and queue offset.
+def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound | LostFound]:
+    """Yields every message that every queue serves, by queue and queue offset, and then what it lost.
 
     What was removed or damaged since the survey comes as a hole.
     """
     for queue in java_sorted(found):
-        units, offsets, sizes = _served_units(queue, found)
+        units, offsets, sizes, lost = _served_units(queue, found)
         for start in range(0, len(units), _BATCH_ROWS):
             batch = slice(start, start + _BATCH_ROWS)
             codes = units["tags_code"][batch].tolist()
@@ -115,24 +134,35 @@ def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound
             for place, offset, code, size in columns:
                 if isinstance(place, HoleFound):
                     yield place
+                elif place[1].is_tombstone:
+                    lost.append((offset, size))
                 else:
                     yield Served(queue.topic, queue.queue_id, offset, code, place[1], size)
+        for stretch in ranges_of(sorted(lost)):
+            yield LostFound(queue.topic, queue.queue_id, stretch.start, len(stretch))
 
 
 def _served_units(
     queue: QueueState | BatchQueueState, found: Survey
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns the units of a queue that can be served, the queue offset of each, and its messages."""
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Returns the units of a queue that can be served, the queue offset of each, and its messages.
+
+    And the queue offsets and numbers of messages of those that cannot, as far as units tell.
+    """
     units: npt.NDArray[np.void] = queue.units
     if isinstance(queue, BatchQueueState):
         offsets, sizes = units["base_queue_offset"].astype(np.int64), units["batch_size"].astype(np.int64)
-        chosen = offsets >= queue.min_offset
+        there = offsets >= queue.min_offset
+        chosen = there.copy()
     else:
         offsets = queue.first_slot + np.arange(len(units), dtype=np.int64)
         sizes = np.ones(len(units), np.int64)
-        chosen = is_message(units) & (offsets >= queue.min_offset)
-    chosen &= ~_in_holes(units["phy_offset"], found)
-    return units[chosen], offsets[chosen], sizes[chosen]
+        there = offsets >= queue.min_offset
+        chosen = is_message(units) & there
+    chosen &= ~_in_holes(units["phy_offset"], found) & (units["phy_offset"] < found.max_phy_offset)
+    left = there & ~chosen
+    lost = list(zip(offsets[left].tolist(), sizes[left].tolist(), strict=True))
+    return units[chosen], offsets[chosen], sizes[chosen], lost
 
 
 def iter_log(found: Survey, reader: LogReader) -> Iterator[tuple[int, int, Message] | HoleFound]:
@@ -196,9 +226,17 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
             *_json_kind(queue),
         )
     for item in iter_served(found, reader):
-        yield java_lines.hole_line(*item) if isinstance(item, HoleFound) else java_lines.message_line(*item)
+        match item:
+            case HoleFound():
+                yield java_lines.hole_line(*item)
+            case LostFound():
+                yield java_lines.lost_line(*item)
+            case Served():
+                yield java_lines.message_line(*item)
     for hole in iter_holes(found):
         yield java_lines.hole_line(*hole)
+    for finding in damage_of(found):
+        yield java_lines.finding_line(finding_fields(finding))
     if with_log:
         yield from _json_log_lines(found, reader)
 
@@ -235,13 +273,19 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
         count = render.count_text(queue.max_offset - queue.min_offset, "message")
         yield f"queue {queue.topic}/{queue.queue_id} {queue.min_offset}..{queue.max_offset}, {count}\n"
     for item in iter_served(found, reader):
-        if isinstance(item, HoleFound):
-            yield _text_of_hole(item)
-        else:
-            place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
-            yield messages.message_text(item.message, place) + "\n"
+        match item:
+            case HoleFound():
+                yield _text_of_hole(item)
+            case LostFound():
+                place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
+                yield f"lost {place}, {render.count_text(item.messages, 'message')}\n"
+            case Served():
+                place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
+                yield messages.message_text(item.message, place) + "\n"
     for hole in iter_holes(found):
         yield _text_of_hole(hole)
+    for finding in damage_of(found):
+        yield f"finding {finding.severity.value} {render.printable(str(finding))}\n"
     if with_log:
         for record in iter_log(found, reader):
             if isinstance(record, HoleFound):

@@ -88,6 +88,11 @@ class Facts:
         }
         return len(wrong)
 
+    @property
+    def tombstones(self) -> int:
+        """How many records lost with the log's end would get a tombstone."""
+        return len(self.found.lost_tail)
+
 
 @click.command
 @options.store
@@ -200,6 +205,7 @@ def _fields(facts: Facts) -> dict[str, object]:
             "mode": found.mode,
             "cutBytes": facts.cut_bytes,
             "rebuiltQueues": facts.rebuilt_queues,
+            "tombstones": facts.tombstones,
         },
         "brokerConf": facts.config_lines,
     }
@@ -276,6 +282,9 @@ def _recovery_text(facts: Facts) -> str:
         steps.append(f"moves {render.size_text(facts.cut_bytes)} behind the log's end to seglog/attic")
     if facts.rebuilt_queues:
         steps.append(f"puts {render.count_text(facts.rebuilt_queues, 'queue')} right from the log")
+    if facts.tombstones:
+        lost = render.count_text(facts.tombstones, "record")
+        steps.append(f"puts tombstones in the place of {lost} lost with the log's end")
     return " and ".join(steps) if steps else "nothing to do"
 
 

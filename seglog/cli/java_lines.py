@@ -8,6 +8,7 @@ prints, so that two dumps can be compared as text: text is ASCII with every othe
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -129,6 +130,23 @@ def hole_line(file: str, position_bytes: int, size_bytes: int, why: str) -> str:
         f'{{"kind":"hole","file":{json_text(file)},"pos":{position_bytes},"size":{size_bytes},'
         f'"why":{json_text(why)}}}\n'
     )
+
+
+def lost_line(topic: str, queue_id: int, queue_offset: int, count: int) -> str:
+    """Returns the line about messages of a queue that are lost; their queue offsets stay taken."""
+    return (
+        f'{{"kind":"lost","topic":{_cached(topic)},"queueId":{queue_id},"cqOffset":{queue_offset},'
+        f'"count":{count}}}\n'
+    )
+
+
+def finding_line(fields: Mapping[str, object]) -> str:
+    """Returns the line about something that is not as it should be.
+
+    Args:
+        fields: As ``info --json`` has them.
+    """
+    return json.dumps({"kind": "finding", **fields}, separators=(",", ":")) + "\n"
 
 
 def _properties(found: Mapping[str, str]) -> str:

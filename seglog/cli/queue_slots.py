@@ -7,27 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from seglog.cli import render
-from seglog.errors import CorruptError
+from seglog.storage.ext_codes import ExtFiles, FoundExt
 from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES
-from seglog.storage.format.consume_queue_ext import (
-    DEFAULT_EXT_FILE_BYTES,
-    MAX_EXT_UNIT_BYTES,
-    ExtUnit,
-    decode_ext_unit,
-    ext_position,
-    is_ext_address,
-)
-from seglog.storage.format.names import SCHEDULE_TOPIC, parse_segment_file_name, segment_file_name
-from seglog.storage.geometry import infer_file_size
+from seglog.storage.format.consume_queue_ext import is_ext_address
+from seglog.storage.format.names import SCHEDULE_TOPIC, segment_file_name
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.survey import Survey
 
-CONSUME_QUEUE_EXT: Final = "consumequeue_ext"
 _ZEROS: Final = bytes(CQ_UNIT_BYTES)
 
 
@@ -38,20 +28,6 @@ class Unit:
     phy_offset: int
     size_bytes: int
     tags_code: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ext:
-    """The unit of ConsumeQueueExt that a tags code is the address of.
-
-    Attributes:
-        position_bytes: In the endless sequence of ext files.
-        unit: None where no unit can be read.
-    """
-
-    position_bytes: int
-    file: str
-    unit: ExtUnit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +47,7 @@ class Slot:
     stored: Unit | None
     in_log: Unit | None
     state: str
-    ext: Ext | None
+    ext: FoundExt | None
     note: str
 
 
@@ -92,7 +68,7 @@ class QueueSlots:
         self._sizes = files.sizes if files is not None else {}
         self._file_bytes = found.geometry.queue_file_size_bytes
         self._is_delay = topic == SCHEDULE_TOPIC
-        self._ext = _ExtFiles(found.root, f"{CONSUME_QUEUE_EXT}/{topic}/{queue_id}")
+        self._ext = ExtFiles(RealFiles(), found.root, topic, queue_id)
 
     @property
     def range(self) -> tuple[int, int]:
@@ -151,7 +127,7 @@ class QueueSlots:
         values = Unit(int(unit["phy_offset"]), int(unit["size_bytes"]), int(unit["tags_code"]))
         return None if values == Unit(0, 0, 0) else values
 
-    def _note(self, unit: Unit, ext: Ext | None) -> str:
+    def _note(self, unit: Unit, ext: FoundExt | None) -> str:
         if unit.size_bytes == PRE_BLANK_BYTES:
             return "pre-blank: stands for slots before the queue's first"
         notes = []
@@ -171,38 +147,6 @@ class QueueSlots:
         return "; ".join(notes)
 
 
-class _ExtFiles:
-    """The ext files of one queue."""
-
-    def __init__(self, root: Path, directory: str) -> None:
-        self._root = root
-        self._directory = directory
-        sizes = [
-            (first, entry.size_bytes)
-            for entry in RealFiles().list_dir(root / directory)
-            if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
-        ]
-        self._file_bytes = infer_file_size(sizes, DEFAULT_EXT_FILE_BYTES)
-
-    def find(self, tags_code: int) -> Ext:
-        position = ext_position(tags_code)
-        first = position - position % self._file_bytes
-        name = f"{self._directory}/{segment_file_name(first)}"
-        try:
-            handle = RealFiles().open(self._root / name, writable=False)
-        except OSError:
-            return Ext(position, name, None)
-        buffer = bytearray(MAX_EXT_UNIT_BYTES)
-        try:
-            count = handle.read_into(memoryview(buffer), position - first)
-        finally:
-            handle.close()
-        try:
-            return Ext(position, name, decode_ext_unit(memoryview(buffer)[:count]))
-        except CorruptError:
-            return Ext(position, name, None)
-
-
 def _state(stored: Unit | None, in_log: Unit | None) -> str:
     if stored == in_log:
         return "empty" if stored is None else "same"
@@ -211,7 +155,7 @@ def _state(stored: Unit | None, in_log: Unit | None) -> str:
     return "only-file" if in_log is None else "differs"
 
 
-def _ext_text(ext: Ext) -> str:
+def _ext_text(ext: FoundExt) -> str:
     place = f"ext unit at {ext.position_bytes}"
     if ext.unit is None:
         return f"{place} cannot be read"

@@ -15,7 +15,7 @@ from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
 from seglog.storage.compaction_files import CompactionState
 from seglog.storage.findings import Finding
-from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, check_topic
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC, check_topic
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.survey import Survey
 
@@ -99,7 +99,9 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
                 _how(findings),
             )
         )
-    lines += [_batch_line(queue) for queue in list_batch_queues(found, topic)]
+    for queue in list_batch_queues(found, topic):
+        folder = queue_directory(queue.topic, queue.queue_id, BATCH_CONSUME_QUEUE)
+        lines.append(_batch_line(queue, file_findings.get(folder, ())))
     lines += [_compaction_line(state) for state in found.compaction.values()]
     for finding in found.findings:
         if finding.code == "queue-deleted":
@@ -110,8 +112,9 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     return lines
 
 
-def _batch_line(queue: BatchQueue) -> QueueLine:
+def _batch_line(queue: BatchQueue, of_files: Sequence[Finding]) -> QueueLine:
     state = queue.state
+    findings = (*state.findings, *of_files)
     return QueueLine(
         queue.topic,
         queue.queue_id,
@@ -120,8 +123,8 @@ def _batch_line(queue: BatchQueue) -> QueueLine:
         state.max_offset,
         (len(queue.sizes), sum(queue.sizes.values())),
         state.agrees,
-        tuple(state.findings),
-        _how(state.findings),
+        findings,
+        _how(findings),
     )
 
 

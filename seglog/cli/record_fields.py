@@ -27,7 +27,6 @@ from seglog.storage.format.record import (
     MAGIC_V1,
     MAGIC_V2,
     SYS_FLAG_AT,
-    TORN_NULS,
     Damage,
     examine,
 )
@@ -244,9 +243,9 @@ def _check_body(anatomy: Anatomy, stored: int, body: bytes) -> None:
 def _check_record(anatomy: Anatomy, record: memoryview, properties: bytes) -> None:
     tail = properties[-props.CRC_PROPERTY_BYTES :]
     if not tail.startswith(props.CRC_NAME):
-        is_torn = TORN_NULS in properties
+        is_torn = props.look_torn(properties)
         anatomy.checks.append(
-            Check("properties", not is_torn, "a run of NULs: a torn write" if is_torn else "no __CRC32#")
+            Check("properties", not is_torn, "NULs: a torn write" if is_torn else "no __CRC32#")
         )
         return
     computed = props.crc_property(zlib.crc32(record[: -props.CRC_PROPERTY_BYTES]) & CRC_MASK)

@@ -8,6 +8,7 @@ import click
 
 from seglog.cli import options, render
 from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.queues import kind_of
 from seglog.spark.audit import audit_store
 from seglog.spark.report import AuditQueue, AuditReport
 
@@ -53,6 +54,7 @@ def _fields(report: AuditReport) -> dict[str, object]:
             {
                 "topic": queue.topic,
                 "queueId": queue.queue_id,
+                "queueKind": _kind(queue),
                 "minOffset": queue.min_offset,
                 "maxOffset": queue.max_offset,
                 "records": queue.records,
@@ -82,7 +84,7 @@ def _show(report: AuditReport) -> None:
     if report.queues:
         render.say()
         render.table(
-            ("topic", "queue", "min", "max", "records", "size", "gaps", "last stored"),
+            ("topic", "queue", "kind", "min", "max", "records", "size", "gaps", "last stored"),
             [_cells(queue) for queue in report.queues],
             numbers=("queue", "min", "max", "records", "size", "gaps"),
         )
@@ -91,11 +93,16 @@ def _show(report: AuditReport) -> None:
         show_findings(report.findings)
 
 
+def _kind(queue: AuditQueue) -> str:
+    return kind_of(queue.topic) if queue.kind == "plain" else queue.kind
+
+
 def _cells(queue: AuditQueue) -> tuple[str, ...]:
     last_ms = queue.last_store_timestamp_ms
     return (
         render.printable(queue.topic),
         str(queue.queue_id),
+        _kind(queue),
         str(queue.min_offset),
         str(queue.max_offset),
         str(queue.records),

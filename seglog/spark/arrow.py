@@ -1,6 +1,6 @@
 """Stretches as Arrow rows: how they travel from the tasks to the driver, and what a table of them holds.
 
-One row for each stretch; its intervals are a list within. The columns are the attributes of
+One row for each stretch; what it says of queues are lists within. The columns are the attributes of
 :class:`~seglog.spark.stretches.Stretch`.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from seglog.spark.stretches import Head, Interval, Stopped, Stretch, UnitState
+from seglog.spark.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.record import Damage
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])
@@ -38,6 +38,18 @@ _INTERVAL: Final = pa.struct(
         ("max_store_timestamp_ms", pa.int64()),
     ]
 )
+_BATCH_RUN: Final = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("queue_id", pa.int32()),
+        ("records", pa.int64()),
+        ("first_index", pa.int64()),
+        ("units", pa.binary()),
+    ]
+)
+_QUEUE_END: Final = pa.struct(
+    [("topic", pa.string()), ("queue_id", pa.int32()), ("next_queue_offset", pa.int64())]
+)
 STRETCH: Final = pa.schema(
     [
         ("split", pa.int32()),
@@ -51,11 +63,14 @@ STRETCH: Final = pa.schema(
         ("last_store_timestamp_ms", pa.int64()),
         ("max_store_timestamp_ms", pa.int64()),
         ("intervals", pa.list_(_INTERVAL)),
+        ("batch_runs", pa.list_(_BATCH_RUN)),
+        ("queue_ends", pa.list_(_QUEUE_END)),
+        ("inner_topics", pa.list_(pa.string())),
     ]
 )
 """The columns of a table of stretches."""
 
-_SPARK_NAMES: Final = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string"}
+_SPARK_NAMES: Final = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
 
 
 def to_batch(stretches: Iterable[Stretch]) -> pa.RecordBatch:
@@ -77,6 +92,9 @@ def from_table(table: pa.Table) -> Iterator[Stretch]:
         row["intervals"] = tuple(
             Interval(**interval | {"unit_state": UnitState(interval["unit_state"])}) for interval in intervals
         )
+        row["batch_runs"] = tuple(BatchRun(**run) for run in row["batch_runs"])
+        row["queue_ends"] = tuple(QueueEnd(**end) for end in row["queue_ends"])
+        row["inner_topics"] = tuple(row["inner_topics"])
         yield Stretch(**row)
 
 

@@ -12,27 +12,35 @@ the last need no Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.errors import NotFoundError
+from seglog.spark.batch_audit import BatchOverlay, audit_batch_queue, overlay_batch
 from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue
+from seglog.spark.queue_audit import LogView, audit_queue, overlay
 from seglog.spark.report import AuditQueue, AuditReport
 from seglog.spark.split_scan import SplitScan
 from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
 from seglog.spark.stitch import LogOutcome, stitch
-from seglog.spark.stretches import Interval, Stretch
+from seglog.spark.stretches import BatchRun, Interval, Stretch
+from seglog.storage.batch_overlay import BatchQueueState, batch_behind_findings
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.log_files import LogFile, list_log_files, place_log_files
+from seglog.storage.known_topics import configured_kinds
+from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
+from seglog.storage.log_records import RecordsBehind
+from seglog.storage.lost_tail import QueueKey, TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues
+from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import (
+    batch_topics,
     check_is_store,
     infer_geometry,
     living_queues,
@@ -55,6 +63,8 @@ class AuditPlan:
         mode: ``normal`` or ``abnormal``.
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory.
+        batch_files: The files of each batch queue that has one.
+        batch_topics: Topics with batch queues, as far as directories and attributes tell.
         splits: What the tasks read.
         verify: Whether to compute checksums.
         findings: What the listing already shows.
@@ -65,6 +75,8 @@ class AuditPlan:
     mode: str
     log_files: list[LogFile]
     queue_files: dict[tuple[str, int], QueueFiles]
+    batch_files: dict[tuple[str, int], QueueFiles]
+    batch_topics: frozenset[str]
     splits: list[Split]
     verify: bool
     findings: list[Finding]
@@ -119,7 +131,11 @@ def plan_audit(
         raise NotFoundError(f"there is no store at {root}")
     log_files, findings = list_log_files(files, root)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
-    geometry = infer_geometry(log_files, queue_files.values())
+    batch_files = {
+        (queue.topic, queue.queue_id): queue
+        for queue in list_queues(files, root, names.BATCH_CONSUME_QUEUE, BATCH_UNIT)
+    }
+    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
     return AuditPlan(
@@ -128,6 +144,8 @@ def plan_audit(
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
         log_files,
         queue_files,
+        batch_files,
+        batch_topics(configured_kinds(files, root).batch, queue_files, batch_files),
         plan_splits(log_files, geometry.segment_size_bytes, split_bytes),
         verify,
         findings,
@@ -142,12 +160,22 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
         seen: The stretches of all its splits; those of one split in order.
         files: Where the store is.
     """
-    scan = SplitScan(files, plan.root, plan.geometry, verify=plan.verify)
-    try:
-        first = plan.log_files[0].first_offset if plan.log_files else 0
-        log = stitch(plan.splits, first, seen, scan)
-    finally:
-        scan.close()
+    first = plan.log_files[0].first_offset if plan.log_files else 0
+    seen = list(seen)
+    walked_again = 0
+    while True:
+        scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
+        try:
+            log = stitch(plan.splits, first, seen, scan)
+            walked_again += log.walked_again
+            told = _told_batch_topics(plan, log)
+            if not told:
+                break
+        finally:
+            scan.close()
+        plan = replace(plan, batch_topics=plan.batch_topics | told)
+        seen, again = _with_batch_topics(plan, seen, told, files)
+        walked_again += again
     start = log_start(plan.log_files, log.end_phy_offset)
     queues, of_queues = _conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
@@ -164,33 +192,120 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
         log.end_phy_offset,
         tuple(findings + of_queues),
         len(plan.splits),
-        log.walked_again,
+        walked_again,
     )
+
+
+def _told_batch_topics(plan: AuditPlan, log: LogOutcome) -> frozenset[str]:
+    """Returns the topics with batch queues of which only inner batches in the log tell."""
+    told = {topic for stretch in log.stretches for topic in stretch.inner_topics}
+    return batch_topics(told, plan.queue_files, plan.batch_files) - plan.batch_topics
+
+
+def _with_batch_topics(
+    plan: AuditPlan, seen: Sequence[Stretch], told: frozenset[str], files: Files
+) -> tuple[list[Stretch], int]:
+    """Walks splits again that hold records of topics which they did not know to have batch queues.
+
+    Rare: such a topic has lost its directory, and ``config/topics.json`` does not name it.
+    """
+    concerned = {
+        stretch.split
+        for stretch in seen
+        if not told.isdisjoint([*stretch.inner_topics, *(interval.topic for interval in stretch.intervals)])
+    }
+    found = [stretch for stretch in seen if stretch.split not in concerned]
+    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
+    try:
+        for number in sorted(concerned):
+            found += scan.run(plan.splits[number])
+    finally:
+        scan.close()
+    return found, len(concerned)
 
 
 def _conclude_queues(
     plan: AuditPlan, log: LogOutcome, start: int, files: Files
 ) -> tuple[list[AuditQueue], list[Finding]]:
-    intervals: defaultdict[tuple[str, int], list[Interval]] = defaultdict(list)
-    for stretch in log.stretches:
-        for interval in stretch.intervals:
-            intervals[interval.topic, interval.queue_id].append(interval)
-    batch_topics = {entry.name for entry in files.list_dir(plan.root / names.BATCH_CONSUME_QUEUE)}
-    in_log = {key for key in intervals if key[0] not in batch_topics}
-    living, findings = living_queues(files, plan.root, plan.mode, in_log, plan.queue_files.keys())
-    findings += [Finding("batch-queues", names.BATCH_CONSUME_QUEUE)] if batch_topics else []
-    file_size_bytes = plan.geometry.queue_file_size_bytes
-    for queue in plan.queue_files.values():
-        findings += queue_file_findings(queue, file_size_bytes)
-    queues: list[AuditQueue] = []
     lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
     try:
         view = LogView(start, log.end_phy_offset, log.holes, lookup)
-        for topic, queue_id in living:
-            queue = plan.queue_files.get((topic, queue_id)) or QueueFiles(topic, queue_id, plan.root)
-            audited, wrong = audit_queue(queue, intervals[topic, queue_id], view, files, file_size_bytes)
-            queues.append(audited)
-            findings += wrong
+        intervals, states, findings = _plain_queues(plan, log, view, files)
     finally:
         lookup.close()
-    return queues, findings
+    batches, wrong = _batch_queues(plan, log, view, files)
+    batch_states = {key: batch.state for key, batch in batches.items()}
+    findings += wrong + _take_up_lost(plan, log, states, batch_states, files)
+    queues = [audit_queue(state, intervals[key]) for key, state in states.items()]
+    queues += [audit_batch_queue(batch) for batch in batches.values()]
+    end, geometry = log.end_phy_offset, plan.geometry
+    for state in states.values():
+        findings += state.findings + behind_findings(state, end, geometry.queue_file_size_bytes)
+    for batch in batch_states.values():
+        findings += batch.findings + batch_behind_findings(batch, end, geometry.batch_file_size_bytes)
+    return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings
+
+
+def _plain_queues(
+    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
+) -> tuple[Mapping[QueueKey, list[Interval]], dict[QueueKey, QueueState], list[Finding]]:
+    intervals: defaultdict[QueueKey, list[Interval]] = defaultdict(list)
+    for stretch in log.stretches:
+        for interval in stretch.intervals:
+            intervals[interval.topic, interval.queue_id].append(interval)
+    living, findings = living_queues(files, plan.root, plan.mode, intervals.keys(), plan.queue_files.keys())
+    size = plan.geometry.queue_file_size_bytes
+    for queue in plan.queue_files.values():
+        findings += queue_file_findings(queue, size)
+    states: dict[QueueKey, QueueState] = {}
+    for key in living:
+        if key[0] not in plan.batch_topics:
+            queue = plan.queue_files.get(key) or QueueFiles(*key, plan.root)
+            states[key] = overlay(queue, intervals[key], view, files, size)
+    return intervals, states, findings
+
+
+def _batch_queues(
+    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
+) -> tuple[dict[QueueKey, BatchOverlay], list[Finding]]:
+    runs: defaultdict[QueueKey, list[BatchRun]] = defaultdict(list)
+    for stretch in log.stretches:
+        for run in stretch.batch_runs:
+            runs[run.topic, run.queue_id].append(run)
+    folder = names.BATCH_CONSUME_QUEUE
+    living, findings = living_queues(
+        files, plan.root, plan.mode, runs.keys(), plan.batch_files.keys(), folder
+    )
+    size = plan.geometry.batch_file_size_bytes
+    for queue in plan.batch_files.values():
+        findings += queue_file_findings(queue, size)
+    overlays: dict[QueueKey, BatchOverlay] = {}
+    for key in living:
+        queue = plan.batch_files.get(key) or QueueFiles(*key, plan.root, BATCH_UNIT, folder)
+        overlays[key] = overlay_batch(queue, runs[key], view, files, size)
+    return overlays, findings
+
+
+def _take_up_lost(
+    plan: AuditPlan,
+    log: LogOutcome,
+    states: dict[QueueKey, QueueState],
+    batch_states: dict[QueueKey, BatchQueueState],
+    files: Files,
+) -> list[Finding]:
+    """Takes up what the queues know of records behind the end of the log, as the survey does."""
+    if not plan.log_files:
+        return []
+    segment = plan.geometry.segment_size_bytes
+    reader = LogReader(files, plan.root, segment)
+    behind = RecordsBehind(reader, log.end_phy_offset, segment)
+    files_end = max(file.first_offset for file in plan.log_files) + segment
+    # Only the exact places of tombstones depend on the record CRC, and nothing here does on those.
+    facts = TailFacts(log.end_phy_offset, files_end, segment, record_crc=False, is_record=behind.has_record)
+    try:
+        lost = find_lost_tail(states, batch_states, facts)
+    finally:
+        reader.close()
+    newest_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 1
+    take_up(lost, states, batch_states, facts, newest_ms)
+    return lost_findings(lost, segment)

@@ -27,9 +27,10 @@ def scan_on_spark(plan: AuditPlan, spark: SparkSession) -> Iterator[Stretch]:
 def stretches_frame(plan: AuditPlan, spark: SparkSession) -> DataFrame:
     """Returns the table of stretches: :data:`seglog.spark.arrow.STRETCH`, not computed yet."""
     splits, root, geometry, verify = plan.splits, plan.root, plan.geometry, plan.verify
+    batch_topics = plan.batch_topics
 
     def scan_splits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        scan = SplitScan(RealFiles(), root, geometry, verify=verify)
+        scan = SplitScan(RealFiles(), root, geometry, batch_topics, verify=verify)
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():

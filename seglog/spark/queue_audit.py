@@ -15,18 +15,18 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.spark.log_lookup import LogLookup
 from seglog.spark.report import AuditQueue
 from seglog.spark.stretches import Interval, UnitState
 from seglog.storage.files import Files
-from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import QueueFiles, read_units
-from seglog.storage.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
 
@@ -48,10 +48,10 @@ class LogView:
     lookup: LogLookup
 
 
-def audit_queue(
+def overlay(
     queue: QueueFiles, intervals: Sequence[Interval], log: LogView, files: Files, file_size_bytes: int
-) -> tuple[AuditQueue, list[Finding]]:
-    """Returns a queue as it is, and what its files have wrong.
+) -> QueueState:
+    """Returns what a queue must hold, held against its files.
 
     Args:
         queue: Its files, possibly none.
@@ -60,18 +60,28 @@ def audit_queue(
         files: Where the store is.
         file_size_bytes: Length that a queue file should have.
     """
-    topic, queue_id = queue.topic, queue.queue_id
     first_slot, stored = read_units(files, queue, file_size_bytes)
-    starts, sizes = log.lookup.led_to(stored if topic.startswith(LMQ_PREFIX) else stored[:0])
+    shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
+    starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
         max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
     )
     rows = rows_of(intervals, first_slot, stored)
-    state = overlay_queue(topic, queue_id, rows, first_slot, stored, facts, has_files=bool(queue.sizes))
+    has_files = bool(queue.sizes)
+    return overlay_queue(queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files)
+
+
+def audit_queue(state: QueueState, intervals: Sequence[Interval]) -> AuditQueue:
+    """Returns a queue as it is.
+
+    Args:
+        state: What it must hold.
+        intervals: Its records, in log order.
+    """
     steps = [later.first_queue_offset - earlier.end_queue_offset for earlier, later in pairwise(intervals)]
-    audited = AuditQueue(
-        topic,
-        queue_id,
+    return AuditQueue(
+        state.topic,
+        state.queue_id,
         state.min_offset,
         state.max_offset,
         sum(interval.records for interval in intervals),
@@ -83,7 +93,25 @@ def audit_queue(
         min((interval.min_store_timestamp_ms for interval in intervals), default=0),
         max((interval.max_store_timestamp_ms for interval in intervals), default=0),
     )
-    return audited, state.findings
+
+
+def _records_of(
+    units: Units, intervals: Sequence[Interval], first_slot: int, lookup: LogLookup
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Returns where the records that units lead to start, in order, and their sizes.
+
+    Only those that no split found to agree with a record are looked up in the log.
+    """
+    agrees = np.zeros(len(units), np.bool_)
+    for interval in intervals:
+        if interval.unit_state is UnitState.AGREES:
+            start, end = interval.first_queue_offset - first_slot, interval.end_queue_offset - first_slot
+            agrees[max(0, start) : max(0, end)] = True
+    starts, sizes = lookup.led_to(units[~agrees])
+    starts = np.concatenate([starts, units["phy_offset"][agrees]], dtype=np.int64)
+    sizes = np.concatenate([sizes, units["size_bytes"][agrees]], dtype=np.int32)
+    order = np.argsort(starts, kind="stable")
+    return starts[order], sizes[order]
 
 
 def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Rows:
@@ -101,7 +129,10 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
     for interval in intervals:
         rows = np.zeros(interval.records, ROW)
         rows["queue_offset"] = np.arange(interval.first_queue_offset, interval.end_queue_offset)
-        rows["phy_offset"] = interval.first_phy_offset
+        # Only the first and the last are known; the others lie between them, which is all that rules ask.
+        step = (interval.last_phy_offset - interval.first_phy_offset) // max(1, interval.records - 1)
+        rows["phy_offset"] = interval.first_phy_offset + step * np.arange(interval.records)
+        rows["phy_offset"][-1] = interval.last_phy_offset
         rows["size_bytes"] = 1
         start = max(interval.first_queue_offset, first_slot)
         end = min(interval.end_queue_offset, first_slot + len(stored))
@@ -116,11 +147,7 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
 def _like(rows: Rows, known: Units, interval: Interval) -> None:
     size = known["size_bytes"].astype(np.int32)
     if interval.unit_state is UnitState.DIFFERS:
-        rows["phy_offset"] = np.where(
-            known["phy_offset"] == interval.first_phy_offset,
-            interval.last_phy_offset + 1,
-            interval.first_phy_offset,
-        )
+        rows["phy_offset"] += known["phy_offset"] == rows["phy_offset"]
         return
     rows["phy_offset"] = known["phy_offset"]
     if interval.unit_state is UnitState.SAME_PLACE:

@@ -9,7 +9,7 @@ from typing import Final
 from seglog.storage.findings import Finding
 from seglog.storage.log_scan import Hole
 
-_ORDINARY: Final = frozenset({"log-spare", "batch-queues", "queue-deleted"})
+_ORDINARY: Final = frozenset({"log-spare", "queue-deleted"})
 """Findings that a healthy store has too."""
 
 
@@ -20,14 +20,16 @@ class AuditQueue:
     Attributes:
         min_offset: Queue offset of the first message that the store serves.
         max_offset: Queue offset that the next message gets.
-        records: Records of this queue in the log.
+        records: Records in the log that stand in this queue, also those of other topics (``%LMQ%``) and
+            batches, which are one record for several messages.
         bytes: Their sizes together.
-        first_queue_offset: Smallest queue offset of a record in the log, -1 without any.
+        first_queue_offset: Smallest queue offset of a message in the log, -1 without any.
         last_queue_offset: Largest.
         gaps: Places where the next record's queue offset leaves some out.
         backwards: Places where the next record's queue offset is not above the one before.
         first_store_timestamp_ms: Earliest store time, 0 without records.
         last_store_timestamp_ms: Latest.
+        kind: ``plain`` or ``batch``.
     """
 
     topic: str
@@ -42,6 +44,7 @@ class AuditQueue:
     backwards: int
     first_store_timestamp_ms: int
     last_store_timestamp_ms: int
+    kind: str = "plain"
 
 
 @dataclass(frozen=True, slots=True)

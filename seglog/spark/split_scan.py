@@ -16,13 +16,17 @@ from typing import Final
 
 import numpy as np
 
+from seglog.spark.batch_runs import BatchUnitFinder
 from seglog.spark.splits import Split
 from seglog.spark.stretch_builder import StretchBuilder
 from seglog.spark.stretches import Stopped, Stretch
 from seglog.spark.unit_files import UnitFiles
 from seglog.storage.files import Files
+from seglog.storage.format import names
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examine
 from seglog.storage.geometry import StoreGeometry
+from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import SHORT, ZERO, is_written
@@ -40,12 +44,26 @@ class SplitScan:
         files: Where the store is.
         root: The store directory.
         geometry: Lengths of its files.
+        batch_topics: Topics with batch queues.
         verify: Whether to compute checksums; everything else is always checked.
     """
 
-    def __init__(self, files: Files, root: Path, geometry: StoreGeometry, *, verify: bool = True) -> None:
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        geometry: StoreGeometry,
+        batch_topics: frozenset[str],
+        *,
+        verify: bool = True,
+    ) -> None:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
         self._units = UnitFiles(files, root, geometry.queue_file_size_bytes)
+        batch_units = UnitFiles(
+            files, root, geometry.batch_file_size_bytes, BATCH_UNIT, names.BATCH_CONSUME_QUEUE
+        )
+        self._batch_units = BatchUnitFinder(batch_units)
+        self._batch_topics = batch_topics
         self._queues = QueueTable()
         self._verify = verify
 
@@ -90,14 +108,19 @@ class SplitScan:
         self._reader.close()
 
     def _walk(self, split: Split, position: int) -> Stretch:
-        builder = StretchBuilder(split, position, self._queues, self._units)
+        builder = StretchBuilder(
+            split, position, self._queues, self._batch_topics, self._units, self._batch_units
+        )
         need = 0
         while position < split.end:
             need = max(need, min(_WINDOW_BYTES, split.end - position))
             window = self._reader.read(position, min(need, split.segment_end - position))
             result = walk(window, position, split.segment_end, self._queues, verify=self._verify)
             owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
-            builder.add(result.rows[:owned])
+            mine = split.end - position
+            inner = InnerRecords()  # no record of a window says anything of others
+            inner.note(window, position, [at for at in result.saying_more if at < mine], self._queues)
+            builder.add(result.rows[:owned], inner)
             if owned < len(result.rows):
                 return builder.build(int(result.rows["phy_offset"][owned]), Stopped.SPLIT_END)
             position += result.position

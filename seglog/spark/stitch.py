@@ -1,10 +1,11 @@
 """Puts together what the splits saw: which stretches are the log, where its holes are and where it ends.
 
 The rules are those of :mod:`seglog.storage.log_scan`, and so is the result, whatever the splits: the log
-goes on where a stretch ended; behind damage it goes on at the next record that is newer than all before;
-if there is none it ends. A split cannot apply them, for it does not know what lies before it. So it may
-have begun in the middle of a record, or taken a record of an older life for a beginning; where no stretch
-starts at the place at which the log goes on, its split is walked again from there.
+goes on where a stretch ended; behind damage it goes on at the next record, which must be newer than all
+before it if it may lie behind a cut; if there is none it ends. A split cannot apply them, for it does not
+know what lies before it. So it may have begun in the middle of a record, or taken a record of an older life
+for a beginning; where no stretch starts at the place at which the log goes on, its split is walked again
+from there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from seglog.spark.split_scan import SplitScan
@@ -60,6 +62,9 @@ class _Stitching:
         self, splits: list[Split], first_phy_offset: int, seen: Iterable[Stretch], scan: SplitScan
     ) -> None:
         self._splits: Final = splits
+        ends = [split.segment_end for split in splits]
+        changes = [True, *(one != other for one, other in pairwise(ends))]
+        self._segment_starts = [split.start for split, begins in zip(splits, changes, strict=False) if begins]
         self._scan: Final = scan
         self._seen: list[list[Stretch]] = [[] for _ in splits]
         for stretch in seen:
@@ -107,13 +112,13 @@ class _Stitching:
             return
         self._stretches.append(stretch)
         self._last_store_timestamp_ms = stretch.last_store_timestamp_ms
-        for interval in stretch.intervals:
-            self._next_queue_offset[interval.topic, interval.queue_id] = interval.end_queue_offset
+        for end in stretch.queue_ends:
+            self._next_queue_offset[end.topic, end.queue_id] = end.next_queue_offset
 
     def _step_over(self, damage: Damage, split: Split | None) -> bool:
         """Moves behind the damage at the position if the log goes on there."""
         start = self._position
-        resumed = self._next_newer(start)
+        resumed = self._resumed(start)
         if resumed is None:
             return False
         if split is not None and self._scan.is_written(start, split):
@@ -124,19 +129,32 @@ class _Stitching:
         self._position = resumed
         return True
 
-    def _next_newer(self, start: int) -> int | None:
-        """Returns the first place behind ``start`` where a record lies that is newer than all before it."""
+    def _resumed(self, start: int) -> int | None:
+        """Returns the first place behind ``start`` where a record of this life of the log lies."""
         first = bisect.bisect_right(self._splits, start, key=lambda split: split.end)
         for split in self._splits[first:]:
+            may_be_cut = self._may_be_cut(start, split)
             for stretch in self._seen[split.number]:
                 if stretch.start <= start or stretch.head is None:
                     continue
-                if self._is_newer(stretch.head):
+                if not may_be_cut or self._is_newer(stretch.head):
                     return stretch.start
                 found = self._newer_within(stretch, split)
                 if found is not None:
                     return found
         return None
+
+    def _may_be_cut(self, start: int, split: Split) -> bool:
+        """Returns whether records of an older life may lie in a split's file, behind ``start``."""
+        begun = bisect.bisect_right(self._segment_starts, split.start)
+        if self._segment_starts[begun - 1] >= start:
+            return False
+        later = set(self._segment_starts[begun:])
+        return not any(
+            stretch.head is not None and stretch.start in later
+            for seen in self._seen[split.number + 1 :]
+            for stretch in seen
+        )
 
     def _newer_within(self, stretch: Stretch, split: Split) -> int | None:
         if stretch.max_store_timestamp_ms < self._last_store_timestamp_ms:

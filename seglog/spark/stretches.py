@@ -1,8 +1,9 @@
-"""What a task says about its split: stretches of records, and of each queue the intervals in them.
+"""What a task says about its split: stretches of records, and what of each queue is in them.
 
 A stretch is a run of records one behind the other, an interval a run of records of one queue with queue
-offsets one behind the other whose queue units were all found alike. An intact split is one stretch with
-one interval for each queue, however many records it holds; every damage adds a few.
+offsets one behind the other whose queue units were all found alike; in batch queues, whose units stand
+for any number of messages, a run of records whose units the queue's files hold. An intact split is one
+stretch with one interval or run for each queue, however many records it holds; every damage adds a few.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Stopped(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Records of one queue with consecutive queue offsets.
+    """Records of one plain queue with consecutive queue offsets, their own or those in a further queue.
 
     Attributes:
         first_queue_offset: Queue offset of the first; the last has ``end_queue_offset - 1``.
@@ -80,6 +81,37 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchRun:
+    """Records of one batch queue, as the units that they must have there.
+
+    Attributes:
+        records: How many, one unit each.
+        first_index: Number of the first of the units in the queue's files, where these hold all of them one
+            behind the other; -1 where they do not.
+        units: The units then, ``(records,) BATCH_UNIT.dtype`` as bytes; else empty.
+    """
+
+    topic: str
+    queue_id: int
+    records: int
+    first_index: int
+    units: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEnd:
+    """Where a queue goes on behind a stretch, as far as the records say that are its own.
+
+    Attributes:
+        next_queue_offset: The one behind that of the last record, which may be smaller than others before.
+    """
+
+    topic: str
+    queue_id: int
+    next_queue_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """What decides whether a stretch behind damage is newer than what lies before it.
 
@@ -103,12 +135,15 @@ class Stretch:
         end: Where the last one, or the filler behind it, ends.
         stopped: Why it ends.
         damage: What is wrong at ``end``, for :attr:`Stopped.DAMAGE`.
-        records: How many records; those without a place in a plain queue are in no interval.
+        records: How many records; some have no place in a queue, some have one in several.
         size_bytes: Their sizes together, fillers not included.
         head: The first record, None if there is none.
         last_store_timestamp_ms: Of the last record.
         max_store_timestamp_ms: Latest of all.
         intervals: By queue, those of one queue in log order.
+        batch_runs: The same of batch queues.
+        queue_ends: One for each queue that gave a record its queue offset; not of batches.
+        inner_topics: Topics that have inner batches here: those belong in batch queues.
     """
 
     split: int
@@ -122,3 +157,6 @@ class Stretch:
     last_store_timestamp_ms: int
     max_store_timestamp_ms: int
     intervals: tuple[Interval, ...]
+    batch_runs: tuple[BatchRun, ...]
+    queue_ends: tuple[QueueEnd, ...]
+    inner_topics: tuple[str, ...]

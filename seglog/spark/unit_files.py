@@ -1,4 +1,4 @@
-"""Reads runs of consume-queue units by queue offset, and holds records against them."""
+"""Reads runs of queue units by their number, and holds records against those of plain queues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from seglog.spark.stretches import UnitState
 from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units, in_use, view_units
+from seglog.storage.format.consume_queue import CQ_UNIT, Units, in_use
+from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import CONSUME_QUEUE, segment_file_name
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.queue_files import QueueFiles, list_queue
@@ -25,30 +26,56 @@ class _File:
 
 
 class UnitFiles:
-    """The consume-queue files of a store, for reading parts of them.
+    """The queue files of a store, those of one kind, for reading parts of them.
 
     Args:
         files: Where the store is.
         root: The store directory.
         file_size_bytes: Length that every queue file should have; longer ones are read up to it.
+        layout: Their unit.
+        folder: The one that queues of their kind share.
     """
 
-    def __init__(self, files: Files, root: Path, file_size_bytes: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        file_size_bytes: int,
+        layout: Layout = CQ_UNIT,
+        folder: str = CONSUME_QUEUE,
+    ) -> None:
         self._files = files
         self._root = root
         self._file_size_bytes = file_size_bytes
+        self._layout = layout
+        self._folder = folder
         self._queues: dict[tuple[str, int], list[_File]] = {}
 
     def read(self, topic: str, queue_id: int, first_slot: int, count: int) -> Units:
-        """Returns the units of ``count`` slots; those that no file holds are zero."""
-        buffer = memoryview(bytearray(count * CQ_UNIT_BYTES))
-        start = first_slot * CQ_UNIT_BYTES
+        """Returns ``count`` units, ``(count,)`` of the layout's dtype; those that no file holds are zero.
+
+        Args:
+            topic: The queue's topic.
+            queue_id: Its number.
+            first_slot: Number of the first unit; in a plain queue its queue offset.
+            count: How many.
+        """
+        buffer = memoryview(bytearray(count * self._layout.size_bytes))
+        start = first_slot * self._layout.size_bytes
         end = start + len(buffer)
         for file in self._list(topic, queue_id):
             low, high = max(start, file.start), min(end, file.end)
             if low < high:
                 self._read_into(buffer[low - start : high - start], file, low - file.start)
-        return view_units(buffer, count)
+        units: Units = np.frombuffer(buffer, self._layout.dtype, count)
+        return units
+
+    def extent(self, topic: str, queue_id: int) -> range:
+        """Returns the numbers of the units that the files of a queue have room for."""
+        found = self._list(topic, queue_id)
+        if not found:
+            return range(0)
+        return range(found[0].start // self._layout.size_bytes, found[-1].end // self._layout.size_bytes)
 
     def states(self, topic: str, queue_id: int, rows: Rows) -> npt.NDArray[np.uint8]:
         """Returns the :class:`UnitState` of records of one queue.
@@ -81,8 +108,9 @@ class UnitFiles:
         # The topic comes from a record, whose checksum may not cover it: it must not lead elsewhere.
         if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
             return []
-        directory = self._root / CONSUME_QUEUE / topic / str(queue_id)
-        sizes = sorted(list_queue(self._files, QueueFiles(topic, queue_id, directory)).sizes.items())
+        directory = self._root / self._folder / topic / str(queue_id)
+        queue = QueueFiles(topic, queue_id, directory, self._layout, self._folder)
+        sizes = sorted(list_queue(self._files, queue).sizes.items())
         found = [
             _File(directory / segment_file_name(first), first, first + min(size, self._file_size_bytes))
             for first, size in sizes
@@ -90,7 +118,8 @@ class UnitFiles:
         if found:
             last = found[-1]
             # Half a unit at the very end is none; before the end the next file's units follow it.
-            found[-1] = _File(last.path, last.start, last.end - (last.end - last.start) % CQ_UNIT_BYTES)
+            cut = (last.end - last.start) % self._layout.size_bytes
+            found[-1] = _File(last.path, last.start, last.end - cut)
         return found
 
     def _read_into(self, buffer: memoryview, file: _File, position: int) -> None:

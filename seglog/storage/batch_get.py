@@ -15,7 +15,15 @@ from typing import Protocol
 import numpy as np
 
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES, BatchUnits
-from seglog.storage.get import MAX_FILTER_BYTES, GetResult, GetStatus, Log
+from seglog.storage.format.tombstone import LOST_TAGS_CODE
+from seglog.storage.get import (
+    MAX_FILTER_BYTES,
+    GetResult,
+    GetStatus,
+    Log,
+    leads_to_tombstone,
+    ranges_of,
+)
 from seglog.storage.message_filter import MessageFilter
 from seglog.storage.offset_by_time import Boundary
 
@@ -58,12 +66,12 @@ class Collected:
 
     Attributes:
         next_offset: Queue offset behind the last unit that was examined.
-        is_missing: Whether some record was not there.
+        lost: First queue offset and number of messages of what was stepped over because it is lost, in order.
     """
 
     records: list[memoryview]
     next_offset: int
-    is_missing: bool = False
+    lost: list[tuple[int, int]]
 
 
 def read_batch_queue(
@@ -88,9 +96,9 @@ def read_batch_queue(
     status = GetStatus.NO_MATCHED_MESSAGE
     if found.records:
         status = GetStatus.FOUND
-    elif found.is_missing:
+    elif found.lost:
         status = GetStatus.MESSAGE_WAS_REMOVING
-    return GetResult(status, found.next_offset, low, high, found.records)
+    return GetResult(status, found.next_offset, low, high, found.records, ranges_of(found.lost))
 
 
 def collect(
@@ -120,21 +128,23 @@ def collect(
     passed = np.ones(len(units), np.bool_)
     if wanted is not None:
         passed = wanted.matches_codes(units["tags_code"].astype(np.int64))
-    found = Collected([], queue_offset)
+    found = Collected([], queue_offset, [])
     held_bytes = held_count = 0
     for unit, passes in zip(units.tolist(), passed.tolist(), strict=True):
-        phy_offset, size, _tags_code, _store_time, base, count, *_ = unit
+        phy_offset, size, tags_code, _store_time, base, count, *_ = unit
         if not is_sparse and (base - queue_offset) * BATCH_UNIT_BYTES >= scan_bytes:
             break
         if found.records and (held_count + count > max_count or held_bytes + size > max_bytes):
             break
+        if not is_sparse and base > found.next_offset:
+            found.lost.append((found.next_offset, base - found.next_offset))
         found.next_offset = base + count
-        if not passes:
+        if not passes and tags_code != LOST_TAGS_CODE:
             continue
         record = log.read(phy_offset, size) if phy_offset >= 0 and size > 0 else None
-        if record is None:
-            found.is_missing = True
-        elif wanted is None or wanted.matches(record):
+        if record is None or leads_to_tombstone(record, tags_code):
+            found.lost.append((base, count))
+        elif passes and (wanted is None or wanted.matches(record)):
             found.records.append(record)
             held_bytes += size
             held_count += count

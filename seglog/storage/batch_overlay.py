@@ -8,7 +8,7 @@ and made again begin at 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ class BatchQueueState:
         min_offset: Queue offset of the first message that the log holds; the maximum if none.
         findings: Where the files differ.
         agrees: Whether the files hold exactly this, and nothing behind it.
+        behind: ``(n,) BATCH_UNIT.dtype``, what the files hold behind as many units as ``units`` has.
     """
 
     topic: str
@@ -48,6 +49,7 @@ class BatchQueueState:
     min_offset: int
     findings: list[Finding]
     agrees: bool
+    behind: BatchUnits = field(default_factory=lambda: np.empty(0, BATCH_UNIT.dtype))
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> BatchQueueState:
@@ -119,6 +121,7 @@ def overlay_batch_queue(
     min_index = batch_min_index(units, facts.min_phy_offset)
     min_offset = int(units[min_index]["base_queue_offset"]) if min_index < len(units) else batch_end(units)
     state = BatchQueueState(topic, queue_id, first_index, units, min_offset, [], agrees=False)
+    state.behind = stored[len(units) :].copy()
     state.findings += _compare(state, stored, facts, has_files=has_files)
     state.agrees = not state.findings and len(stored) == len(units)
     # Files of which retention took every message go, but for the one that the next unit belongs to.
@@ -127,6 +130,30 @@ def overlay_batch_queue(
     if gone > 0:
         state.first_index, state.units = first_index + gone, units[gone:]
     return state
+
+
+def batch_behind_findings(state: BatchQueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
+    """Returns what there is to say about units behind the end of a batch queue.
+
+    Args:
+        state: The queue.
+        end_phy_offset: Where the log ends.
+        file_size_bytes: Length of a queue file.
+    """
+    used = batch_in_use(state.behind)
+    if not used.any():
+        return []
+    is_beyond = bool((state.behind["phy_offset"][used] >= end_phy_offset).all())
+    return [
+        unit_finding(
+            "queue-beyond-log" if is_beyond else "queue-unit-stray",
+            queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE),
+            state.first_index + len(state.units) + int(used.argmax()),
+            file_size_bytes,
+            int(used.sum()),
+            BATCH_UNIT_BYTES,
+        )
+    ]
 
 
 def _kept(stored: BatchUnits, facts: LogFacts) -> npt.NDArray[np.bool_]:
@@ -157,12 +184,9 @@ def _compare(
     both = min(len(stored), len(state.units))
     used = batch_in_use(stored)
     right = stored[:both] == state.units[:both]
-    tail = used[both:]
-    beyond = stored["phy_offset"][both:][tail] >= facts.end_phy_offset
     runs = [
         ("queue-unit-wrong", 0, used[:both] & ~right),
         ("queue-short", 0, np.append(~used[:both], np.ones(len(state.units) - both, np.bool_))),
-        ("queue-beyond-log" if beyond.all() else "queue-unit-stray", both, tail),
     ]
     size = facts.file_size_bytes
     return [

@@ -36,10 +36,13 @@ class BatchQueue:
         first_index: Number of the first unit that the files hold.
         end_index: Number of the next unit.
 
+    Args:
+        synced_index: Number of the unit up to which all are known to be on the disk.
+
     Thread rule: any thread may read; one at a time may append.
     """
 
-    def __init__(self, state: BatchQueueState, segments: Segments) -> None:
+    def __init__(self, state: BatchQueueState, segments: Segments, synced_index: int) -> None:
         self.topic = state.topic
         self.queue_id = state.queue_id
         self.min_offset = state.min_offset
@@ -48,7 +51,7 @@ class BatchQueue:
         self.first_index = state.first_index
         self.end_index = state.first_index + len(state.units)
         self._segments = segments
-        self._synced_index = self.end_index
+        self._synced_index = synced_index
 
     def file_end(self, index: int) -> int:
         """Returns the number of the first unit behind the file of a unit."""

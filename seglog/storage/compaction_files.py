@@ -110,9 +110,16 @@ def queue_ids(files: Files, root: Path, topic: str) -> Iterator[int]:
             yield int(entry.name)
 
 
-def infer_compaction_sizes(queues: list[CompactionFiles]) -> CompactionSizes:
-    """Returns how long the files of a store's compaction topics are; RocketMQ's defaults without any."""
-    default = compaction_sizes()
+def infer_compaction_sizes(
+    queues: list[CompactionFiles], wanted: CompactionSizes | None = None
+) -> CompactionSizes:
+    """Returns how long the files of a store's compaction topics are.
+
+    Args:
+        queues: Their files.
+        wanted: Lengths where there are none yet; RocketMQ's defaults if None.
+    """
+    default = wanted or compaction_sizes()
     logs = [item for queue in queues for item in queue.logs.items()]
     # Queue files are named by their log files, so their names say nothing about their length.
     lengths = [(0, size) for queue in queues for size in queue.queues.values()]

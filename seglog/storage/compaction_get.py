@@ -10,7 +10,7 @@ Source: ``store/.../kv/CompactionLog.java getMessage``.
 from __future__ import annotations
 
 from seglog.storage.batch_get import BatchUnitSource, collect
-from seglog.storage.get import GetResult, GetStatus, Log
+from seglog.storage.get import GetResult, GetStatus, Log, ranges_of
 from seglog.storage.message_filter import MessageFilter
 
 
@@ -45,6 +45,6 @@ def read_compaction_queue(
     status = GetStatus.NO_MATCHED_MESSAGE
     if found.records:
         status = GetStatus.FOUND
-    elif found.is_missing:
+    elif found.lost:
         status = GetStatus.MESSAGE_WAS_REMOVING
-    return GetResult(status, found.next_offset, low, high, found.records)
+    return GetResult(status, found.next_offset, low, high, found.records, ranges_of(found.lost))

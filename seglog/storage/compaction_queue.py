@@ -37,13 +37,15 @@ class CompactionQueue:
     Thread rule: any thread may read; one at a time may append.
     """
 
-    def __init__(self, state: CompactionState, files: Files, pool: MapPool) -> None:
+    def __init__(
+        self, state: CompactionState, files: Files, pool: MapPool, *, is_synced: bool = True
+    ) -> None:
         self.units = state.units
         self._folders = (state.files.log_directory, state.files.queue_directory)
         self._files = files
         self._pool = pool
-        self._unsynced: set[int] = set()
-        self._has_new_names = False
+        self._unsynced: set[int] = set() if is_synced else set(state.kept)
+        self._has_new_names = bool(self._unsynced)
         self._pairs = {first: self._pair(first) for first in state.kept}
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:

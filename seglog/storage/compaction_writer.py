@@ -15,7 +15,7 @@ from seglog.storage.compaction_files import (
 from seglog.storage.compaction_queue import CompactionQueue
 from seglog.storage.compaction_units import CompactionUnits, Position
 from seglog.storage.files import Files
-from seglog.storage.format.compaction import compaction_key, compaction_sizes
+from seglog.storage.format.compaction import CompactionSizes, compaction_key, compaction_sizes
 from seglog.storage.kernels.append import Draft
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.survey import Survey
@@ -28,18 +28,21 @@ class CompactionWriter:
         queues: By topic and number.
     """
 
-    def __init__(self, files: Files, root: Path, pool: MapPool, log: CommitLog) -> None:
+    def __init__(
+        self, files: Files, root: Path, pool: MapPool, log: CommitLog, sizes: CompactionSizes | None
+    ) -> None:
         self.queues: dict[tuple[str, int], CompactionQueue] = {}
         self._files = files
         self._root = root
         self._pool = pool
         self._log = log
-        self._sizes = compaction_sizes()
+        self._sizes = sizes or compaction_sizes()
 
     def open(self, found: Survey) -> None:
         """Opens the compaction queues and adds to them what the commit log has more."""
         for key, state in found.compaction.items():
-            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool)
+            is_synced = found.mode == "normal"
+            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
             queue.clear_tail()
             rows = found.compaction_rows.get(key)
             for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:
@@ -51,7 +54,7 @@ class CompactionWriter:
                     queue.append(place, record, code, stamp, int(row["queue_offset"]))
             queue.sync()
         states = [state.files for state in found.compaction.values()]
-        self._sizes = infer_compaction_sizes(states)
+        self._sizes = infer_compaction_sizes(states, self._sizes)
 
     def prepare(
         self, topic: str, queue_id: int, drafts: Sequence[Draft]

@@ -28,6 +28,9 @@ class ConsumeQueue:
         max_offset: Queue offset that the next message gets.
         max_phy_offset: Where the record of the last unit ends, -1 before the first.
 
+    Args:
+        synced_offset: Queue offset up to which units are known to be on the disk.
+
     Thread rule: any thread may read, publish and sync; one at a time may append, and one grow.
     """
 
@@ -52,6 +55,7 @@ class ConsumeQueue:
         min_offset: int,
         max_offset: int,
         max_phy_offset: int,
+        synced_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -59,7 +63,7 @@ class ConsumeQueue:
         self.max_offset = max_offset
         self.max_phy_offset = max_phy_offset
         self._segments = segments
-        self._synced_offset = max_offset
+        self._synced_offset = synced_offset
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
 

@@ -1,7 +1,8 @@
-"""Tags codes of queues whose units hold addresses in ConsumeQueueExt instead.
+"""Units of ConsumeQueueExt, and the tags codes of queues whose own units hold addresses there instead.
 
-Read when a filter asks for them, with ``pread``: the files belong to RocketMQ and are never written here.
-A unit that cannot be read, or an address outside of all files, costs a look at the record, which is right.
+Read when a filter or a reader asks for them, with ``pread``: the files belong to RocketMQ and are never
+written here. Where a unit cannot be read, or an address is outside of all files, a filter looks at the
+record, which is right.
 
 Source: ``ConsumeQueue.java getExt``, ``ConsumeQueueExt.java get``.
 """
@@ -9,6 +10,7 @@ Source: ``ConsumeQueue.java getExt``, ``ConsumeQueueExt.java get``.
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,9 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.consume_queue_ext import (
     DEFAULT_EXT_FILE_BYTES,
-    EXT_HEAD_BYTES,
     MAX_EXT_ADDRESS,
     MAX_EXT_UNIT_BYTES,
+    ExtUnit,
     decode_ext_unit,
     ext_position,
 )
@@ -29,6 +31,57 @@ from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_na
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.geometry import infer_file_size
 from seglog.storage.get import Log
+from seglog.storage.queue_files import queue_directory
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExt:
+    """What lies at an address.
+
+    Attributes:
+        position_bytes: In the endless sequence of the queue's ext files.
+        file: The file of that place, relative to the store; it may be missing.
+        unit: None where no unit can be read.
+    """
+
+    position_bytes: int
+    file: str
+    unit: ExtUnit | None
+
+
+class ExtFiles:
+    """The ext files of one queue, as they are listed now.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        topic: The queue's topic.
+        queue_id: Its number.
+    """
+
+    def __init__(self, files: Files, root: Path, topic: str, queue_id: int) -> None:
+        self._files = files
+        self._root = root
+        self._directory = queue_directory(topic, queue_id, CONSUME_QUEUE_EXT)
+        sizes = [
+            (first, entry.size_bytes)
+            for entry in files.list_dir(root / self._directory)
+            if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
+        ]
+        self._file_size_bytes = infer_file_size(sizes, DEFAULT_EXT_FILE_BYTES)
+
+    def find(self, address: int) -> FoundExt:
+        """Returns what lies at an address, a tags code up to :data:`MAX_EXT_ADDRESS`."""
+        position = ext_position(address)
+        in_file = position % self._file_size_bytes
+        name = f"{self._directory}/{segment_file_name(position - in_file)}"
+        buffer = memoryview(bytearray(MAX_EXT_UNIT_BYTES))
+        try:
+            with closing(self._files.open(self._root / name, writable=False)) as handle:
+                count = handle.read_into(buffer, in_file)
+            return FoundExt(position, name, decode_ext_unit(buffer[:count]))
+        except (CorruptError, OSError):
+            return FoundExt(position, name, None)
 
 
 class ExtCodes:
@@ -49,29 +102,11 @@ class ExtCodes:
         addressed = np.flatnonzero((codes <= MAX_EXT_ADDRESS) & (units["size_bytes"] > 0))
         if not len(addressed):
             return codes
-        directory = self._root / CONSUME_QUEUE_EXT / topic / str(queue_id)
-        sizes = [
-            (first, entry.size_bytes)
-            for entry in self._files.list_dir(directory)
-            if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
-        ]
-        size = infer_file_size(sizes, DEFAULT_EXT_FILE_BYTES)
+        ext = ExtFiles(self._files, self._root, topic, queue_id)
         for index in addressed.tolist():
-            code = self._stored_code(directory, size, int(codes[index]))
-            codes[index] = _record_code(units[index], log) if code is None else code
+            unit = ext.find(int(codes[index])).unit
+            codes[index] = _record_code(units[index], log) if unit is None else unit.tags_code
         return codes
-
-    def _stored_code(self, directory: Path, file_size_bytes: int, address: int) -> int | None:
-        first, position = divmod(ext_position(address), file_size_bytes)
-        path = directory / segment_file_name(first * file_size_bytes)
-        buffer = memoryview(bytearray(MAX_EXT_UNIT_BYTES))
-        try:
-            with closing(self._files.open(path, writable=False)) as handle:
-                count = handle.read_into(buffer[:EXT_HEAD_BYTES], position)
-                count += handle.read_into(buffer[EXT_HEAD_BYTES:], position + EXT_HEAD_BYTES)
-            return decode_ext_unit(buffer[:count]).tags_code
-        except (CorruptError, OSError):
-            return None
 
 
 def _record_code(unit: np.void, log: Log) -> int:

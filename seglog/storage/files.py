@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seglog.errors import FullError
+from seglog.storage.store_lock import StoreLock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -77,6 +78,14 @@ class OpenFile(Protocol):
         ...
 
 
+class HeldLock(Protocol):
+    """The exclusive right to write to one store."""
+
+    def release(self) -> None:
+        """Lets others in; a second call does nothing."""
+        ...
+
+
 class Files(Protocol):
     """A file system."""
 
@@ -86,6 +95,10 @@ class Files(Protocol):
 
     def exists(self, path: Path) -> bool:
         """Whether there is anything of that name."""
+        ...
+
+    def is_dir(self, path: Path) -> bool:
+        """Whether there is a directory of that name."""
         ...
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
@@ -118,6 +131,15 @@ class Files(Protocol):
 
     def sync_dir(self, path: Path) -> None:
         """Returns once the names in the directory are on the disk."""
+        ...
+
+    def lock(self, root: Path) -> HeldLock:
+        """Takes the lock of a store directory, and creates its ``lock`` file where it is missing.
+
+        Raises:
+            StoreLockedError: Another process, or this one, holds it.
+            ReadOnlyError: The directory cannot be written.
+        """
         ...
 
 
@@ -222,6 +244,10 @@ class RealFiles:
         """Whether there is anything of that name."""
         return path.exists()
 
+    def is_dir(self, path: Path) -> bool:
+        """Whether there is a directory of that name."""
+        return path.is_dir()
+
     def open(self, path: Path, *, writable: bool) -> RealFile:
         """Opens an existing file."""
         return RealFile(path, os.O_RDWR if writable else os.O_RDONLY)
@@ -295,6 +321,10 @@ class RealFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def lock(self, root: Path) -> StoreLock:
+        """Takes the lock that RocketMQ honours too."""
+        return StoreLock(root)
 
 
 def _translate(error: OSError, path: Path) -> Exception:

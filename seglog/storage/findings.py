@@ -61,6 +61,10 @@ class Finding:
 CODES: Final[dict[str, tuple[Severity, str]]] = {
     "log-hole": (Severity.LOSS, "records in the middle of the log cannot be read; later ones can"),
     "log-torn-tail": (Severity.NOTE, "the last write did not finish; nothing after it is valid"),
+    "messages-lost": (
+        Severity.LOSS,
+        "records at the end of the log are gone, but queue units know their offsets, which stay taken",
+    ),
     "log-file-missing": (Severity.LOSS, "a file in the middle of the commit log is not there"),
     "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
     "log-file-stray": (Severity.WARNING, "not a commit-log file; RocketMQ refuses to start with it"),
@@ -88,6 +92,5 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         "the topic is not in topics.json: deleted, its records are left to retention",
     ),
     "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
-    "batch-queues": (Severity.NOTE, "batch consume queues are there; the audit does not check them yet"),
 }
 """Severity and meaning of each code."""

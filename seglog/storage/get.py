@@ -1,5 +1,10 @@
 """The rules of reading a queue: which of nine things happens, what comes back, and where to go on.
 
+A read steps over what was lost: records that cannot be read, tombstones, and queue offsets without unit. It
+goes on behind them as if they were not there, and says which offsets those were. Where nothing else is left
+the status is MESSAGE_WAS_REMOVING, or OFFSET_FOUND_NULL if no unit follows in the queue file, and the offset
+to ask for next lies behind them: who goes on from there always gets to the end of the queue.
+
 Source: ``DefaultMessageStore.java getMessage``. Differences: an unreadable record costs that record, where
 Java skips to the next log file; tags are compared exactly unless the filter says otherwise.
 """
@@ -7,7 +12,7 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
@@ -17,10 +22,14 @@ import numpy.typing as npt
 
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.tombstone import LOST_TAGS_CODE, has_lost_flag, is_tombstone
 from seglog.storage.message_filter import MessageFilter
+from seglog.storage.queue_overlay import is_message
 
 MAX_FILTER_BYTES: Final = 16000
 """``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
+_TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
+"""A tombstone has its own tag or, where that did not fit, none."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
 
@@ -88,6 +97,8 @@ class GetResult:
         min_offset: Of the queue.
         max_offset: Of the queue.
         records: Whole stored records, views of the log; they stay valid as long as they are held.
+        lost: Queue offsets before ``next_offset`` whose messages were lost and were stepped over, in order.
+            Those that a filter rules out by the tags code in their unit are left out.
     """
 
     status: GetStatus
@@ -95,6 +106,7 @@ class GetResult:
     min_offset: int
     max_offset: int
     records: list[memoryview] = field(default_factory=list)
+    lost: tuple[range, ...] = ()
 
     @cached_property
     def messages(self) -> list[Message]:
@@ -147,19 +159,46 @@ def read_queue(
     scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
     units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
     chosen: Sequence[int] = range(len(units))
+    passed: Sequence[bool] | None = None
     if wanted is not None:
         codes = units["tags_code"].astype(np.int64) if tags_codes is None else tags_codes(units)
-        chosen = np.flatnonzero(wanted.matches_codes(codes)).tolist()
-    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, max_bytes)
+        matching = wanted.matches_codes(codes)
+        passed = matching.tolist()
+        # What was lost may have had any tag.
+        chosen = np.flatnonzero(matching | (codes == LOST_TAGS_CODE) | ~is_message(units)).tolist()
+    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, passed, max_bytes)
+    lost = ranges_of((queue_offset + index, 1) for index in missing)
     if records:
-        return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, records)
+        return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, records, lost)
     if (
         not units["size_bytes"].any()
         and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any()
     ):
-        return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high)
+        nothing = (range(queue_offset, file_end),)
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high, lost=nothing)
     status = GetStatus.MESSAGE_WAS_REMOVING if missing else GetStatus.NO_MATCHED_MESSAGE
-    return GetResult(status, queue_offset + examined, low, high)
+    return GetResult(status, queue_offset + examined, low, high, lost=lost)
+
+
+def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
+    """Returns whether a record that a unit leads to is a tombstone; quick for others.
+
+    Args:
+        record: The whole record.
+        tags_code: Of the unit.
+    """
+    return tags_code in _TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
+
+
+def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
+    """Returns ranges from first offsets and lengths in order; those that adjoin become one."""
+    found: list[range] = []
+    for first, count in stretches:
+        if found and found[-1].stop == first:
+            found[-1] = range(found[-1].start, first + count)
+        else:
+            found.append(range(first, first + count))
+    return tuple(found)
 
 
 def _collect(
@@ -168,20 +207,21 @@ def _collect(
     chosen: Sequence[int],
     max_count: int,
     wanted: MessageFilter | None,
+    passed: Sequence[bool] | None,
     max_bytes: int,
-) -> tuple[list[memoryview], int, bool]:
-    """Returns the records, how many units were examined, and whether any record was not there."""
+) -> tuple[list[memoryview], int, list[int]]:
+    """Returns the records, how many units were examined, and which of them lead to no message."""
     records: list[memoryview] = []
     held_bytes = 0
-    missing = False
+    missing: list[int] = []
     for index in chosen:
-        phy_offset, size, _tags_code = units[index]
+        phy_offset, size, tags_code = units[index]
         if records and (len(records) >= max_count or held_bytes + size > max_bytes):
             return records, index, missing
         record = log.read(phy_offset, size) if 0 < size < PRE_BLANK_BYTES and phy_offset >= 0 else None
-        if record is None:
-            missing = True
-        elif wanted is None or wanted.matches(record):
+        if record is None or (tags_code in _TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
+            missing.append(index)
+        elif wanted is None or passed is None or (passed[index] and wanted.matches(record)):
             records.append(record)
             held_bytes += size
     return records, len(units), missing

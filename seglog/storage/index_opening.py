@@ -59,6 +59,9 @@ def open_key_index(
     kept, removed = _kept(files, root, found)
     for path in removed:
         files.remove(path)
+    if removed:
+        # One that came back after a power cut could fit the log again: other records lie in its places then.
+        files.sync_dir(root / INDEX)
     newest = kept[-1] if kept else None
     tags = True
     if newest is not None and found is not None:

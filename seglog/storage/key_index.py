@@ -87,6 +87,7 @@ class KeyIndex:
         self._lock = threading.Lock()
         self._next, self._skip = resume
         self._current = None if newest is None else self._file(newest.path)
+        self._unsynced_names = True  # of files that a killed process made
         self._last_name = "" if newest is None else newest.path.name
         self.full_timestamp_ms = 0
         """End time of the last file that filled up since the store was opened, 0 before."""
@@ -121,6 +122,9 @@ class KeyIndex:
         with self._lock:
             if self._current is not None:
                 self._current.sync()
+            if self._unsynced_names and self._files.exists(self._directory):
+                self._files.sync_dir(self._directory)
+                self._unsynced_names = False
 
     def close(self) -> None:
         """Gives up the map."""
@@ -159,7 +163,7 @@ class KeyIndex:
         )
         file.reserve(0, self.geometry.entries_at)
         begin_index_file(file.view, previous)
-        self._current, self._last_name = file, name
+        self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 
     def _next_name(self) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import StoreFailedError
-from seglog.storage.files import Entry, Files, OpenFile
+from seglog.storage.files import Entry, Files, HeldLock, OpenFile
 from seglog.storage.os_errors import is_passing
 
 _OF_NAMES: Final = frozenset(
@@ -149,6 +149,8 @@ class LatchedFiles:
         self._latch = latch
         self.list_dir: Callable[[Path], list[Entry]] = files.list_dir
         self.exists: Callable[[Path], bool] = files.exists
+        self.is_dir: Callable[[Path], bool] = files.is_dir
+        self.lock: Callable[[Path], HeldLock] = files.lock
         self.read_file: Callable[[Path], bytes] = files.read_file
         self.remove: Callable[[Path], None] = files.remove
 

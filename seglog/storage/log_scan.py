@@ -4,7 +4,9 @@ What follows damage decides what the damage is. If a later record proves itself 
 came before, the damage is a hole and the walk goes on behind it; if nothing does, it is the torn tail of
 the last write and the log ends there. "Newer" keeps the dead from rising: RocketMQ cuts a log without
 erasing what is behind the cut, so valid records of an older life may lie there. They carry earlier store
-times, or queue offsets that were given again since.
+times, or queue offsets that were given again since. But it removes the files behind the one that it cuts,
+and keeps that one only if records are left in it, so the dead lie behind others in the last file. Anywhere
+else whatever proves itself counts, whatever clocks said.
 
 The walk can go on later from where it ended, which is how a reader follows a running writer.
 """
@@ -176,16 +178,28 @@ class LogScan:
         return True
 
     def _candidates(self, start: int) -> Iterator[int]:
-        """Yields places behind ``start`` where a record lies that is newer than all before it."""
+        """Yields places behind ``start`` where a record lies that belongs to this life of the log."""
         for first in self._firsts:
             segment_end = first + self._segment_size_bytes
             if segment_end <= start:
                 continue
+            was_cut: bool | None = False if first >= start else None
             for at, window in self._overlapping(max(first, start + 1), segment_end):
                 for found in iter_resync(window, at, 0):
+                    if was_cut is None:
+                        was_cut = not self._goes_on_behind(first)
                     row = examine(window, found, at + found)
-                    if not isinstance(row, Damage) and self._is_newer(row):
+                    if not isinstance(row, Damage) and (not was_cut or self._is_newer(row)):
                         yield at + found
+
+    def _goes_on_behind(self, first_offset: int) -> bool:
+        """Returns whether a later file begins with a record: then nobody cut the log in this one."""
+        for first in self._firsts:
+            if first > first_offset:
+                window = self._reader.read(first, _WINDOW_BYTES)
+                if not isinstance(examine(window, 0, first), Damage):
+                    return True
+        return False
 
     def _overlapping(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
         at = self._reader.next_data(start)

@@ -12,18 +12,16 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
-from seglog.storage.files import Files
-from seglog.storage.format import properties as props
+from seglog.storage.files import Files, HeldLock
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
-from seglog.storage.log_files import LogReader
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
-from seglog.storage.store_lock import StoreLock
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
@@ -35,7 +33,7 @@ class Opened:
 
     side: Writer | Reader
     files: Files
-    lock: StoreLock | None
+    lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
 
@@ -51,7 +49,6 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
     begun_ms = clock.monotonic_ms()
     with explained():
         found = survey(root, files)
-        crc = _writes_record_crc(found, files)
     report = RecoveryReport(
         found.mode,
         len(found.rows),
@@ -59,7 +56,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), files, None, crc, report)
+    return Opened(Reader(found, files, clock), files, None, found.record_crc, report)
 
 
 def open_writer(
@@ -69,6 +66,7 @@ def open_writer(
     wanted: tuple[int | None, int | None],
     waiters: Waiters,
     index_geometry: IndexGeometry | None,
+    compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
 ) -> Opened:
@@ -82,6 +80,7 @@ def open_writer(
             store keeps its own; asking it for others is an error.
         waiters: Told about new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
+        compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
 
     Raises:
@@ -103,7 +102,7 @@ def open_writer(
         _geometry(None, wanted)  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
-        lock = StoreLock(root)
+        lock = files.lock(root)
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
@@ -113,8 +112,10 @@ def open_writer(
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
-            crc = found is None or _writes_record_crc(found, files)
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry, latch)
+            crc = found is None or found.record_crc
+            side = Writer(
+                root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes, latch
+            )
         except BaseException:
             lock.release()
             raise
@@ -133,9 +134,11 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
             geometry = replace(geometry, queue_file_size_bytes=queue_file)
         return check_geometry(geometry)
     geometry = found.geometry
-    if not found.log_files and segment is not None:
+    # A file that power was lost over before its length was on the disk is empty, and says nothing of lengths.
+    if segment is not None and not any(file.size_bytes for file in found.log_files):
         geometry = replace(geometry, segment_size_bytes=segment)
-    if not any(queue.sizes for queue in found.queue_files.values()) and queue_file is not None:
+    lengths = (length for queue in found.queue_files.values() for length in queue.sizes.values())
+    if queue_file is not None and not any(lengths):
         geometry = replace(geometry, queue_file_size_bytes=queue_file)
     for name, asked, has in (
         ("segment_size_bytes", segment, geometry.segment_size_bytes),
@@ -156,19 +159,6 @@ def _create(root: Path, files: Files) -> RecoveryReport:
     write_checkpoint(files, root, Checkpoint())
     files.sync_dir(root)
     return RecoveryReport("created")
-
-
-def _writes_record_crc(found: Survey, files: Files) -> bool:
-    """Returns whether the newest record carries ``__CRC32#``; a store without records may as well begin."""
-    if not len(found.rows):
-        return True
-    newest = found.rows[-1]
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    try:
-        record = bytes(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
-    finally:
-        reader.close()
-    return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
 
 
 @contextmanager

@@ -20,8 +20,10 @@ import numpy.typing as npt
 
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.format.tombstone import LOST_TAGS_CODE
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
@@ -29,8 +31,6 @@ from seglog.storage.queue_offsets import mend_offsets
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
-_MAX_EXT_ADDRESS: Final = -2147483649
-"""A tagsCode this small is no hash but an address in ConsumeQueueExt."""
 
 _Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
@@ -47,6 +47,8 @@ class QueueState:
         findings: Where the files differ.
         agrees: Whether the files hold exactly this, and nothing behind it.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
+        behind_slot: Queue offset of ``behind[0]``.
     """
 
     topic: str
@@ -57,6 +59,8 @@ class QueueState:
     findings: list[Finding]
     agrees: bool
     mended: dict[int, int] = field(default_factory=dict)
+    behind: Units = field(default_factory=lambda: np.empty(0, CQ_UNIT.dtype))
+    behind_slot: int = 0
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> QueueState:
@@ -118,7 +122,8 @@ def overlay_queue(
     """
     rows, damaged = mend_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
-    kept = _kept(topic, stored, facts)
+    sure, in_hole = _kept(topic, stored, facts)
+    kept = sure | in_hole
     if kept.any():
         # Behind the file's units come no more messages than the log has room for.
         room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
@@ -127,14 +132,15 @@ def overlay_queue(
     rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
     if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
         kept[:] = False
+    kept &= sure | _is_between(rows, first_slot, stored)
     slots = rows["queue_offset"].astype(np.int64)
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
         edges += [first_slot + int(kept.argmax()), first_slot + len(kept) - int(kept[::-1].argmax())]
     if not edges:
         base = first_slot if len(stored) else 0
-        findings = _beyond(topic, queue_id, first_slot, stored, facts)
-        return QueueState(topic, queue_id, base, stored[:0], base, findings, agrees=not len(stored))
+        state = QueueState(topic, queue_id, base, stored[:0], base, [], agrees=not len(stored))
+        return _with_behind(state, first_slot, stored)
     base, top = min(edges), max(edges)
     units = np.zeros(top - base, CQ_UNIT.dtype)
     known = _window(stored, first_slot, base, top)
@@ -161,7 +167,32 @@ def overlay_queue(
     state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
     odd = len(state.findings)
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    state = _with_behind(state, first_slot, stored)
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
+    return state
+
+
+def behind_findings(state: QueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
+    """Returns what there is to say about units behind the end of a queue.
+
+    Args:
+        state: The queue.
+        end_phy_offset: Where the log ends.
+        file_size_bytes: Length of a queue file.
+    """
+    extra = int(is_message(state.behind).sum())
+    if not extra:
+        return []
+    code = "queue-unit-stray"
+    if (state.behind["phy_offset"][is_message(state.behind)] >= end_phy_offset).all():
+        code = "queue-beyond-log"
+    queue = queue_directory(state.topic, state.queue_id)
+    return [unit_finding(code, queue, state.behind_slot, file_size_bytes, extra)]
+
+
+def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueState:
+    state.behind_slot = max(state.max_offset, first_slot)
+    state.behind = stored[state.behind_slot - first_slot :].copy()
     return state
 
 
@@ -200,18 +231,41 @@ def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
     return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
-def _kept(topic: str, stored: Units, facts: LogFacts) -> _Mask:
-    """Returns which stored units count although the log has no record for them."""
+def _is_between(rows: Rows, first_slot: int, stored: Units) -> _Mask:
+    """Returns which stored units lead to places between those of the records before and after them.
+
+    Places grow as queue offsets do; a unit that leads elsewhere is garbage, or of an older life.
+    """
+    if not len(rows) or not len(stored):
+        return np.ones(len(stored), np.bool_)
+    order = np.argsort(rows["queue_offset"], kind="stable")
+    slots, places = rows["queue_offset"][order], rows["phy_offset"][order]
+    edges = np.concatenate([[-1], places, [_MAX_I64]])
+    own = first_slot + np.arange(len(stored))
+    before = edges[np.searchsorted(slots, own, "left")]
+    after = edges[np.searchsorted(slots, own, "right") + 1]
+    between: _Mask = (before < stored["phy_offset"]) & (stored["phy_offset"] < after)
+    return between
+
+
+def _kept(topic: str, stored: Units, facts: LogFacts) -> tuple[_Mask, _Mask]:
+    """Returns which stored units count although the log has no record of their queue for them.
+
+    Returns:
+        Those that count in any case, and those that lead into a hole of the log.
+    """
     phy = stored["phy_offset"]
     end = phy + stored["size_bytes"]
     message = is_message(stored) & (end > phy)  # a place near 2**63 is nonsense, not long expired
     kept: _Mask = message & (end <= facts.min_phy_offset)
+    in_hole = np.zeros(len(stored), np.bool_)
     for hole in facts.holes:
-        kept |= message & (phy >= hole.phy_offset) & (end <= hole.end)
+        in_hole |= (phy >= hole.phy_offset) & (end <= hole.end)
+    in_hole &= message & (stored["size_bytes"] >= MIN_RECORD_BYTES)
     if topic.startswith(LMQ_PREFIX) and len(facts.record_starts):
         at = np.searchsorted(facts.record_starts, phy).clip(max=len(facts.record_starts) - 1)
         kept |= message & (facts.record_starts[at] == phy) & (facts.record_sizes[at] == stored["size_bytes"])
-    return kept
+    return kept, in_hole
 
 
 def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
@@ -232,7 +286,7 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
     A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
     time of delivery by its own table of levels.
     """
-    mask: _Mask = stored["tags_code"] <= _MAX_EXT_ADDRESS
+    mask: _Mask = stored["tags_code"] <= MAX_EXT_ADDRESS
     if topic == SCHEDULE_TOPIC:
         mask = mask | (stored["tags_code"] > 0)
     return mask
@@ -241,6 +295,7 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
 def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
     same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
     own_code = has_own_tags_code(topic, known) & same & (known["size_bytes"] > 0)
+    own_code &= units["tags_code"] != LOST_TAGS_CODE  # what it was of the record is lost with it
     units["tags_code"][own_code] = known["tags_code"][own_code]
 
 
@@ -275,18 +330,4 @@ def _compare(
             found.append(
                 unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))
             )
-    return found + _beyond(state.topic, state.queue_id, first_slot, stored, facts, after=state.max_offset)
-
-
-def _beyond(
-    topic: str, queue_id: int, first_slot: int, stored: Units, facts: LogFacts, after: int = 0
-) -> list[Finding]:
-    tail = stored[max(0, after - first_slot) :]
-    extra = int(is_message(tail).sum())
-    if not extra:
-        return []
-    code = "queue-unit-stray"
-    if (tail["phy_offset"][is_message(tail)] >= facts.end_phy_offset).all():
-        code = "queue-beyond-log"
-    queue = queue_directory(topic, queue_id)
-    return [unit_finding(code, queue, max(after, first_slot), facts.file_size_bytes, extra)]
+    return found

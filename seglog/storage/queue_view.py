@@ -26,8 +26,17 @@ from seglog.errors import InvalidArgumentError, OffsetRangeError
 from seglog.storage.byte_column import ByteColumn
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.format.consume_queue import CQ_UNIT, Units
+from seglog.storage.format.tombstone import LOST_FLAG, is_tombstone
 from seglog.storage.get import Queue
-from seglog.storage.kernels.gather import Bytes, Ints, body_ranges, copy_ranges, properties_ranges, read_heads
+from seglog.storage.kernels.gather import (
+    Bytes,
+    Ints,
+    Mask,
+    body_ranges,
+    copy_ranges,
+    properties_ranges,
+    read_heads,
+)
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place, Span, SpannedLog, iter_spans
 
@@ -227,8 +236,7 @@ class QueueView:
     def _read_records(self, piece: Mapping[str, Column], names: Sequence[str], units: Units) -> None:
         fields = [name for name in names if name != "is_message"]
         for span in iter_spans(units, self._log, self._place):
-            buffer = np.frombuffer(span.memory, np.uint8)
-            valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
+            valid, heads = _read_messages(span, np.frombuffer(span.memory, np.uint8), fields)
             rows = _as_slice(span.rows[valid])
             for name in names:
                 piece[name][rows] = True if name == "is_message" else heads[name][valid]
@@ -262,10 +270,20 @@ def _as_slice(rows: Ints) -> Ints | slice:
     return rows
 
 
+def _read_messages(span: Span, buffer: Bytes, fields: Sequence[str]) -> tuple[Mask, dict[str, Ints]]:
+    """Returns which records of a span are messages, and fields of their heads; tombstones are none."""
+    fields = [*fields, *({"flag"} - set(fields))]
+    valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
+    for row in np.flatnonzero(valid & (heads["flag"] == LOST_FLAG)).tolist():
+        start = int(span.positions[row])
+        valid[row] = not is_tombstone(span.memory[start : start + int(span.sizes[row])])
+    return valid, heads
+
+
 def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, Ints]:
     """Returns rows, starts and sizes of the strings that are there."""
     fields = ("magic", "sys_flag", "body_bytes")
-    valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
+    valid, heads = _read_messages(span, buffer, fields)
     at, sizes = span.positions[valid], span.sizes[valid]
     kept = {name: values[valid] for name, values in heads.items()}
     if kind == "bodies":

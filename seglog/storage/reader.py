@@ -94,17 +94,25 @@ class SnapshotQueue:
 
 
 class SnapshotLog:
-    """The log through ``pread``."""
+    """The log through ``pread``.
 
-    def __init__(self, reader: LogReader) -> None:
+    Attributes:
+        holes: Its unreadable stretches.
+        mended: Queue offset by physical offset of records that say another one of themselves.
+        end_phy_offset: Where it ended when it was last looked at. Queues may know places behind it: of
+            messages that were lost with the log's end.
+    """
+
+    def __init__(self, reader: LogReader, end_phy_offset: int) -> None:
         self._reader = reader
+        self.end_phy_offset = end_phy_offset
         self._lock = threading.Lock()
         self.holes = HoleMap(())
         self.mended: Mapping[int, int] = {}
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of a record's bytes, None if they are gone."""
-        if self.holes.covers(phy_offset):
+        if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         with self._lock:
             record = self._reader.read(phy_offset, size_bytes)
@@ -141,7 +149,8 @@ class Reader:
             key: SnapshotBatchQueue(state, found.geometry.batch_file_size_bytes)
             for key, state in found.batch_queues.items()
         }
-        self.log = SnapshotLog(LogReader(self._files, found.root, found.geometry.segment_size_bytes))
+        reader = LogReader(self._files, found.root, found.geometry.segment_size_bytes)
+        self.log = SnapshotLog(reader, found.max_phy_offset)
         self.log.holes = HoleMap(found.holes)
         self.log.mended = found.mended
         self.min_phy_offset = found.min_phy_offset
@@ -201,6 +210,7 @@ class Reader:
             finally:
                 found.scan.close()
             self.log.holes = HoleMap(found.holes)
+            self.log.end_phy_offset = found.max_phy_offset
             self._add(rows)
             if found.min_phy_offset > self.min_phy_offset >= 0:
                 for queue in self.queues():

@@ -1,8 +1,9 @@
 """Brings a store that was just surveyed into the state that it will serve, before it is served.
 
 What is cut off the log is first copied to ``<store>/seglog/attic/``; then the tail is zeroed, so that no
-record of an older life can come back; queue files are made to say what the log says. Everything is on the
-disk before the first read: a message that was served must not be gone after the next power cut.
+record of an older life can come back; lost messages that queues still know get tombstones there; queue files
+are made to say what the log says. Everything is on the disk before the first read: a message that was served
+must not be gone after the next power cut.
 
 The ``abort`` file goes in first and stays until a clean close, so a crash in here is just another crash.
 """
@@ -20,6 +21,7 @@ from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG,
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState
+from seglog.storage.recover_lost import write_tombstones
 from seglog.storage.recover_queues import remove_expired, write_batch_queue, write_file
 from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
@@ -62,8 +64,9 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
     files.sync_dir(found.root)
     cut_bytes = _cut_log(found, files, now_ms)
-    if found.mode == "abnormal" or cut_bytes:
+    if found.mode == "abnormal" or cut_bytes or found.lost_tail:
         _sync_log(found, files)
+    write_tombstones(found, files)
     for path in list_staged(files, found.root):
         files.remove(path)
     rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
@@ -71,6 +74,8 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     for compaction in found.compaction.values():
         for path in compaction.dropped:
             files.remove(path)
+        for folder in {path.parent for path in compaction.dropped}:
+            files.sync_dir(folder)
     _write_checkpoint(found, files)
     return RecoveryReport(
         found.mode,

@@ -34,6 +34,9 @@ class Segments:
         directory: Where they are.
         file_size_bytes: Length of each.
 
+    Args:
+        are_names_synced: Whether the names of the files are known to be on the disk.
+
     Thread rule: any thread may look up, publish and sync; one at a time may add, stage or remove.
     """
 
@@ -46,6 +49,7 @@ class Segments:
         *,
         step_bytes: int,
         first_offsets: Iterable[int] = (),
+        are_names_synced: bool = True,
     ) -> None:
         self.directory = directory
         self.file_size_bytes = file_size_bytes
@@ -58,7 +62,7 @@ class Segments:
             )
             for first in sorted(first_offsets)
         }
-        self._unsynced_names = False
+        self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
         self._names_lock = threading.Lock()
 

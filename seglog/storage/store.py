@@ -39,6 +39,7 @@ from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.flush import Durability
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
@@ -47,6 +48,7 @@ from seglog.storage.format.message import Message, decode_message, decode_messag
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
 from seglog.storage.kernels.append import Draft
@@ -113,6 +115,7 @@ class MessageStore:
         segment_size_bytes: int | None = None,
         queue_file_size_bytes: int | None = None,
         index_geometry: IndexGeometry | None = None,
+        compaction_sizes: CompactionSizes | None = None,
         durability: Durability = Durability.ASYNC,
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
@@ -132,6 +135,9 @@ class MessageStore:
             queue_file_size_bytes: Length of queue files of a new store, 6,000,000 by default.
             index_geometry: Slots and entries of the key-index files of a store that has none yet
                 (``maxHashSlotNum``, ``maxIndexNum``), 5,000,000 and 20,000,000 by default.
+            compaction_sizes: Lengths of the files of compaction topics in a store that has none yet, as
+                :func:`seglog.storage.format.compaction.compaction_sizes` rounds them
+                (``compactionMappedFileSize``, ``compactionCqMappedFileSize``), 100 and 10 MiB by default.
             durability: What puts wait for unless they say otherwise.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
                 new stores write it and existing stores keep their way.
@@ -160,7 +166,9 @@ class MessageStore:
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
-            opened = open_writer(root, files, clock, wanted, waiters, index_geometry, create=create)
+            opened = open_writer(
+                root, files, clock, wanted, waiters, index_geometry, compaction_sizes, create=create
+            )
         appender = None
         if isinstance(opened.side, Writer):
             appender = Appender(
@@ -447,11 +455,13 @@ class MessageStore:
         """Returns the message whose record starts at ``phy_offset``, verified.
 
         Raises:
-            NotFoundError: No record starts there.
+            NotFoundError: No record starts there, or one that stands for a lost message.
         """
         self._check_open()
         with explained():
             record = self._record_at(phy_offset) if phy_offset >= 0 else None
+        if record is not None and is_tombstone(record):
+            raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
         try:
             if record is not None:
                 message = decode_message(record, verify=True)

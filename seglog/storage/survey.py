@@ -14,7 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from seglog.errors import NotAStoreError, NotFoundError, UnsupportedStoreError
-from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
+from seglog.storage.batch_overlay import (
+    BatchQueueState,
+    batch_behind_findings,
+    overlay_batch_queue,
+    units_of_rows,
+)
 from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.compaction_files import (
     CompactionState,
@@ -32,13 +37,16 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.record import Damage
+from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
+from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
+from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
-from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue
 
 _KNOWN_NAMES = frozenset(
     {
@@ -80,6 +88,8 @@ class Survey:
         batch_files: The files of each batch queue that has a directory.
         compaction: What the own log of each compaction queue holds, as far as it counts.
         compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        lost_tail: Records behind the log's end that only queue units know, in log order.
+        record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
     """
 
     root: Path
@@ -97,6 +107,8 @@ class Survey:
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
     compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
     compaction_rows: RowsByQueue = field(default_factory=dict)
+    lost_tail: list[LostRecord] = field(default_factory=list)
+    record_crc: bool = True
 
     @property
     def min_phy_offset(self) -> int:
@@ -107,6 +119,12 @@ class Survey:
     def max_phy_offset(self) -> int:
         """Where the log ends: the place of the next record."""
         return self.scan.end_phy_offset
+
+    @property
+    def tombstone_timestamp_ms(self) -> int:
+        """The store time of tombstones behind the log's end: that of the record before, and never 0."""
+        last_ms = int(self.rows["store_timestamp_ms"][-1]) if len(self.rows) else 0
+        return max(1, last_ms)
 
     @property
     def mended(self) -> dict[int, int]:
@@ -130,7 +148,7 @@ def check_is_store(files: Files, root: Path) -> bool:
     """
     entries = files.list_dir(root)
     if not entries:
-        if files.exists(root) and not root.is_dir():
+        if files.exists(root) and not files.is_dir(root):
             raise NotAStoreError(f"{root} is a file, not a store directory")
         return False
     found = {entry.name for entry in entries}
@@ -194,13 +212,17 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     )
     result.findings += log_findings(log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
     _overlay(result, files)
+    _find_lost_tail(result, reader)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
         result.findings += queue_file_findings(queue, geometry.batch_file_size_bytes)
+    end = result.max_phy_offset
     for state in result.queues.values():
+        state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
         result.findings += state.findings
     for batch_state in result.batch_queues.values():
+        batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
     return result
 
@@ -234,8 +256,13 @@ def _overlay(found: Survey, files: Files) -> None:
     further = found.scan.inner.take_further()
     found.kinds = _topic_kinds(found, files)
     placed = dispatch(found.rows, further, found.scan.queues, found.kinds.batch)
-    for queues, with_files in ((placed.plain, found.queue_files), (placed.batch, found.batch_files)):
-        keys, findings = living_queues(files, found.root, found.mode, queues.keys(), with_files.keys())
+    for queues, with_files, folder in (
+        (placed.plain, found.queue_files, names.CONSUME_QUEUE),
+        (placed.batch, found.batch_files, names.BATCH_CONSUME_QUEUE),
+    ):
+        keys, findings = living_queues(
+            files, found.root, found.mode, queues.keys(), with_files.keys(), folder
+        )
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
@@ -248,12 +275,33 @@ def _overlay(found: Survey, files: Files) -> None:
         found.geometry.queue_file_size_bytes,
     )
     found.queues = _overlay_plain(found, files, placed.plain, facts)
-    facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
-    found.batch_queues = _overlay_batch(found, files, placed.batch, facts)
+    batch_facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
+    found.batch_queues = _overlay_batch(found, files, placed.batch, batch_facts)
     found.compaction_rows = {
         key: rows for key, rows in placed.plain.items() if key[0] in found.kinds.compaction
     }
     _load_compaction(found, files)
+
+
+def _find_lost_tail(found: Survey, reader: LogReader) -> None:
+    """Takes up what the queues know of records behind the end of the log."""
+    if not found.log_files:
+        return
+    segment = found.geometry.segment_size_bytes
+    try:
+        found.record_crc = not len(found.rows) or has_record_crc(reader, found.rows[-1])
+        facts = TailFacts(
+            found.max_phy_offset,
+            max(file.first_offset for file in found.log_files) + segment,
+            segment,
+            found.record_crc,
+            RecordsBehind(reader, found.max_phy_offset, segment).has_record,
+        )
+        found.lost_tail = find_lost_tail(found.queues, found.batch_queues, facts)
+    finally:
+        reader.close()
+    take_up(found.lost_tail, found.queues, found.batch_queues, facts, found.tombstone_timestamp_ms)
+    found.findings += lost_findings(found.lost_tail, segment)
 
 
 def _load_compaction(found: Survey, files: Files) -> None:
@@ -274,10 +322,24 @@ def _load_compaction(found: Survey, files: Files) -> None:
 def _topic_kinds(found: Survey, files: Files) -> TopicKinds:
     """Returns the kinds by directory, attribute and record; the directories of a topic are believed first."""
     configured = configured_kinds(files, found.root)
-    plain = {topic for topic, _queue_id in found.queue_files}
-    batch = {topic for topic, _queue_id in found.batch_files}
     told = configured.batch | topics_with_inner_batches(found.rows, found.scan.queues)
-    return replace(configured, batch=frozenset(batch | (told - plain)))
+    return replace(configured, batch=batch_topics(told, found.queue_files, found.batch_files))
+
+
+def batch_topics(
+    told: Collection[str],
+    with_files: Collection[tuple[str, int]],
+    with_batch_files: Collection[tuple[str, int]],
+) -> frozenset[str]:
+    """Returns the topics that have batch queues; directories are believed before anything else.
+
+    Args:
+        told: Topics that are said to have some, by attribute or by inner batches in the log.
+        with_files: Topic and number of every plain queue that has a directory.
+        with_batch_files: Topic and number of every batch queue that has one.
+    """
+    plain = {topic for topic, _queue_id in with_files}
+    return frozenset(topic for topic, _queue_id in with_batch_files) | (frozenset(told) - plain)
 
 
 def _overlay_plain(
@@ -330,6 +392,7 @@ def living_queues(
     mode: str,
     in_log: Collection[tuple[str, int]],
     with_files: Collection[tuple[str, int]],
+    folder: str = names.CONSUME_QUEUE,
 ) -> tuple[list[tuple[str, int]], list[Finding]]:
     """Returns which queues a store has, sorted, and findings about those that do not count.
 
@@ -339,6 +402,7 @@ def living_queues(
         mode: ``normal`` or ``abnormal``, as :attr:`Survey.mode`.
         in_log: Topic and number of every queue of which the log has a record with a place in it.
         with_files: Topic and number of every queue that has a directory.
+        folder: The one that queues of their kind share.
     """
     findings: list[Finding] = []
     # After a crash the topic table may be behind the log; then every queue of the log counts.
@@ -350,7 +414,7 @@ def living_queues(
             continue
         is_known = known is None or topic in known or topic.startswith(names.LMQ_PREFIX)
         if not is_known and (topic, queue_id) not in with_files:
-            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id)))
+            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id, folder)))
         else:
             living.append((topic, queue_id))
     return living, findings
@@ -395,15 +459,14 @@ def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: 
 
 def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
     """Returns what is not as it should be about the names and lengths of a queue's files."""
-    base = queue_directory(queue.topic, queue.queue_id)
     wrong = [
         Finding(
             "queue-file-size",
-            f"{base}/{names.segment_file_name(first)}",
+            f"{queue.name}/{names.segment_file_name(first)}",
             expected=str(file_size_bytes),
             found=str(size),
         )
         for first, size in sorted(queue.sizes.items())
         if size != file_size_bytes
     ]
-    return wrong + [Finding("queue-file-stray", f"{base}/{name}") for name in queue.strays]
+    return wrong + [Finding("queue-file-stray", f"{queue.name}/{name}") for name in queue.strays]

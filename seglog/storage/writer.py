@@ -32,6 +32,7 @@ from seglog.storage.files import Files
 from seglog.storage.flush import GroupCommit
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
@@ -103,6 +104,7 @@ class Writer:
         clock: Clock,
         waiters: Waiters,
         index_geometry: IndexGeometry | None,
+        compaction_sizes: CompactionSizes | None,
         latch: Latch,
     ) -> None:
         """Serves a recovered store; ``files`` are behind ``latch``."""
@@ -137,6 +139,8 @@ class Writer:
         )
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
+        # What a process that was killed wrote need not be on the disk, although it reads as if it were.
+        self._is_synced = found is None or found.mode == "normal"
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
         for state in found.queues.values() if found is not None else ():
@@ -147,7 +151,7 @@ class Writer:
             key: self._open_batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
-        self._compaction = CompactionWriter(files, root, self._pool, self.log)
+        self._compaction = CompactionWriter(files, root, self._pool, self.log, compaction_sizes)
         if found is not None:
             self._compaction.open(found)
         self.commit = GroupCommit(
@@ -503,6 +507,7 @@ class Writer:
             self._pool,
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=first_offsets,
+            are_names_synced=self._is_synced,
         )
         return ConsumeQueue(
             state.topic,
@@ -511,6 +516,7 @@ class Writer:
             min_offset=state.min_offset,
             max_offset=state.max_offset,
             max_phy_offset=state.max_phy_offset,
+            synced_offset=state.max_offset if self._is_synced else state.first_slot,
         )
 
     def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
@@ -523,8 +529,10 @@ class Writer:
             self._pool,
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
+            are_names_synced=self._is_synced,
         )
-        return BatchQueue(state, segments)
+        synced = state.first_index + len(state.units) if self._is_synced else state.first_index
+        return BatchQueue(state, segments, synced)
 
     def _check_open(self) -> None:
         if self._closed:

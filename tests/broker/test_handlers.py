@@ -159,6 +159,13 @@ def test_a_topic_is_created_and_altered(broker):
     assert topic.attributes == {"message.type": "FIFO"}
 
 
+def test_a_topic_created_for_compaction_is_one_at_once(broker):
+    create(broker, attributes="+cleanup.policy=COMPACTION")
+    assert send(broker, "T").code is ResponseCode.MESSAGE_ILLEGAL
+    assert send(broker, "T", properties=b"KEYS\x01k\x02").code is ResponseCode.SUCCESS
+    assert (broker.store.path / "compaction" / "compactionLog" / "T" / "0").is_dir()
+
+
 @pytest.mark.parametrize("topic", ["", "a/b", "TBW102", "rmq_sys_x"])
 def test_topics_that_cannot_be_created(broker, topic):
     assert create(broker, topic).code is ResponseCode.INVALID_PARAMETER

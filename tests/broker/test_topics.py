@@ -24,9 +24,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 PATH = Path("/store/config/topics.json")
 
 
-def open_table(files=None, config=None):
+def open_table(files=None, config=None, tell_store=lambda: None):
     file = ConfigFile(files or PowerLossFiles(), PATH, Path("/store/seglog/evidence"))
-    return TopicTable(file, config or BrokerConfig(), VirtualClock())
+    return TopicTable(file, config or BrokerConfig(), VirtualClock(), tell_store)
 
 
 def stored(files):
@@ -168,3 +168,14 @@ def test_attributes_are_set_and_taken_away():
 def test_attribute_changes_of_another_form_are_refused(changes):
     with pytest.raises(InvalidArgumentError):
         alter_attributes({}, changes)
+
+
+def test_the_store_is_told_of_topics_with_attributes_once_they_are_saved():
+    files = PowerLossFiles()
+    told = []
+    table = open_table(files, tell_store=lambda: told.append(set(stored(files)["topicConfigTable"])))
+    table.put(TopicConfig("Plain", 2, 2))
+    assert told == []
+    table.put(TopicConfig("Batches", 2, 2, attributes={"queue.type": "BatchCQ"}))
+    assert len(told) == 1
+    assert "Batches" in told[0]

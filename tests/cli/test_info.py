@@ -63,8 +63,11 @@ def test_info_says_what_recovery_would_do_and_does_it_not(seglog, tmp_path):
     before = golden.tree_digest(store)
     facts = info(seglog, store)
     assert facts["recovery"]["cutBytes"] == 30000 - 28445
-    assert facts["recovery"]["rebuiltQueues"] == 10
-    assert "puts 10 queues right from the log" in seglog("info", store).stdout
+    assert facts["recovery"]["tombstones"] == 32
+    assert "puts tombstones in the place of 32 records" in seglog("info", store).stdout
+    lost = [finding for finding in facts["findings"] if finding["code"] == "messages-lost"]
+    assert sum(finding["messages"] for finding in lost) == 32
+    assert all(finding["file"] == "commitlog/00000000000000262144" for finding in lost)
     assert golden.tree_digest(store) == before
 
 

@@ -126,6 +126,18 @@ def test_cq_show_shows_batch_queues_with_their_base_offsets(seglog, tmp_path):
     assert [line["agrees"] for line in seglog("queues", path, "--json").lines] == [False, True]
 
 
+def test_queues_names_strange_files_of_a_batch_queue(seglog, tmp_path):
+    path = golden.extract("innerbatch", tmp_path)
+    (path / "batchconsumequeue" / "BCQTopic" / "1" / "notes.txt").write_text("mine")
+    lines = seglog("queues", path, "--json").lines
+    assert [(line["queueKind"], line["how"]) for line in lines] == [
+        ("batch", ""),
+        ("batch", "queue-file-stray"),
+    ]
+    (finding,) = lines[1]["findings"]
+    assert finding["file"] == "batchconsumequeue/BCQTopic/1/notes.txt"
+
+
 def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog, tmp_path):
     with MessageStore.open(tmp_path / "s") as store:
         store.put("t", b"x")

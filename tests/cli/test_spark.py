@@ -49,6 +49,17 @@ def test_a_clean_store_ends_with_0(seglog, found):
     assert "read in 3 splits" in shown.stdout
 
 
+def test_each_queue_says_of_which_kind_it_is(seglog, found):
+    whole = report()
+    (queue,) = whole.queues
+    batch = replace(queue, topic="batches", kind="batch")
+    found(replace(whole, queues=(replace(queue, topic="%LMQ%q"), batch, queue)))
+    (line,) = seglog("spark", "audit", "x", "--json").lines
+    assert [item["queueKind"] for item in line["queues"]] == ["lmq", "batch", "plain"]
+    table = [row.split()[:3] for row in seglog("spark", "audit", "x").stdout.splitlines() if " 2 " in row]
+    assert table == [["%LMQ%q", "2", "lmq"], ["batches", "2", "batch"], ["orders", "2", "plain"]]
+
+
 def test_findings_end_with_1(seglog, found):
     found(report(Finding("log-hole", "commitlog/00000000000000000000", 4096, 119)))
     shown = seglog("spark", "audit", "x")

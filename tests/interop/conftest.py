@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 
@@ -32,10 +33,11 @@ def _give_up(reason):
 
 @pytest.fixture
 def copied(tmp_path):
-    """Copies a store directory, so that each engine gets its own."""
+    """Copies a store directory, so that each engine gets its own; an open one as a kill leaves it."""
+    numbers = itertools.count(1)
 
     def copy(path):
-        twin = tmp_path / f"copy of {path.name}"
+        twin = tmp_path / f"copy {next(numbers)} of {path.name[:20]}"
         # cp keeps files sparse; shutil would write a gigabyte of zeros.
         subprocess.run(["cp", "--recursive", "--sparse=always", path, twin], check=True)
         return twin

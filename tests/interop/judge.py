@@ -57,7 +57,8 @@ class JavaHost:
 class JavaMessages:
     """Messages for the real store to append to one queue, numbered from ``first``.
 
-    Everything follows from these fields and the number: the tests know what must come back.
+    Everything follows from these fields and the number: the tests know what must come back. Only single
+    messages are compressed.
     """
 
     topic: str
@@ -67,6 +68,7 @@ class JavaMessages:
     batch: bool = False
     inner_batch: bool = False
     body_bytes: int = 32
+    compressed: bool = False
     tags: str | None = None
     keys: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
@@ -86,12 +88,18 @@ class JavaMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Asks for messages from ``queue_offset`` on or, with ``timestamp_ms``, for the offset at that time."""
+    """Asks for messages from ``queue_offset`` on, those of ``key``, or the offset at ``timestamp_ms``.
+
+    With ``decode`` messages are stated as a client decodes them, compressed bodies inflated; those of a key
+    always are.
+    """
 
     topic: str
     queue_id: int = 0
     queue_offset: int = 0
     max_count: int = 32
+    decode: bool = False
+    key: str | None = None
     timestamp_ms: int | None = None
     boundary: str = "lower"
 
@@ -160,15 +168,23 @@ class Judge:
             self._process = None
         self._scratch.cleanup()
 
-    def dump(self, path: Path, geometry: Geometry = DEFAULT_GEOMETRY, **config: object) -> Dump:
+    def dump(
+        self,
+        path: Path,
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        probes: Sequence[Probe] = (),
+        **config: object,
+    ) -> Dump:
         """Returns all that the real store serves from ``path``, after its recovery.
 
         Args:
             path: The store directory. It is opened read-write and shut down cleanly.
             geometry: Sizes to tell the store.
+            probes: What to ask besides; the answers follow in this order.
             config: Further properties of MessageStoreConfig, by their names in broker.conf.
         """
-        return Dump(self._ask({"op": "dump", **_target(path, geometry, config)}))
+        return Dump(self._ask(_question("dump", probes) | _target(path, geometry, config)))
 
     def append(
         self,
@@ -206,9 +222,34 @@ class Judge:
     def probe(
         self, path: Path, probes: Sequence[Probe], geometry: Geometry = DEFAULT_GEOMETRY, **config: object
     ) -> list[Line]:
-        """Returns the real store's answer to each probe: a ``get`` or an ``offset`` line."""
-        question = {"op": "probe", "probes": [_camel(asdict(probe)) for probe in probes]}
-        return self._ask(question | _target(path, geometry, config))
+        """Returns the real store's answer to each probe: a ``get``, an ``offset`` or a ``query`` line."""
+        return self._ask(_question("probe", probes) | _target(path, geometry, config))
+
+    def compact(
+        self,
+        path: Path,
+        probes: Sequence[Probe] = (),
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        halt: bool = False,
+        **config: object,
+    ) -> tuple[list[Line], list[Line]]:
+        """Lets the real store compact each queue of its compaction topics, as it does by itself in time.
+
+        Args:
+            path: The store directory.
+            probes: What to ask the running store afterwards.
+            geometry: Sizes to tell the store.
+            halt: End with Runtime.halt afterwards: the abort file stays.
+            config: Further properties of MessageStoreConfig.
+
+        Returns:
+            A ``compacted`` line for each queue, and the answers to the probes.
+        """
+        question = _question("compact", probes) | {"halt": halt}
+        lines = self._ask(question | _target(path, geometry, config))
+        compacted = [line for line in lines if line["kind"] == "compacted"]
+        return compacted, lines[len(compacted) :]
 
     def try_lock(
         self,
@@ -403,6 +444,10 @@ def _end(process: subprocess.Popen[str]) -> None:
         if pipe is not None:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
+
+
+def _question(op: str, probes: Sequence[Probe]) -> Line:
+    return {"op": op, "probes": [_camel(asdict(probe)) for probe in probes]}
 
 
 def _target(path: Path, geometry: Geometry, config: dict[str, object]) -> Line:

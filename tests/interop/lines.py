@@ -7,9 +7,18 @@ import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 
-from seglog import GetStatus, MessageStore
+from seglog import GetResult, GetStatus, MessageStore
+from seglog.storage.format.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.message import Message
-from seglog.storage.format.properties import CRC32
+from seglog.storage.format.properties import CRC32, encode_properties
+from seglog.storage.format.sys_flag import (
+    BORN_HOST_V6,
+    COMPRESSED,
+    COMPRESSION_ZLIB,
+    INNER_BATCH,
+    NEED_UNWRAP,
+    STORE_HOST_V6,
+)
 from tests.interop.judge import JavaMessages, Line
 
 Place = tuple[str, int, int]
@@ -54,8 +63,34 @@ def message_line(message: Message) -> Line:
     }
 
 
+def client_line(message: Message) -> Line:
+    """Returns a message as a ``decode`` probe states it: as a client would see it."""
+    payload = message.payload()
+    fields = message_line(message) | {
+        "bodyLen": len(payload),
+        "bodySha256": body_fields(payload)["bodySha256"],
+    }
+    return {name: value for name, value in fields.items() if not name.startswith("cq")}
+
+
+def get_line(result: GetResult) -> Line:
+    """Returns the answer of a read as that of a ``decode`` probe."""
+    return {
+        "kind": "get",
+        "status": result.status.value,
+        "nextOffset": result.next_offset,
+        "minOffset": result.min_offset,
+        "maxOffset": result.max_offset,
+        "phyOffsets": [message.phy_offset for message in result],
+        "messages": [client_line(message) for message in result],
+    }
+
+
 def served_lines(store: MessageStore) -> list[Line]:
-    """Reads every queue of ``store`` from its min to its max offset."""
+    """Reads every queue of ``store`` from its min to its max offset.
+
+    A message that appears in further queues (LMQ) gives a line for each; an inner batch gives one line.
+    """
     lines: list[Line] = []
     for queue in store.queues():
         next_offset = queue.min_offset
@@ -64,13 +99,53 @@ def served_lines(store: MessageStore) -> list[Line]:
             assert result.status is GetStatus.FOUND, (
                 f"{result.status} at {queue.topic}/{queue.queue_id} {next_offset}"
             )
-            lines += [message_line(message) for message in result.messages]
+            for index, message in enumerate(result.messages):
+                line = message_line(message)
+                if message.topic != queue.topic:
+                    line |= {
+                        "cqTopic": queue.topic,
+                        "cqQueueId": queue.queue_id,
+                        "cqOffset": next_offset + index,
+                    }
+                lines.append(line)
             next_offset = result.next_offset
     return lines
 
 
+def properties_of(messages: JavaMessages, number: int) -> dict[str, str]:
+    """Returns the properties that message ``number`` is appended with."""
+    properties = dict(messages.properties)
+    if messages.tags:
+        properties["TAGS"] = messages.tags
+    if messages.keys:
+        properties["KEYS"] = f"{messages.keys}{number}"
+    return properties
+
+
+def sys_flag_of(messages: JavaMessages) -> int:
+    """Returns the flags that messages are appended with; those of IPv6 hosts are added on the way."""
+    flags = messages.sys_flag
+    if messages.compressed:
+        flags |= COMPRESSED | COMPRESSION_ZLIB
+    return flags | INNER_BATCH | NEED_UNWRAP if messages.inner_batch else flags
+
+
+def stored_body(messages: JavaMessages, number: int) -> bytes:
+    """Returns the body of message ``number`` as we store it."""
+    body = messages.body(number)
+    return zlib.compress(body) if messages.compressed else body
+
+
+def inner_batch_body(messages: JavaMessages) -> bytes:
+    """Returns the body of an inner batch, which stores its messages as the client sent them."""
+    return encode_batch(
+        BatchMessage(messages.body(number), encode_properties(properties_of(messages, number)), messages.flag)
+        for number in range(messages.first, messages.first + messages.count)
+    )
+
+
 def java_lines(messages: JavaMessages, answers: Sequence[Line]) -> list[Line]:
-    """Returns what must be served of messages that the real store said it appended.
+    """Returns what must be served of messages that a store said it appended.
 
     Args:
         messages: What it was asked for.
@@ -79,27 +154,40 @@ def java_lines(messages: JavaMessages, answers: Sequence[Line]) -> list[Line]:
     lines: list[Line] = []
     for answer in answers:
         assert answer["status"] == "PUT_OK", answer
-        for index in range(answer["count"]):
+        for index, message_id in enumerate(answer["messageId"].split(",")):
             number = answer["number"] + index
-            properties = dict(messages.properties)
-            if messages.tags:
-                properties["TAGS"] = messages.tags
-            if messages.keys:
-                properties["KEYS"] = f"{messages.keys}{number}"
-            lines.append(
-                {
-                    "cqTopic": messages.topic,
-                    "cqQueueId": messages.queue_id,
-                    "cqOffset": answer["queueOffset"] + index,
-                    "flag": messages.flag,
-                    "bornTimestamp": messages.born_timestamp,
-                    "storeTimestamp": answer["storeTimestamp"],
-                    "reconsumeTimes": messages.reconsume_times,
-                    "properties": properties,
-                    **body_fields(messages.body(number)),
-                }
-            )
+            lines.append(_java_line(messages, number, answer, index, int(message_id[-16:], 16)))
     return lines
+
+
+def _java_line(messages: JavaMessages, number: int, answer: Line, index: int, phy_offset: int) -> Line:
+    properties = {name: value for name, value in properties_of(messages, number).items() if value}
+    if messages.inner_batch:
+        body = body_fields(inner_batch_body(messages))
+        properties |= {"INNER_NUM": str(messages.count), "INNER_BASE": str(answer["queueOffset"])}
+    elif messages.compressed:
+        body = {}  # no two libraries compress alike
+    else:
+        body = body_fields(messages.body(number))
+    sys_flag = sys_flag_of(messages)
+    sys_flag |= BORN_HOST_V6 if ":" in messages.born_host.address else 0
+    sys_flag |= STORE_HOST_V6 if ":" in messages.store_host.address else 0
+    return {
+        "cqTopic": messages.topic,
+        "cqQueueId": messages.queue_id,
+        "cqOffset": answer["queueOffset"] + index,
+        "cqPos": phy_offset,
+        "topic": messages.topic,
+        "queueId": messages.queue_id,
+        "sysFlag": sys_flag,
+        "flag": messages.flag,
+        "bornTimestamp": messages.born_timestamp,
+        "storeTimestamp": answer["storeTimestamp"],
+        "reconsumeTimes": messages.reconsume_times,
+        "preparedTransactionOffset": 0 if messages.batch else messages.prepared_transaction_offset,
+        "properties": properties,
+        **body,
+    }
 
 
 def differences(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -12,7 +13,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
-from tests.interop.lines import message_line
+from tests.interop.lines import place, served_lines
 
 pytestmark = pytest.mark.interop
 
@@ -79,23 +80,16 @@ def java_fill(count=60):
 
 def walk(store):
     """Returns place and message of all that a reader is served, queue by queue."""
-    found = {}
-    for queue in store.queues():
-        at = queue.min_offset
-        while at < queue.max_offset:
-            result = store.get(queue.topic, queue.queue_id, at)
-            for message in result:
-                is_own = queue.topic == message.topic
-                found[queue.topic, queue.queue_id, message.queue_offset if is_own else at] = message_line(
-                    message
-                )
-                at += int(message.properties.get("INNER_NUM", "1"))
-            assert at == result.next_offset
+    found = {place(line): line for line in served_lines(store)}
+    sizes = Counter()
+    for topic, queue_id, offset in found:
+        sizes[topic, queue_id] += int(found[topic, queue_id, offset]["properties"].get("INNER_NUM", "1"))
+    assert sizes == {name: high - low for name, (low, high) in ranges(store).items()}
     return found
 
 
 def java_walk(dump):
-    return {(line["cqTopic"], line["cqQueueId"], line["cqOffset"]): line for line in dump.of_kind("msg")}
+    return {place(line): line for line in dump.of_kind("msg")}
 
 
 def ranges(store):
@@ -113,11 +107,11 @@ def assert_same(store_ranges, found, dump):
     assert java_ranges(dump) == store_ranges
     lines = java_walk(dump)
     assert lines.keys() == found.keys()
-    for place, ours in found.items():
-        theirs = lines[place]
+    for at, ours in found.items():
+        theirs = lines[at]
         for name, value in ours.items():
             if not name.startswith("cq"):
-                assert theirs[name] == value, (place, name)
+                assert theirs[name] == value, (at, name)
     assert [line for line in lines.values() if min(line.get("keyFound", {"": 1}).values()) < 1] == []
 
 

@@ -6,12 +6,9 @@ import random
 
 import pytest
 
-from seglog import MessageStore, NewMessage
-from seglog.storage.format.host import Host
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.tags import tags_code
+from seglog import MessageStore
 from tests.interop.judge import SMALL_GEOMETRY, JavaHost, JavaMessages
-from tests.interop.writing import store_options
+from tests.interop.writing import append_here, store_options
 
 pytestmark = pytest.mark.interop
 
@@ -66,7 +63,7 @@ def assert_same_files(judge, tmp_path, copied, messages, *, record_crc):
     answers = judge.write(java, messages, SMALL_GEOMETRY, enabledAppendPropCRC=record_crc)
     with MessageStore.open(ours, record_crc=record_crc, **store_options(SMALL_GEOMETRY)) as store:
         for each in messages:
-            write_here(store, each)
+            append_here(store, each)
         end = store.max_phy_offset
     records = record_places(judge, copied(ours))
     assert records == record_places(judge, copied(java))
@@ -75,38 +72,6 @@ def assert_same_files(judge, tmp_path, copied, messages, *, record_crc):
         name = f"commitlog/{first:020d}"
         assert masked(ours / name, records, record_crc) == masked(java / name, records, record_crc), name
     assert queue_files(ours) == queue_files(java)
-
-
-def write_here(store, messages):
-    properties = dict(messages.properties) | ({"TAGS": messages.tags} if messages.tags else {})
-    numbers = range(messages.first, messages.first + messages.count)
-    if messages.batch:
-        batch = [
-            NewMessage(messages.body(number), tags=messages.tags, flag=messages.flag) for number in numbers
-        ]
-        store.put_batch(messages.topic, batch, queue_id=messages.queue_id)
-        return
-    for number in numbers:
-        keyed = properties | ({"KEYS": f"{messages.keys}{number}"} if messages.keys else {})
-        store.append(
-            messages.topic,
-            messages.queue_id,
-            messages.body(number),
-            encode_properties(keyed),
-            tags_code(messages.tags),
-            sys_flag=messages.sys_flag,
-            flag=messages.flag,
-            born_timestamp_ms=messages.born_timestamp,
-            born_host=host(messages.born_host),
-            store_host=host(messages.store_host),
-            reconsume_times=messages.reconsume_times,
-            prepared_transaction_offset=messages.prepared_transaction_offset,
-        )
-
-
-def host(java_host):
-    address = f"[{java_host.address}]" if ":" in java_host.address else java_host.address
-    return Host.parse(f"{address}:{java_host.port}")
 
 
 def record_places(judge, path):

@@ -1,4 +1,4 @@
-"""Runs the writer process, and ends it as a test wants: cleanly or with SIGKILL."""
+"""Writes stores for the judge: in a process that ends as a test wants, or here, as the judge would write."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from seglog import MessageStore
+from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
-from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, Geometry, Line
+from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.tags import tags_code
+from seglog.storage.values import BatchResult, PutResult, RawMessage
+from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, Geometry, JavaHost, JavaMessages, Line
+from tests.interop.lines import inner_batch_body, properties_of, stored_body, sys_flag_of
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
@@ -42,6 +48,68 @@ def store_options(geometry: Geometry) -> dict[str, Any]:
         "queue_file_size_bytes": geometry.queue_file_size_bytes,
         "index_geometry": IndexGeometry(geometry.index_slots, geometry.index_entries),
     }
+
+
+def append_here(store: MessageStore, messages: JavaMessages) -> list[Line]:
+    """Appends what ``judge.append`` would, and answers in the same words."""
+    numbers = range(messages.first, messages.first + messages.count)
+    code = tags_code(messages.tags)
+    if messages.batch:
+        batch = [
+            RawMessage(
+                messages.body(number), encode_properties(properties_of(messages, number)), code, messages.flag
+            )
+            for number in numbers
+        ]
+        together = store.append_batch(
+            messages.topic,
+            messages.queue_id,
+            batch,
+            sys_flag=messages.sys_flag,
+            born_timestamp_ms=messages.born_timestamp,
+            born_host=_host(messages.born_host),
+            reconsume_times=messages.reconsume_times,
+        )
+        return [_answer(messages, messages.first, together)]
+    return [
+        _answer(
+            messages,
+            number,
+            store.append(
+                messages.topic,
+                messages.queue_id,
+                inner_batch_body(messages) if messages.inner_batch else stored_body(messages, number),
+                encode_properties(properties_of(messages, number)),
+                code,
+                sys_flag=sys_flag_of(messages),
+                flag=messages.flag,
+                born_timestamp_ms=messages.born_timestamp,
+                born_host=_host(messages.born_host),
+                store_host=_host(messages.store_host),
+                reconsume_times=messages.reconsume_times,
+                prepared_transaction_offset=messages.prepared_transaction_offset,
+            ),
+        )
+        for number in (numbers[:1] if messages.inner_batch else numbers)
+    ]
+
+
+def _answer(messages: JavaMessages, number: int, result: PutResult | BatchResult) -> Line:
+    is_batch = isinstance(result, BatchResult)
+    return {
+        "number": number,
+        "status": "PUT_OK",
+        "queueOffset": result.queue_offset,
+        "count": messages.count if is_batch or messages.inner_batch else 1,
+        "phyOffset": result.phy_offset,
+        "storeTimestamp": result.store_timestamp_ms,
+        "messageId": ",".join(result.message_ids) if is_batch else result.message_id,
+    }
+
+
+def _host(java_host: JavaHost) -> Host:
+    address = f"[{java_host.address}]" if ":" in java_host.address else java_host.address
+    return Host.parse(f"{address}:{java_host.port}")
 
 
 def write_store(

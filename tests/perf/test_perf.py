@@ -26,9 +26,9 @@ ROUNDS = [
 ]
 
 
-def perf(*arguments):
+def perf(*arguments, module="perf"):
     return subprocess.run(
-        [sys.executable, "-m", "perf", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 
@@ -104,3 +104,21 @@ def test_unknown_case_is_named_with_those_there_are():
     done = perf("--only", "nothing")
     assert done.returncode == 1
     assert "put-128" in done.stderr
+
+
+def test_views_of_a_queue_are_measured_and_checked(tmp_path):
+    done = perf(
+        "--size", "0.02", "--rounds", "1", "--write", str(tmp_path / "R.md"), module="perf.bench_views"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2,000 messages, 1 rounds." in done.stdout
+    titles = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert "| filter by tag and time in one expression, arrays at hand" in titles
+    assert "| verify by seals" in titles
+    written = (tmp_path / "R.md").read_text()
+    assert written == "# A queue as numpy, and verifying by seals\n" + done.stdout
+
+
+def test_views_refuse_sizes_that_show_nothing():
+    refused = perf("--size", "0.001", module="perf.bench_views")
+    assert (refused.returncode, "--size must be" in refused.stderr) == (2, True)

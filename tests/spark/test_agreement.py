@@ -14,10 +14,12 @@ from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
 from tests.support.golden import config_names, extract, golden_names
+from tests.support.mixed import fill_mixed
 from tests.support.records import Record, pack_log
 
 SEGMENT_BYTES = 16384
 SPLIT_BYTES = (1024, 5000, 65536)
+QUEUE_FOLDERS = ("consumequeue", "batchconsumequeue")
 LARGE = {"big": (500_000, 8 << 20), "broker-store": (65536, 64 << 20)}
 
 
@@ -66,6 +68,13 @@ def written(tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mixed")
+    fill_mixed(root, 90)
+    return root
+
+
 DAMAGES = {
     "flip": lambda content, at, _size: content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :],
     "zero": lambda content, at, size: content[:at] + bytes(size) + content[at + size :],
@@ -77,7 +86,7 @@ DAMAGES = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
     damages=st.lists(
         st.tuples(
@@ -89,17 +98,20 @@ DAMAGES = {
         max_size=3,
     ),
     split_bytes=st.integers(1024, 20_000),
-    lose_queues=st.booleans(),
+    kept=st.sets(st.sampled_from(QUEUE_FOLDERS)) | st.just(set(QUEUE_FOLDERS)),
+    is_declared=st.booleans(),
+    is_mixed=st.booleans(),
 )
 def test_audit_agrees_with_the_survey_of_any_damaged_store(
-    written, tmp_path_factory, damages, split_bytes, lose_queues
+    written, mixed, tmp_path_factory, damages, split_bytes, kept, is_declared, is_mixed
 ):
-    files = {path.relative_to(written): path.read_bytes() for path in written.rglob("*") if path.is_file()}
-    if lose_queues:
-        files = {path: content for path, content in files.items() if path.parts[0] == "commitlog"}
+    origin = mixed if is_mixed else written
+    folders = {"commitlog", *kept} | ({"config"} if is_declared else set())
+    files = {path.relative_to(origin): path for path in origin.rglob("*") if path.is_file()}
+    files = {name: path.read_bytes() for name, path in files.items() if name.parts[0] in folders}
     for kind, file_number, place, size in damages:
-        folders = ["commitlog"] if file_number % 3 else ["commitlog", "consumequeue"]
-        names = sorted(path for path in files if path.parts[0] in folders)
+        hit = ["commitlog"] if file_number % 3 else ["commitlog", *QUEUE_FOLDERS]
+        names = sorted(path for path in files if path.parts[0] in hit)
         path = names[file_number % len(names)]
         content = files.pop(path)
         used = len(content.rstrip(b"\0"))

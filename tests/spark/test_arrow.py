@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.spark.arrow import STRETCH, from_table, spark_schema, to_batch
-from seglog.spark.stretches import Head, Interval, Stopped, Stretch, UnitState
+from seglog.spark.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.record import Damage
 
 I31, I63 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
@@ -28,6 +28,9 @@ STRETCHES = st.builds(
     I63,
     I63,
     st.lists(INTERVALS, max_size=3).map(tuple),
+    st.lists(st.builds(BatchRun, TEXT, I31, I63, I63, st.binary(max_size=92)), max_size=3).map(tuple),
+    st.lists(st.builds(QueueEnd, TEXT, I31, I63), max_size=3).map(tuple),
+    st.lists(TEXT, max_size=3).map(tuple),
 )
 
 
@@ -38,5 +41,6 @@ def test_stretches_come_back_from_arrow(stretches):
 
 def test_spark_names_the_same_columns():
     assert spark_schema().startswith("`split` int, `start` bigint, ")
-    assert spark_schema().count("array<struct<`topic`: string, `queue_id`: int, ") == 1
+    assert "`batch_runs` array<struct<`topic`: string, `queue_id`: int, " in spark_schema()
+    assert "`units`: binary>>, " in spark_schema()
     assert all(f"`{name}` " in spark_schema() for name in STRETCH.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support.audits import assert_agrees
 from tests.support.golden import extract
+from tests.support.mixed import fill_mixed
 
 pytestmark = pytest.mark.spark
 
@@ -34,11 +36,21 @@ pytestmark = pytest.mark.spark
         ("d-trunclast", 30_000),
         ("d-nocq", 128 << 20),
         ("d-cqgarbage", 65536),
+        ("innerbatch", 20_000),
     ],
 )
 def test_audit_agrees_with_the_survey(spark, name, split_bytes, tmp_path):
     root = extract(name, tmp_path)
     assert_agrees(audit_store(root, spark=spark, split_bytes=split_bytes), survey(root, RealFiles()))
+
+
+def test_batch_queues_and_further_queues_agree_from_worker_processes_too(spark, tmp_path):
+    fill_mixed(tmp_path, 60)
+    for lost in ("batchconsumequeue/B/0", "consumequeue/%LMQ%a"):
+        shutil.rmtree(tmp_path / lost)
+    report = audit_store(tmp_path, spark=spark, split_bytes=5000)
+    assert [finding.code for finding in report.findings] == ["queue-missing"] * 2
+    assert_agrees(report, survey(tmp_path, RealFiles()))
 
 
 def test_audit_beside_a_writer_reads_what_is_there(spark, tmp_path, monkeypatch):

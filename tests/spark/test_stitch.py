@@ -25,7 +25,7 @@ def test_writer_that_goes_on_between_two_splits_leaves_no_hole(tmp_path):
     log = pack_log(numbered(30), segment_size_bytes=SEGMENT_BYTES)
     write_log(tmp_path, log, SEGMENT_BYTES)
     plan = plan_audit(tmp_path, RealFiles(), split_bytes=4096)
-    scan = SplitScan(RealFiles(), plan.root, plan.geometry)
+    scan = SplitScan(RealFiles(), plan.root, plan.geometry, plan.batch_topics)
     write_log(tmp_path, log[: 3 * len(ONE.pack())].ljust(len(log), b"\0"), SEGMENT_BYTES)
     seen = [stretch for split in plan.splits[:2] for stretch in scan.run(split)]
     write_log(tmp_path, log, SEGMENT_BYTES)
@@ -41,7 +41,7 @@ def test_splits_may_answer_in_any_order(tmp_path):
     log[5000:5100] = bytes(100)
     write_log(tmp_path, bytes(log), SEGMENT_BYTES)
     plan = plan_audit(tmp_path, RealFiles(), split_bytes=2048)
-    scan = SplitScan(RealFiles(), plan.root, plan.geometry)
+    scan = SplitScan(RealFiles(), plan.root, plan.geometry, plan.batch_topics)
     seen = [stretch for split in reversed(plan.splits) for stretch in scan.run(split)]
     scan.close()
     assert_agrees(conclude(plan, seen, RealFiles()), survey(tmp_path, RealFiles()))
@@ -51,7 +51,7 @@ def test_intact_split_is_one_stretch_with_one_interval_for_each_queue(tmp_path):
     records = [replace(ONE, queue_id=number % 3, queue_offset=number // 3) for number in range(18)]
     write_log(tmp_path, pack_log(records), SEGMENT_BYTES)
     plan = plan_audit(tmp_path, RealFiles(), split_bytes=SEGMENT_BYTES)
-    scan = SplitScan(RealFiles(), plan.root, plan.geometry)
+    scan = SplitScan(RealFiles(), plan.root, plan.geometry, plan.batch_topics)
     (stretch,) = scan.run(plan.splits[0])
     scan.close()
     assert [interval.records for interval in stretch.intervals] == [6, 6, 6]

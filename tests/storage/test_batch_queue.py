@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
@@ -16,18 +15,11 @@ from seglog.storage.get import GetStatus
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support import golden
+from tests.support.mixed import declare
 from tests.support.stores import SMALL, copy_store, new_clock
 
 INNER = INNER_BATCH | NEED_UNWRAP
 UNITS_PER_FILE = 10
-
-
-def declare(root, **topics):
-    """Writes config/topics.json with attributes of topics."""
-    (root / "config").mkdir(parents=True, exist_ok=True)
-    table = {name: {"topicName": name, "attributes": attributes} for name, attributes in topics.items()}
-    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
-    return root
 
 
 @pytest.fixture

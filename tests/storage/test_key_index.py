@@ -140,6 +140,21 @@ def test_a_crash_loses_no_key(open_tiny, tmp_path):
     assert index_bytes(left) == index_bytes(tmp_path / "store")
 
 
+def test_keys_behind_a_hole_are_found_where_its_first_record_only_fails_its_checksum(open_tiny, tmp_path):
+    with open_tiny() as store:
+        puts = [
+            store.put("T", b"body%d" % number, keys=(f"k{number}", None)[number % 2]) for number in range(5)
+        ]
+    log = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    damaged = bytearray(log.read_bytes())
+    damaged[damaged.index(b"body1")] ^= 1
+    damaged[puts[2].phy_offset : puts[3].phy_offset] = bytes(puts[2].size_bytes)
+    log.write_bytes(damaged)
+    shutil.rmtree(tmp_path / "store" / INDEX)
+    with open_tiny() as store:
+        assert queried(store, "T", "k4") == [b"body4"]
+
+
 def test_a_reader_finds_what_the_writer_has_not_indexed_yet(open_tiny, tmp_path):
     with open_tiny() as store:
         store.put_batch("T", [NewMessage(b"%d" % number, keys="k") for number in range(9)])

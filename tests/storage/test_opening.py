@@ -72,6 +72,19 @@ def test_mode_tells_a_clean_stop_from_a_crash(tmp_path):
             assert again.recovery.end_phy_offset == again.max_phy_offset
 
 
+@pytest.mark.parametrize(
+    "name", ["commitlog/" + "0" * 20, "consumequeue/T/0/" + "0" * 20], ids=["segment", "queue file"]
+)
+def test_a_first_file_that_lost_its_length_says_nothing_of_lengths(tmp_path, name):
+    MessageStore.open(tmp_path / "store", **SMALL).close()
+    (tmp_path / "store" / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "store" / name).touch()
+    with MessageStore.open(tmp_path / "store", **SMALL) as store:
+        assert store.put("T", b"x").queue_offset == 0
+    found = survey(tmp_path / "store", RealFiles())
+    assert (found.geometry, found.findings) == (StoreGeometry(*SMALL.values()), [])
+
+
 # ---------------------------------------------------------------------------------- what is no store
 
 

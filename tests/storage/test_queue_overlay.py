@@ -7,7 +7,7 @@ import pytest
 
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, behind_findings, overlay_queue
 
 # (queue offset, phy offset): the third record was given the offset of the second again.
 RECORDS = [(0, 0), (1, 100), (1, 200), (2, 300)]
@@ -54,4 +54,5 @@ def test_missing_unit_points_nowhere_not_even_to_the_first_record():
 def test_unit_that_leads_to_the_end_of_all_numbers_is_not_taken_for_an_expired_one():
     state = overlay([(0, 100, 0), (2**63 - 1, 100, 0)], [(0, 0)])
     assert state.max_offset == 1
-    assert [finding.code for finding in state.findings] == ["queue-beyond-log"]
+    assert state.behind.tolist() == [(2**63 - 1, 100, 0)]
+    assert [finding.code for finding in behind_findings(state, 400, 2000)] == ["queue-beyond-log"]

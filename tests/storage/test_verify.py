@@ -274,6 +274,7 @@ def rewritten(path, clock, keep_bytes, count):
         stream.truncate(SEGMENT_BYTES)
     segment(path, 3).unlink()
     segment(path, 4).unlink()
+    shutil.rmtree(path / "consumequeue")  # it cuts the queues as well
     clock.advance(60_000)
     fill(path, count, clock, record_crc=False, seed=1)
     for number, raw in seals.items():

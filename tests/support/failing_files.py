@@ -86,6 +86,8 @@ class FailingFiles:
         self._files = RealFiles()
         self._fault = fault
         self.exists = self._files.exists
+        self.is_dir = self._files.is_dir
+        self.lock = self._files.lock
 
     def list_dir(self, path: Path) -> list[Entry]:
         self._fault.check("list_dir", path)

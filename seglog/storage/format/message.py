@@ -24,6 +24,7 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
+from seglog.storage.format.tombstone import LOST_FLAG
 
 _I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
 MESSAGE_ID: Final = Layout(
@@ -96,6 +97,11 @@ class Message:
         if not self.sys_flag & flags.COMPRESSED:
             return None
         return _COMPRESSION_NAMES.get(self.sys_flag & flags.COMPRESSION_MASK, "zlib")
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it stands for a message that was lost."""
+        return self.flag == LOST_FLAG and not any(self.body)
 
     def payload(self) -> bytes:
         """Returns the body as the producer gave it; lz4 and zstd bodies are returned as stored.

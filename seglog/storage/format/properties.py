@@ -37,6 +37,7 @@ ENTRY_END: Final = 2
 MAX_PROPERTIES_BYTES: Final = 32767
 """The length field is a signed 16-bit integer; the reserved CRC property counts."""
 
+_TORN_NULS: Final = bytes(8)
 CRC_NAME: Final = CRC32.encode() + b"\x01"
 CRC_DIGITS: Final = 10
 CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
@@ -102,6 +103,14 @@ def find_property(raw: bytes, name: bytes) -> bytes | None:
                 return value
         at = raw.rfind(needle, 0, at)
     return None
+
+
+def look_torn(raw: bytes) -> bool:
+    """Returns whether properties hold the zeros of a write that did not reach the disk.
+
+    That is a run inside them, where a page is missing, or any at their end, where the file was cut.
+    """
+    return raw[-1:] == b"\0" or raw.find(_TORN_NULS) >= 0
 
 
 def without_crc_property(raw: bytes) -> bytes:

@@ -9,7 +9,7 @@ Truth: this is it. Everything else in a store can be rebuilt from records that p
 
 Source: ``CommitLog.java checkMessageAndReturnSize``, ``MessageExtEncoder.java``. Beyond Java's checks a
 record must lie where its ``phy_offset`` says, a ``__CRC32#`` property must verify wherever it is present,
-and properties without it must not hold the run of NULs that a torn write leaves.
+and properties without it must not hold the NULs that a torn write leaves.
 """
 
 from __future__ import annotations
@@ -83,8 +83,6 @@ MAGIC_AT: Final = HEAD_V4.offsets["magic"]
 MIN_RECORD_BYTES: Final = HEAD_V4.size_bytes + 3
 """IPv4, V1, nothing in it."""
 FILLER_BYTES: Final = FILLER.size_bytes
-TORN_NULS: Final = bytes(8)
-"""A run this long inside properties is the mark of a write that did not reach the disk."""
 
 _CRC_NAME: Final = props.CRC_NAME
 _CRC_NAME_BITS: Final = int.from_bytes(_CRC_NAME)
@@ -267,8 +265,8 @@ def _verify(
         # The right digits under another name: what was damaged is the name. No other property ends so.
         if tail != entry and (is_near or tail[_DIGITS] == entry[_DIGITS]):
             return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
-    if not has_name and properties.find(TORN_NULS) >= 0:
-        return Damage("torn-properties", "no run of NUL bytes", f"{len(TORN_NULS)} NULs")
+    if not has_name and props.look_torn(properties):
+        return Damage("torn-properties", "text", "a run of NULs, or one at the end")
     if body_size:
         crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
         if crc != body_crc:

@@ -27,7 +27,6 @@ from seglog.storage.format.record import (
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
-    TORN_NULS,
     unit_tags_code,
 )
 
@@ -192,9 +191,9 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     properties = props.without_crc_property(properties)
     if record_crc:
         return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
-    if properties.find(TORN_NULS) >= 0:
+    if props.look_torn(properties):
         raise MessageIllegalError(
-            f"properties must not hold {len(TORN_NULS)} NUL bytes in a row: without __CRC32# a torn write"
+            "properties must not hold 8 NUL bytes in a row, nor end with one: without __CRC32# a torn write"
             " looks like that",
             help="encode binary values, for example as base64, or open the store with record_crc=True",
         )

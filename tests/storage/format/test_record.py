@@ -147,8 +147,9 @@ def test_long_topics_make_version_2_records(length, extra_bytes):
     assert row.size_bytes == 91 + 4 + length + extra_bytes
 
 
-def test_properties_that_a_torn_write_left_full_of_nul_are_damage():
-    record = replace(PLAIN, properties=b"a\x01" + bytes(8) + b"\x02")
+@pytest.mark.parametrize("properties", [b"a\x01" + bytes(8) + b"\x02", b"a\x01b\x00"])
+def test_properties_that_a_torn_write_left_full_of_nul_are_damage(properties):
+    record = replace(PLAIN, properties=properties)
     assert look(record.pack()).kind == "torn-properties"
     assert isinstance(look(replace(record, record_crc=True).pack()), RecordRow)
 

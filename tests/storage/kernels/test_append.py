@@ -83,12 +83,13 @@ def test_number_that_no_record_can_hold_is_refused_before_anything_is_written(wr
         draft(Record(), **wrong)
 
 
-def test_properties_that_would_look_torn_are_refused_without_a_record_crc():
-    record = Record(properties=b"a\x01" + bytes(8) + b"\x02")
+@pytest.mark.parametrize("properties", [b"a\x01" + bytes(8) + b"\x02", b"a\x01b\x00"])
+def test_properties_that_would_look_torn_are_refused_without_a_record_crc(properties):
+    record = Record(properties=properties)
     with pytest.raises(MessageIllegalError, match="NUL"):
         draft(record)
-    with_crc = replace(record, record_crc=True)
-    assert written(with_crc, draft(with_crc)) == with_crc.pack()
+    with_crc = replace(record, properties=properties.rstrip(b"\x02") + b"\x02", record_crc=True)
+    assert written(with_crc, draft(replace(record, record_crc=True))) == with_crc.pack()
 
 
 @pytest.mark.parametrize(

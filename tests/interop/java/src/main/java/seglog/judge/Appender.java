@@ -42,7 +42,7 @@ final class Appender {
   private static MessageExtBrokerInner single(MessageSpec spec, int number) throws Exception {
     MessageExtBrokerInner message = new MessageExtBrokerInner();
     spec.fill(message);
-    message.setBody(spec.body(number));
+    message.setBody(spec.sentBody(number));
     MessageAccessor.setProperties(message, spec.properties(number));
     message.setPropertiesString(MessageDecoder.messageProperties2String(message.getProperties()));
     message.setTagsCode(

@@ -54,7 +54,7 @@ final class CommandLine {
   private static void takeSpec(Request request, String spec) {
     switch (request.op) {
       case "append", "write" -> request.messages = List.of(Json.parse(spec, MessageSpec[].class));
-      case "probe" -> request.probes = List.of(Json.parse(spec, Probe[].class));
+      case "probe", "compact" -> request.probes = List.of(Json.parse(spec, Probe[].class));
       case "bench" -> request.workload = spec;
       default -> throw new IllegalArgumentException(request.op + " takes no " + spec);
     }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 
 /** Carries out one {@link Request}; each opens and closes its own store. */
 final class Commands {
@@ -16,6 +17,7 @@ final class Commands {
       case "append" -> append(request, answers);
       case "write" -> write(request, answers);
       case "probe" -> probe(request, answers);
+      case "compact" -> compact(request, answers);
       case "hold" -> hold(request, answers);
       case "trylock" -> tryLock(request, answers);
       case "bench" -> {
@@ -38,6 +40,7 @@ final class Commands {
     try (store) {
       store.awaitDispatch();
       new StoreDump(store.engine(), answers).run(hadAbort);
+      ask(request.probes, store, answers);
     }
     return true;
   }
@@ -68,8 +71,26 @@ final class Commands {
   private static boolean probe(Request request, Answers answers) throws Exception {
     try (RealStore store = RealStore.open(request)) {
       store.awaitDispatch();
-      for (Probe probe : request.probes) {
-        probe.ask(store.engine(), answers);
+      ask(request.probes, store, answers);
+    }
+    return true;
+  }
+
+  private static void ask(List<Probe> probes, RealStore store, Answers answers) {
+    for (Probe probe : probes) {
+      probe.ask(store.engine(), answers);
+    }
+  }
+
+  /** Compacts, then answers the probes of the request from the running store. */
+  private static boolean compact(Request request, Answers answers) throws Exception {
+    try (RealStore store = RealStore.open(request)) {
+      store.awaitDispatch();
+      new Compaction(store.engine(), answers).run();
+      ask(request.probes, store, answers);
+      if (request.halt) {
+        answers.line("end").put("sound", false).send();
+        Runtime.getRuntime().halt(0);
       }
     }
     return true;

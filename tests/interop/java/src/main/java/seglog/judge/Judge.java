@@ -14,7 +14,8 @@ import java.nio.charset.StandardCharsets;
  *   Judge dump DIR [options]              what the store serves, as JSON lines
  *   Judge append DIR SPEC [options]       adds messages (SPEC: JSON, see {@link MessageSpec})
  *   Judge write DIR SPEC [options]        the same in a directory that holds no store yet
- *   Judge probe DIR SPEC [options]        answers of getMessage and of offset by time
+ *   Judge probe DIR SPEC [options]        answers of getMessage, of offset by time and of the index
+ *   Judge compact DIR [SPEC] [options]    compacts the compaction topics, then answers as probe
  *   Judge hold DIR [options]              keeps the store open until standard input ends
  *   Judge trylock DIR [options]           whether the store can be loaded and started
  *   Judge bench DIR WORKLOAD [options]    a measurement, see {@link Bench}

@@ -1,20 +1,27 @@
 package seglog.judge;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.rocketmq.common.compression.CompressionType;
+import org.apache.rocketmq.common.compression.CompressorFactory;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
+import org.apache.rocketmq.common.sysflag.MessageSysFlag;
 
 /**
  * Messages to append to one queue. All follows from the spec and the number of the message, so that
  * a test can tell what must come back.
  */
 final class MessageSpec {
+  private static final CompressionType COMPRESSION = CompressionType.ZLIB;
+  private static final int COMPRESSION_LEVEL = 5; // as the client's default
+
   String topic;
   int queueId;
 
@@ -31,6 +38,10 @@ final class MessageSpec {
   boolean innerBatch;
 
   int bodyBytes = 32;
+
+  /** Whether single bodies are stored compressed with zlib, as clients do it. */
+  boolean compressed;
+
   String tags;
 
   /** Each message gets this text with its number behind it as its key. */
@@ -56,6 +67,18 @@ final class MessageSpec {
     return body;
   }
 
+  /** The body as a client sends it: compressed, with the flags of {@link #fill} that say so. */
+  byte[] sentBody(int number) throws IOException {
+    return compressed
+        ? CompressorFactory.getCompressor(COMPRESSION).compress(body(number), COMPRESSION_LEVEL)
+        : body(number);
+  }
+
+  private int allFlags() {
+    int flags = MessageSysFlag.COMPRESSED_FLAG | COMPRESSION.getCompressionFlag();
+    return compressed ? sysFlag | flags : sysFlag;
+  }
+
   Map<String, String> properties(int number) {
     Map<String, String> all = new LinkedHashMap<>(properties);
     if (tags != null) {
@@ -72,7 +95,7 @@ final class MessageSpec {
     message.setTopic(topic);
     message.setQueueId(queueId);
     message.setFlag(flag);
-    message.setSysFlag(sysFlag);
+    message.setSysFlag(allFlags());
     message.setBornTimestamp(bornTimestamp);
     message.setBornHost(bornHost.address());
     message.setStoreHost(storeHost.address());

@@ -26,10 +26,10 @@ final class Request {
   /** append, write: what to add, in this order. */
   List<MessageSpec> messages = List.of();
 
-  /** append, write, bench fill: end with Runtime.halt, as a crash would; the abort file stays. */
+  /** append, write, compact, bench fill: end with Runtime.halt, as a crash would; the abort file stays. */
   boolean halt;
 
-  /** probe: what to ask. */
+  /** dump, probe, compact: what to ask. */
   List<Probe> probes = List.of();
 
   /** trylock: after a refused start go through the shutdown that the broker goes through. */

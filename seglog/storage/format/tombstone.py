@@ -1,0 +1,249 @@
+"""Tombstones: records that take the place of lost ones, so that the log itself remembers what it lost.
+
+A tombstone has the place, size, queue and queue offset of the record that was lost, and a body of zeros.
+RocketMQ takes it for a message, so the offset is never given again, whoever opens the store, and everything
+behind it keeps its place. Stretches of which no queue knows anything become fillers: ROLLBACK records, to
+which RocketMQ gives neither offset nor queue nor index entry.
+
+How readers tell them apart: :data:`LOST_FLAG` in the record's head, which every tombstone has, however
+small it is. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes brokers
+leave tombstones out of what they send to consumers that asked for tags. It also gives the queue unit the
+code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code or none.
+
+Some of RocketMQ's own topics need more properties (:data:`_SYSTEM_PROPERTIES`): without a time the timer
+would try for ever, and half messages without producer group would be checked for ever.
+
+Source: tried on the real store; ``TimerMessageStore.java``, ``ScheduleMessageService.java``,
+``TransactionalMessageServiceImpl.java``, ``MessageExtEncoder.java``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.storage.format import properties as props
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
+from seglog.storage.format.record import (
+    CRC_MASK,
+    HEAD_V4,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    Damage,
+    examine,
+)
+from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
+from seglog.storage.format.tags import tags_code
+
+LOST: Final = "SEGLOG_LOST"
+LOST_FLAG: Final = 0x4C4F_5354
+"""``flag`` of every tombstone: "LOST" in ASCII."""
+LOST_TAGS_CODE: Final = tags_code(LOST)
+FILLER_TOPIC: Final = "SEGLOG_FILLER"
+MAX_FILLER_BYTES: Final = 1 << 20
+"""RocketMQ allocates the size of a record to check it."""
+
+_MARKS: Final = (f"{LOST}\x011\x02".encode(), f"{props.TAGS}\x01{LOST}\x02".encode())
+_REAL: Final = f"{props.REAL_TOPIC}\x01{LOST}\x02{props.REAL_QUEUE_ID}\x010\x02"
+_SYSTEM_PROPERTIES: Final = {
+    "rmq_sys_wheel_timer": "TIMER_OUT_MS\x01{store_timestamp_ms}\x02" + _REAL,
+    SCHEDULE_TOPIC: _REAL,
+    "RMQ_SYS_TRANS_HALF_TOPIC": _REAL + f"PGROUP\x01{LOST}\x02TRANSACTION_CHECK_TIMES\x0199\x02",
+}
+_LOCALHOST: Final = b"\x7f\x00\x00\x01"
+_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+_FLAG: Final = HEAD_V4.picking("flag").unpack_from
+
+
+@dataclass(frozen=True, slots=True)
+class LostRecord:
+    """What is known of a record that was lost.
+
+    Attributes:
+        topic: Its topic.
+        queue_id: Its queue.
+        queue_offset: Its place there; of an inner batch, that of its first message.
+        phy_offset: Where it lay.
+        size_bytes: How long it was.
+        batch_size: Messages in it; above 1 it was an inner batch.
+        further: LMQ queues that it appeared in too, and its offset in each.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    phy_offset: int
+    size_bytes: int
+    batch_size: int = 1
+    further: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Where it ended."""
+        return self.phy_offset + self.size_bytes
+
+
+def min_tombstone_bytes(topic: bytes, *, record_crc: bool = False) -> int:
+    """Returns the size of the smallest record of a topic: without body and properties."""
+    crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
+    return MIN_RECORD_BYTES + len(topic) + (len(topic) > MAX_TOPIC_BYTES) + crc_bytes
+
+
+def encode_tombstone(lost: LostRecord, store_timestamp_ms: int, *, record_crc: bool) -> bytes:
+    """Returns a record of the same size that stands for a lost one.
+
+    Args:
+        lost: The lost record; not smaller than :func:`min_tombstone_bytes`.
+        store_timestamp_ms: That of the record before it, never 0: RocketMQ's recovery passes over files
+            that begin with such a record.
+        record_crc: Whether to add ``__CRC32#``; left out where it does not fit.
+    """
+    topic = lost.topic.encode("utf-8", "surrogateescape")
+    record_crc = record_crc and lost.size_bytes >= min_tombstone_bytes(topic, record_crc=True)
+    return _encode(
+        topic,
+        lost.queue_id,
+        lost.queue_offset,
+        lost.phy_offset,
+        lost.size_bytes,
+        _properties(lost, topic, store_timestamp_ms, record_crc=record_crc),
+        store_timestamp_ms,
+        LOST_FLAG,
+        0,
+        record_crc=record_crc,
+    )
+
+
+def min_filler_bytes(*, record_crc: bool) -> int:
+    """Returns the size of the smallest filler; a smaller gap is given to the tombstone behind it."""
+    return min_tombstone_bytes(b"", record_crc=record_crc)
+
+
+def encode_fillers(
+    phy_offset: int, size_bytes: int, store_timestamp_ms: int, *, record_crc: bool
+) -> Iterator[bytes]:
+    """Yields records that take a stretch of which nothing is known, each of at most 1 MiB.
+
+    Args:
+        phy_offset: Where it starts.
+        size_bytes: How long it is, at least :func:`min_filler_bytes`.
+        store_timestamp_ms: As for tombstones.
+        record_crc: Whether to add ``__CRC32#``.
+    """
+    least = min_filler_bytes(record_crc=record_crc)
+    end = phy_offset + size_bytes
+    while phy_offset < end:
+        size = min(end - phy_offset, MAX_FILLER_BYTES)
+        if 0 < end - phy_offset - size < least:
+            size -= least
+        topic = FILLER_TOPIC.encode() if size >= least + len(FILLER_TOPIC) else b""
+        yield _encode(
+            topic,
+            0,
+            0,
+            phy_offset,
+            size,
+            b"",
+            store_timestamp_ms,
+            0,
+            TRANSACTION_ROLLBACK,
+            record_crc=record_crc,
+        )
+        phy_offset += size
+
+
+def has_lost_flag(record: memoryview) -> bool:
+    """Returns whether the head of a record may be that of a tombstone; applications may use any flag."""
+    return bool(_FLAG(record)[0] == LOST_FLAG)
+
+
+def is_tombstone(record: memoryview) -> bool:
+    """Returns whether a whole record is a tombstone: marked, and with nothing but zeros for a body."""
+    if len(record) < MIN_RECORD_BYTES or not has_lost_flag(record):
+        return False
+    # Where it lies was looked at when it was found; here only its parts are wanted.
+    own_offset = HEAD_V4.picking("phy_offset").unpack_from(record)[0]
+    row = examine(record, 0, own_offset, verify=False)
+    if isinstance(row, Damage):
+        return False
+    return not any(record[row.body_at : row.body_at + row.body_bytes])
+
+
+def tombstone_tags_code(lost: LostRecord, store_timestamp_ms: int, *, record_crc: bool) -> int:
+    """Returns the code that dispatch puts into the queue unit of :func:`encode_tombstone`'s record."""
+    topic = lost.topic.encode("utf-8", "surrogateescape")
+    record_crc = record_crc and lost.size_bytes >= min_tombstone_bytes(topic, record_crc=True)
+    has_tag = _properties(lost, topic, store_timestamp_ms, record_crc=record_crc).endswith(_MARKS[1])
+    return LOST_TAGS_CODE if has_tag else 0
+
+
+def _properties(lost: LostRecord, topic: bytes, store_timestamp_ms: int, *, record_crc: bool) -> bytes:
+    """Returns as many of the properties as fit, those that queues are made from first."""
+    room = lost.size_bytes - min_tombstone_bytes(topic, record_crc=record_crc)
+    room = min(room, props.MAX_PROPERTIES_BYTES - props.CRC_PROPERTY_BYTES)
+    entries: list[bytes] = []
+    if lost.batch_size > 1:
+        entries.append(
+            f"{props.INNER_NUM}\x01{lost.batch_size}\x02{props.INNER_BASE}\x01{lost.queue_offset}\x02".encode()
+        )
+    if lost.further:
+        names = ",".join(name for name, _offset in lost.further)
+        offsets = ",".join(str(offset) for _name, offset in lost.further)
+        entries.append(
+            f"{props.INNER_MULTI_DISPATCH}\x01{names}\x02"
+            f"{props.INNER_MULTI_QUEUE_OFFSET}\x01{offsets}\x02".encode()
+        )
+    if lost.topic in _SYSTEM_PROPERTIES:
+        wanted = _SYSTEM_PROPERTIES[lost.topic].format(store_timestamp_ms=store_timestamp_ms)
+        entries.append(wanted.encode())
+    kept = b""
+    for entry in (*entries, *_MARKS):
+        if len(kept) + len(entry) <= room:
+            kept += entry
+    return kept
+
+
+def _encode(
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
+    phy_offset: int,
+    size_bytes: int,
+    properties: bytes,
+    store_timestamp_ms: int,
+    flag: int,
+    sys_flag: int,
+    *,
+    record_crc: bool,
+) -> bytes:
+    """Returns a record of a given size, its body as many zeros as that takes."""
+    crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
+    is_long = len(topic) > MAX_TOPIC_BYTES
+    field = (_I16.pack(len(topic)) if is_long else bytes((len(topic),))) + topic
+    tail = field + _I16.pack(len(properties) + crc_bytes) + properties
+    body = bytes(size_bytes - HEAD_V4.size_bytes - len(tail) - crc_bytes)
+    head = HEAD_V4.struct.pack(
+        size_bytes,
+        MAGIC_V2 if is_long else MAGIC_V1,
+        zlib.crc32(body) & CRC_MASK if body else 0,
+        queue_id,
+        flag,
+        queue_offset,
+        phy_offset,
+        sys_flag,
+        0,
+        _LOCALHOST,
+        0,
+        store_timestamp_ms,
+        _LOCALHOST,
+        0,
+        0,
+        0,
+        len(body),
+    )
+    record = head + body + tail
+    return record + props.crc_property(zlib.crc32(record) & CRC_MASK) if record_crc else record

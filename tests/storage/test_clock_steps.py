@@ -1,0 +1,60 @@
+"""Clocks that were set while messages were written: damage still costs no more than what it hit."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.storage.store import MessageStore
+from tests.support.images import Image, in_segment, last_end, slots
+from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store, new_clock
+
+COUNT = 75
+YEAR_MS = 365 * 86_400_000
+
+
+def flip(image: Image, slot: int) -> list[int]:
+    image.flip(image.starts[slot] + 90)
+    return [slot]
+
+
+def spoil_filler(image: Image) -> list[int]:
+    image.write(last_end(image, 0), b"\x5a" * 8)
+    return []
+
+
+def spoil_file(image: Image) -> list[int]:
+    image.segment(SEGMENT_BYTES).write_bytes(b"\x5a" * SEGMENT_BYTES)
+    return in_segment(image, 1)
+
+
+DAMAGES = {
+    "flip in a body": lambda i: flip(i, 6),
+    "last record of a file": lambda i: flip(i, in_segment(i, 0)[-1]),
+    "first record of the last file": lambda i: flip(i, in_segment(i, i.starts[-1] // SEGMENT_BYTES)[0]),
+    "filler of zeros": spoil_filler,
+    "whole middle file": spoil_file,
+}
+"""name: damages the image and returns the slots that it costs."""
+
+
+@pytest.fixture(scope="module", params=[-YEAR_MS, YEAR_MS, -1], ids=["back", "forward", "a little back"])
+def original(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("original")
+    clock = new_clock()
+    with MessageStore.open(folder / "store", clock=clock, **SMALL) as store:
+        puts = []
+        for slot in range(COUNT):
+            if slot in (8, 19, 60):
+                clock.advance(request.param)
+            puts.append(store.put("T", b"%d " % slot + bytes(90)))
+        root = copy_store(store.path, folder / "killed")
+    return Image(root, [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_clock_that_was_set_costs_no_message_behind_damage(original, damage, memory_path):
+    image = Image(copy_store(original.root, memory_path / "store"), original.starts, original.sizes)
+    lost = damage(image)
+    for read_only in (True, False):
+        with MessageStore.open(image.root, read_only=read_only, clock=new_clock()) as store:
+            assert slots(store) == [slot for slot in range(COUNT) if slot not in lost]
