@@ -222,7 +222,7 @@ class Writer:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
 
-    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft], *, may_wait: bool = True) -> Written:
+    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft], may_wait: bool = True) -> Written:
         """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
 
         Args:
@@ -241,9 +241,7 @@ class Writer:
         """
         self._check_open()
         if topic in self._special_topics:
-            return self.append_order(
-                topic, queue_id, Order(lambda _first, _further: drafts), may_wait=may_wait
-            )
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
         key = topic, queue_id
         with self._append_lock:
             written = self._try_append(key, drafts)
@@ -254,7 +252,7 @@ class Writer:
         self._waiters.notify(topic, queue_id)
         return written
 
-    def append_order(self, topic: str, queue_id: int, order: Order, *, may_wait: bool = True) -> Written:
+    def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
         """Appends records that are finished here because they name queue offsets, or to batch queues.
 
         Args:
