@@ -156,8 +156,8 @@ class LatchedFiles:
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
         """Opens an existing file."""
-        file = self._files.open(path, writable=writable)
-        return LatchedFile(file, path, self._latch) if writable else file
+        # One opened for reading may be synced too, as segments are before they are sealed.
+        return LatchedFile(self._files.open(path, writable=writable), path, self._latch)
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
         """Creates a file of that size, all holes."""
