@@ -11,42 +11,33 @@ the last need no Spark.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.errors import NotFoundError
-from seglog.spark.batch_audit import BatchOverlay, audit_batch_queue, overlay_batch
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue, overlay
-from seglog.spark.report import AuditQueue, AuditReport
+from seglog.spark.all_queues import conclude_queues
+from seglog.spark.report import AuditReport
 from seglog.spark.split_scan import SplitScan
 from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
 from seglog.spark.stitch import LogOutcome, stitch
-from seglog.spark.stretches import BatchRun, Interval, Stretch
-from seglog.storage.batch_overlay import BatchQueueState, batch_behind_findings
+from seglog.spark.stretches import Stretch
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.known_topics import configured_kinds
-from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
-from seglog.storage.log_records import RecordsBehind
-from seglog.storage.lost_tail import QueueKey, TailFacts, find_lost_tail, lost_findings, take_up
+from seglog.storage.log_files import LogFile, list_log_files, place_log_files
 from seglog.storage.queue_files import QueueFiles, list_queues
-from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import (
     batch_topics,
     check_is_store,
     infer_geometry,
-    living_queues,
     log_findings,
     log_start,
-    queue_file_findings,
 )
 
 if TYPE_CHECKING:
@@ -177,9 +168,11 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
         seen, again = _with_batch_topics(plan, seen, told, files)
         walked_again += again
     start = log_start(plan.log_files, log.end_phy_offset)
-    queues, of_queues = _conclude_queues(plan, log, start, files)
+    queues, of_queues, lost = conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
-    findings += log_findings(plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
+    findings += log_findings(
+        plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
+    )
     return AuditReport(
         plan.root,
         plan.mode,
@@ -222,90 +215,3 @@ def _with_batch_topics(
     finally:
         scan.close()
     return found, len(concerned)
-
-
-def _conclude_queues(
-    plan: AuditPlan, log: LogOutcome, start: int, files: Files
-) -> tuple[list[AuditQueue], list[Finding]]:
-    lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
-    try:
-        view = LogView(start, log.end_phy_offset, log.holes, lookup)
-        intervals, states, findings = _plain_queues(plan, log, view, files)
-    finally:
-        lookup.close()
-    batches, wrong = _batch_queues(plan, log, view, files)
-    batch_states = {key: batch.state for key, batch in batches.items()}
-    findings += wrong + _take_up_lost(plan, log, states, batch_states, files)
-    queues = [audit_queue(state, intervals[key]) for key, state in states.items()]
-    queues += [audit_batch_queue(batch) for batch in batches.values()]
-    end, geometry = log.end_phy_offset, plan.geometry
-    for state in states.values():
-        findings += state.findings + behind_findings(state, end, geometry.queue_file_size_bytes)
-    for batch in batch_states.values():
-        findings += batch.findings + batch_behind_findings(batch, end, geometry.batch_file_size_bytes)
-    return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings
-
-
-def _plain_queues(
-    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
-) -> tuple[Mapping[QueueKey, list[Interval]], dict[QueueKey, QueueState], list[Finding]]:
-    intervals: defaultdict[QueueKey, list[Interval]] = defaultdict(list)
-    for stretch in log.stretches:
-        for interval in stretch.intervals:
-            intervals[interval.topic, interval.queue_id].append(interval)
-    living, findings = living_queues(files, plan.root, plan.mode, intervals.keys(), plan.queue_files.keys())
-    size = plan.geometry.queue_file_size_bytes
-    for queue in plan.queue_files.values():
-        findings += queue_file_findings(queue, size)
-    states: dict[QueueKey, QueueState] = {}
-    for key in living:
-        if key[0] not in plan.batch_topics:
-            queue = plan.queue_files.get(key) or QueueFiles(*key, plan.root)
-            states[key] = overlay(queue, intervals[key], view, files, size)
-    return intervals, states, findings
-
-
-def _batch_queues(
-    plan: AuditPlan, log: LogOutcome, view: LogView, files: Files
-) -> tuple[dict[QueueKey, BatchOverlay], list[Finding]]:
-    runs: defaultdict[QueueKey, list[BatchRun]] = defaultdict(list)
-    for stretch in log.stretches:
-        for run in stretch.batch_runs:
-            runs[run.topic, run.queue_id].append(run)
-    folder = names.BATCH_CONSUME_QUEUE
-    living, findings = living_queues(
-        files, plan.root, plan.mode, runs.keys(), plan.batch_files.keys(), folder
-    )
-    size = plan.geometry.batch_file_size_bytes
-    for queue in plan.batch_files.values():
-        findings += queue_file_findings(queue, size)
-    overlays: dict[QueueKey, BatchOverlay] = {}
-    for key in living:
-        queue = plan.batch_files.get(key) or QueueFiles(*key, plan.root, BATCH_UNIT, folder)
-        overlays[key] = overlay_batch(queue, runs[key], view, files, size)
-    return overlays, findings
-
-
-def _take_up_lost(
-    plan: AuditPlan,
-    log: LogOutcome,
-    states: dict[QueueKey, QueueState],
-    batch_states: dict[QueueKey, BatchQueueState],
-    files: Files,
-) -> list[Finding]:
-    """Takes up what the queues know of records behind the end of the log, as the survey does."""
-    if not plan.log_files:
-        return []
-    segment = plan.geometry.segment_size_bytes
-    reader = LogReader(files, plan.root, segment)
-    behind = RecordsBehind(reader, log.end_phy_offset, segment)
-    files_end = max(file.first_offset for file in plan.log_files) + segment
-    # Only the exact places of tombstones depend on the record CRC, and nothing here does on those.
-    facts = TailFacts(log.end_phy_offset, files_end, segment, record_crc=False, is_record=behind.has_record)
-    try:
-        lost = find_lost_tail(states, batch_states, facts)
-    finally:
-        reader.close()
-    newest_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 1
-    take_up(lost, states, batch_states, facts, newest_ms)
-    return lost_findings(lost, segment)

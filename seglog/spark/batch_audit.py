@@ -9,7 +9,6 @@ Memory: the units of one queue and a few times as much, about 200 bytes a record
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,18 +22,10 @@ from seglog.storage.queue_files import QueueFiles, read_units
 from seglog.storage.queue_overlay import LogFacts
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOverlay:
-    """What a batch queue must hold, and the units of its records, in log order."""
-
-    state: BatchQueueState
-    fresh: BatchUnits
-
-
 def overlay_batch(
     queue: QueueFiles, runs: Sequence[BatchRun], log: LogView, files: Files, file_size_bytes: int
-) -> BatchOverlay:
-    """Returns what a batch queue must hold, held against its files.
+) -> tuple[BatchQueueState, AuditQueue]:
+    """Returns what a batch queue must hold, held against its files, and the queue as it is.
 
     Args:
         queue: Its files, possibly none.
@@ -53,22 +44,17 @@ def overlay_batch(
         np.empty(0, np.int32),
         file_size_bytes,
     )
+    has_files = bool(queue.sizes)
     state = overlay_batch_queue(
-        queue.topic, queue.queue_id, fresh, first_index, stored, facts, has_files=bool(queue.sizes)
+        queue.topic, queue.queue_id, fresh, first_index, stored, facts, has_files=has_files
     )
-    return BatchOverlay(state, fresh)
-
-
-def audit_batch_queue(overlay: BatchOverlay) -> AuditQueue:
-    """Returns a batch queue as it is."""
-    state, fresh = overlay.state, overlay.fresh
     base = fresh["base_queue_offset"].astype(np.int64)
     end = base + fresh["batch_size"]
     steps = base[1:] - end[:-1]
     times = fresh["store_timestamp_ms"]
-    return AuditQueue(
-        state.topic,
-        state.queue_id,
+    return state, AuditQueue(
+        queue.topic,
+        queue.queue_id,
         state.min_offset,
         state.max_offset,
         len(fresh),

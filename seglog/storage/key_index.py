@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -112,7 +112,10 @@ class KeyIndex:
                     batch = list(islice(records, _BATCH_RECORDS))
                     if not batch:
                         return
-                    self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
+                    rows = key_rows([record for record, _end in batch], tags=self.tags)
+                    # A tombstone has not as many keys as the record had that it stands for.
+                    own = int(np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[min(self._skip, own) :])
                     self._next, self._skip = batch[-1][1], 0
             finally:
                 self._reader.close()
@@ -167,11 +170,10 @@ class KeyIndex:
         return file
 
     def _next_name(self) -> str:
-        """Returns a name by the clock that sorts behind all others."""
-        made_at = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).astimezone()
-        while (name := index_file_name(made_at)) <= self._last_name:
-            made_at += timedelta(milliseconds=1)
-        return name
+        """Returns a name by the clock; the next one behind all others where the clock was set back."""
+        name = index_file_name(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).astimezone())
+        # Nobody takes a time out of a name: it need only sort.
+        return name if name > self._last_name else f"{int(self._last_name) + 1:0{len(name)}d}"
 
     def _file(self, path: Path) -> MappedFile:
         size = self.geometry.file_size_bytes

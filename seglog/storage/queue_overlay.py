@@ -196,6 +196,23 @@ def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueStat
     return state
 
 
+def rows_as_placed(rows: Rows, state: QueueState) -> Rows:
+    """Returns the records that a queue has, with the queue offsets that it gives them.
+
+    Args:
+        rows: ``(n,) ROW``, the log's records of the queue, with the queue offsets that they state.
+        state: The queue.
+    """
+    slots = np.flatnonzero(is_message(state.units))
+    places = state.units["phy_offset"][slots]
+    order = np.argsort(places)
+    at = np.searchsorted(places[order], rows["phy_offset"]).clip(max=max(len(places) - 1, 0))
+    has_place = np.isin(rows["phy_offset"], places)
+    placed = rows[has_place].copy()
+    placed["queue_offset"] = state.first_slot + slots[order][at[has_place]]
+    return placed
+
+
 def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
     return [
         Finding(

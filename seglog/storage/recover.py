@@ -1,7 +1,8 @@
 """Brings a store that was just surveyed into the state that it will serve, before it is served.
 
 What is cut off the log is first copied to ``<store>/seglog/attic/``; then the tail is zeroed, so that no
-record of an older life can come back; lost messages that queues still know get tombstones there; queue files
+record of an older life can come back; lost messages that queues still know get tombstones there, and so do
+holes of the last file, at which RocketMQ would cut the log; queue files
 are made to say what the log says. Everything is on the disk before the first read: a message that was served
 must not be gone after the next power cut.
 
@@ -11,16 +12,24 @@ The ``abort`` file goes in first and stays until a clean close, so a crash in he
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
+from seglog.storage.get import ranges_of
+from seglog.storage.holes_file import TOMBSTONES, KnownHole, known_holes, load_holes, merge_holes, save_holes
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_files import list_staged, queue_directory
-from seglog.storage.queue_overlay import QueueState
+from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.recover_holes import fill_hole, last_file_holes
 from seglog.storage.recover_lost import write_tombstones
 from seglog.storage.recover_queues import remove_expired, write_batch_queue, write_file
 from seglog.storage.seal_files import retire_seals
@@ -63,6 +72,8 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     """
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
     files.sync_dir(found.root)
+    seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, now_ms)
+    _fill_holes(found, files, now_ms)
     cut_bytes = _cut_log(found, files, now_ms)
     if found.mode == "abnormal" or cut_bytes or found.lost_tail:
         _sync_log(found, files)
@@ -77,6 +88,7 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         for folder in {path.parent for path in compaction.dropped}:
             files.sync_dir(folder)
     _write_checkpoint(found, files)
+    _keep_evidence(found, files, seen)
     return RecoveryReport(
         found.mode,
         len(found.rows),
@@ -215,6 +227,49 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
     if lost.any():
         units[lost] = pre_blanks(int(lost.sum()))
     return units.astype(CQ_UNIT.dtype, copy=False)
+
+
+def _fill_holes(found: Survey, files: Files, now_ms: int) -> None:
+    """Fills the holes at which RocketMQ would cut the log, once what lies there is in the attic."""
+    holes = last_file_holes(found)
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    try:
+        for hole in holes:
+            _to_attic(found.root, files, reader, (hole.phy_offset, hole.end), now_ms)
+    finally:
+        reader.close()
+    for hole in holes:
+        fill_hole(found, files, hole)
+
+
+def _keep_evidence(found: Survey, files: Files, seen: list[KnownHole]) -> None:
+    """Writes down what was known of the log's holes before they were filled; the queues may lose it."""
+    before = load_holes(files, found.root)
+    left = {hole.phy_offset for hole in found.holes}
+    now = [hole if hole.phy_offset in left else replace(hole, why=TOMBSTONES) for hole in seen]
+    if now or before:
+        log = (max(0, found.min_phy_offset), found.max_phy_offset)
+        save_holes(files, found.root, merge_holes(now, before, log, partial(_missing, found)))
+
+
+def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[range, ...]:
+    """Returns which queue offsets of a range were given, but lead to no message that can be read."""
+    state: QueueState | BatchQueueState | None = found.queues.get((topic, queue_id))
+    state = state or found.batch_queues.get((topic, queue_id))
+    if state is None:
+        return (offsets,)
+    end = min(offsets.stop, state.max_offset)
+    start = min(max(offsets.start, state.min_offset), end)
+    readable = np.zeros(end - start, np.bool_)
+    holes = HoleMap(found.holes)
+    if isinstance(state, QueueState):
+        units = state.units[max(0, start - state.first_slot) : max(0, end - state.first_slot)]
+        readable[len(readable) - len(units) :] = is_message(units) & ~holes.covers_each(units["phy_offset"])
+    else:
+        for unit in state.units[~holes.covers_each(state.units["phy_offset"])]:
+            first = int(unit["base_queue_offset"]) - start
+            readable[max(0, first) : max(0, first + int(unit["batch_size"]))] = True
+    return ranges_of((start + index, 1) for index in np.flatnonzero(~readable).tolist())
 
 
 def _write_checkpoint(found: Survey, files: Files) -> None:

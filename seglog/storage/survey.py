@@ -7,7 +7,7 @@ doctor and the audit compare with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -44,9 +44,10 @@ from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topi
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
+from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
-from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue
+from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
 
 _KNOWN_NAMES = frozenset(
     {
@@ -88,6 +89,7 @@ class Survey:
         batch_files: The files of each batch queue that has a directory.
         compaction: What the own log of each compaction queue holds, as far as it counts.
         compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        lost_in_holes: The messages that each of :attr:`holes` took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
         record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
     """
@@ -107,6 +109,7 @@ class Survey:
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
     compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
     compaction_rows: RowsByQueue = field(default_factory=dict)
+    lost_in_holes: list[list[LostMessages]] = field(default_factory=list)
     lost_tail: list[LostRecord] = field(default_factory=list)
     record_crc: bool = True
 
@@ -210,9 +213,13 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         findings,
         batch_files=batch_files,
     )
-    result.findings += log_findings(log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset)
+    listed = len(result.findings)
     _overlay(result, files)
+    result.lost_in_holes = lost_in_holes(result.holes, result.queues, result.batch_queues)
     _find_lost_tail(result, reader)
+    result.findings[listed:listed] = log_findings(
+        log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
+    )
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
@@ -278,7 +285,9 @@ def _overlay(found: Survey, files: Files) -> None:
     batch_facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
     found.batch_queues = _overlay_batch(found, files, placed.batch, batch_facts)
     found.compaction_rows = {
-        key: rows for key, rows in placed.plain.items() if key[0] in found.kinds.compaction
+        key: rows_as_placed(rows, found.queues[key])
+        for key, rows in placed.plain.items()
+        if key[0] in found.kinds.compaction
     }
     _load_compaction(found, files)
 
@@ -426,15 +435,25 @@ def log_findings(
     holes: list[Hole],
     tail: Damage | None,
     end_phy_offset: int,
+    lost: Sequence[Sequence[LostMessages]] = (),
 ) -> list[Finding]:
-    """Returns what is not as it should be about a log that was walked to its end."""
+    """Returns what is not as it should be about a log that was walked to its end.
+
+    Args:
+        log_files: Its files.
+        geometry: Their length.
+        holes: What the walk stepped over.
+        tail: What is wrong at its end.
+        end_phy_offset: Where that is.
+        lost: What each of the holes took, as far as anybody asked.
+    """
     segment = geometry.segment_size_bytes
     findings: list[Finding] = []
-    for hole in holes:
+    for hole, messages in zip(holes, lost or [()] * len(holes), strict=True):
         code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
-        findings.append(
-            _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, hole.found)
-        )
+        told = "; ".join(text for text in (hole.found, tell_lost(messages)) if text)
+        finding = _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, told)
+        findings.append(replace(finding, messages=sum(len(one.offsets) for one in messages)))
     if tail is not None:
         findings.append(
             _log_finding("log-torn-tail", end_phy_offset, segment, 0, str(tail.expected), str(tail.found))

@@ -15,7 +15,7 @@ from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
-from tests.support.power_loss import PowerLossFiles
+from tests.support.crash_files import CrashFiles
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 PATH = Path("/store/config/consumerOffset.json")
@@ -26,11 +26,11 @@ def open_table(files, clock=None):
 
 
 def stored(files):
-    return decode_config(files.names[PATH])
+    return decode_config(files.read_file(PATH))
 
 
 def test_what_was_committed_is_found():
-    table = open_table(PowerLossFiles())
+    table = open_table(CrashFiles())
     table.commit("g", "T", 1, 42)
     assert table.query("g", "T", 1) == 42
     assert table.query("g", "T", 0) is None
@@ -39,14 +39,14 @@ def test_what_was_committed_is_found():
 
 
 def test_a_commit_may_go_back():
-    table = open_table(PowerLossFiles())
+    table = open_table(CrashFiles())
     table.commit("g", "T", 0, 42)
     table.commit("g", "T", 0, 7)
     assert table.query("g", "T", 0) == 7
 
 
 def test_a_negative_offset_is_refused_and_changes_nothing():
-    table = open_table(PowerLossFiles())
+    table = open_table(CrashFiles())
     table.commit("g", "T", 0, 42)
     with pytest.raises(InvalidArgumentError, match="negative"):
         table.commit("g", "T", 0, -1)
@@ -56,11 +56,11 @@ def test_a_negative_offset_is_refused_and_changes_nothing():
 @pytest.mark.parametrize("group", ["", "a@b", "a/b", "a\n"])
 def test_a_group_that_cannot_be_named_so_is_refused(group):
     with pytest.raises(InvalidNameError):
-        open_table(PowerLossFiles()).commit(group, "T", 0, 1)
+        open_table(CrashFiles()).commit(group, "T", 0, 1)
 
 
 def test_persisted_offsets_come_back_in_rocketmqs_shape():
-    files, clock = PowerLossFiles(), VirtualClock(5_000)
+    files, clock = CrashFiles(), VirtualClock(5_000)
     table = open_table(files, clock)
     table.commit("g", "T", 0, 12)
     table.commit("g", "T", 1, 5)
@@ -75,21 +75,21 @@ def test_persisted_offsets_come_back_in_rocketmqs_shape():
 
 
 def test_nothing_is_written_while_nothing_changes():
-    files = PowerLossFiles()
+    files = CrashFiles()
     table = open_table(files)
     table.persist()
-    assert files.names == {}
+    assert files.contents() == {}
     table.commit("g", "T", 0, 1)
     table.persist()
-    before = dict(files.names)
+    before = files.contents()
     table.commit("g", "T", 0, 1)
     table.persist()
-    assert files.names == before
+    assert files.contents() == before
 
 
 @pytest.mark.parametrize("version", ["broker-5.4.0", "conf-5.3.3", "conf-5.4.0"])
 def test_a_real_file_is_read_and_written_again_with_nothing_lost(version):
-    files = PowerLossFiles({PATH: (GOLDEN / version / "consumerOffset.json").read_bytes()})
+    files = CrashFiles.holding({PATH: (GOLDEN / version / "consumerOffset.json").read_bytes()})
     before = stored(files)
     table = open_table(files)
     table.commit("new-group", "T", 0, 1)
@@ -107,7 +107,7 @@ def _as_sets(topics_of_groups):
 
 
 def test_offsets_of_a_real_group_are_found():
-    files = PowerLossFiles({PATH: (GOLDEN / "broker-5.4.0" / "consumerOffset.json").read_bytes()})
+    files = CrashFiles.holding({PATH: (GOLDEN / "broker-5.4.0" / "consumerOffset.json").read_bytes()})
     assert open_table(files).of_group("cgo") == {
         ("OrderTopic", 0): 11,
         ("OrderTopic", 1): 10,
@@ -118,7 +118,7 @@ def test_offsets_of_a_real_group_are_found():
 
 def test_unknown_fields_and_quoted_keys_are_kept_and_understood():
     text = '{"offsetTable":{"T@g":{"0":12}},"pullOffsetTable":{"T@g":{"0":15}},"later":[1]}'
-    files = PowerLossFiles({PATH: text.encode()})
+    files = CrashFiles.holding({PATH: text.encode()})
     table = open_table(files)
     assert table.query("g", "T", 0) == 12
     table.commit("g", "T", 0, 13)
@@ -143,11 +143,11 @@ def test_unknown_fields_and_quoted_keys_are_kept_and_understood():
 )
 def test_json_of_another_shape_is_damage(table):
     with pytest.raises(ConfigError):
-        open_table(PowerLossFiles({PATH: table.encode()}))
+        open_table(CrashFiles.holding({PATH: table.encode()}))
 
 
 def test_an_offset_beyond_the_end_is_set_to_the_end_and_told():
-    table = open_table(PowerLossFiles())
+    table = open_table(CrashFiles())
     table.commit("g", "T", 0, 100)
     table.commit("g", "T", 1, 5)
     table.commit("g", "Gone", 0, 7)
@@ -156,7 +156,7 @@ def test_an_offset_beyond_the_end_is_set_to_the_end_and_told():
 
 
 def test_a_full_disk_loses_no_commit():
-    class FullFiles(PowerLossFiles):
+    class FullFiles(CrashFiles):
         is_full = True
 
         def write_file(self, path, data, *, sync=True):
@@ -182,7 +182,7 @@ def test_a_full_disk_loses_no_commit():
     )
 )
 def test_the_last_commit_of_each_queue_is_what_comes_back(commits):
-    files = PowerLossFiles()
+    files = CrashFiles()
     table = open_table(files)
     model = {}
     for group, topic, queue_id, offset in commits:
@@ -194,9 +194,9 @@ def test_the_last_commit_of_each_queue_is_what_comes_back(commits):
 
 
 def test_a_standard_json_parser_reads_the_file_once_its_keys_are_quoted():
-    files = PowerLossFiles()
+    files = CrashFiles()
     table = open_table(files)
     table.commit("g", "T", 10, 12)
     table.persist()
-    text = re.sub(r"(?m)^(\s*)(\d+):", r'\1"\2":', files.names[PATH].decode())
+    text = re.sub(r"(?m)^(\s*)(\d+):", r'\1"\2":', files.read_file(PATH).decode())
     assert json.loads(text)["offsetTable"] == {"T@g": {"10": 12}}

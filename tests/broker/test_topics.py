@@ -18,23 +18,23 @@ from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
-from tests.support.power_loss import PowerLossFiles
+from tests.support.crash_files import CrashFiles
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 PATH = Path("/store/config/topics.json")
 
 
 def open_table(files=None, config=None, tell_store=lambda: None):
-    file = ConfigFile(files or PowerLossFiles(), PATH, Path("/store/seglog/evidence"))
+    file = ConfigFile(files or CrashFiles(), PATH, Path("/store/seglog/evidence"))
     return TopicTable(file, config or BrokerConfig(), VirtualClock(), tell_store)
 
 
 def stored(files):
-    return decode_config(files.names[PATH])
+    return decode_config(files.read_file(PATH))
 
 
 def test_a_send_creates_a_topic_after_the_model_of_tbw102():
-    files = PowerLossFiles()
+    files = CrashFiles()
     topic = open_table(files).create_for_send("T", "TBW102", 4)
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 4, 6)
     assert open_table(files).get("T") == topic
@@ -61,22 +61,22 @@ def test_a_topic_that_is_there_is_not_changed_by_a_send():
     ids=["not inheritable", "no such model", "switched off"],
 )
 def test_without_a_model_nothing_is_created_but_retry_topics(config, model):
-    files = PowerLossFiles()
+    files = CrashFiles()
     table = open_table(files, config)
     assert table.create_for_send("T", model, 4) is None
-    assert files.names == {}
+    assert files.contents() == {}
     retry = table.create_for_send("%RETRY%g", model, 4)
     assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
 
 
 def test_opening_writes_nothing():
-    files = PowerLossFiles()
+    files = CrashFiles()
     open_table(files).persist()
-    assert files.names == {}
+    assert files.contents() == {}
 
 
 def test_a_topic_is_saved_before_it_can_be_used():
-    class FullFiles(PowerLossFiles):
+    class FullFiles(CrashFiles):
         def write_file(self, path, data, *, sync=True):
             raise FullError("no space left")
 
@@ -88,7 +88,7 @@ def test_a_topic_is_saved_before_it_can_be_used():
 
 @pytest.mark.parametrize("version", ["broker-5.4.0", "conf-5.3.3", "conf-5.4.0"])
 def test_a_real_file_is_read_and_written_again_with_nothing_lost(version):
-    files = PowerLossFiles({PATH: (GOLDEN / version / "topics.json").read_bytes()})
+    files = CrashFiles.holding({PATH: (GOLDEN / version / "topics.json").read_bytes()})
     before = stored(files)
     open_table(files).put(TopicConfig("New", 1, 1))
     after = stored(files)
@@ -108,7 +108,7 @@ def test_a_real_file_is_read_and_written_again_with_nothing_lost(version):
 
 def test_unknown_fields_survive():
     text = '{"topicConfigTable":{"T":{"readQueueNums":2,"writeQueueNums":2,"later":{"a":1}}},"more":[1]}'
-    files = PowerLossFiles({PATH: text.encode()})
+    files = CrashFiles.holding({PATH: text.encode()})
     open_table(files).put(TopicConfig("U"))
     assert stored(files)["topicConfigTable"]["T"]["later"] == {"a": 1}
     assert stored(files)["more"] == [1]
@@ -116,16 +116,16 @@ def test_unknown_fields_survive():
 
 def test_json_of_another_shape_is_damage():
     with pytest.raises(ConfigError):
-        open_table(PowerLossFiles({PATH: b'{"topicConfigTable":{"T":{"perm":"rw"}}}'}))
+        open_table(CrashFiles.holding({PATH: b'{"topicConfigTable":{"T":{"perm":"rw"}}}'}))
 
 
 def test_queues_that_a_store_has_without_a_file_become_topics():
-    files = PowerLossFiles()
+    files = CrashFiles()
     table = open_table(files)
     table.take_over([("T", 0), ("T", 5), ("TBW102", 1)])
     assert table.get("T").read_queue_nums == table.get("T").write_queue_nums == 6
     assert table.get("TBW102").read_queue_nums == 8
-    assert files.names == {}
+    assert files.contents() == {}
     table.persist()
     assert open_table(files).get("T").read_queue_nums == 6
 
@@ -171,7 +171,7 @@ def test_attribute_changes_of_another_form_are_refused(changes):
 
 
 def test_the_store_is_told_of_topics_with_attributes_once_they_are_saved():
-    files = PowerLossFiles()
+    files = CrashFiles()
     told = []
     table = open_table(files, tell_store=lambda: told.append(set(stored(files)["topicConfigTable"])))
     table.put(TopicConfig("Plain", 2, 2))

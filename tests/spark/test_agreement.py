@@ -130,15 +130,20 @@ def test_audit_agrees_with_the_survey_of_any_damaged_store(
 
 @pytest.mark.parametrize("pause_ms", [0, 1, 1000], ids=lambda pause_ms: f"{pause_ms} ms later")
 @pytest.mark.parametrize("cut_at", [5, 40, 90], ids=lambda cut_at: f"cut before record {cut_at}")
-def test_records_of_an_older_life_stay_dead(written, tmp_path, cut_at, pause_ms):
+@pytest.mark.parametrize("is_mixed", [False, True], ids=["plain queues", "all kinds"])
+def test_records_of_an_older_life_stay_dead(written, mixed, tmp_path, cut_at, pause_ms, is_mixed):
     """RocketMQ cuts a log without erasing what is behind: valid records in their right places."""
-    rows = survey(written, RealFiles()).rows
+    origin = mixed if is_mixed else written
+    rows = survey(origin, RealFiles()).rows
     cut = int(rows["phy_offset"][cut_at])
-    old = b"".join(path.read_bytes() for path in sorted((written / "commitlog").iterdir()))
+    old = b"".join(path.read_bytes() for path in sorted((origin / "commitlog").iterdir()))
     root = tmp_path / "store"
     write_log(root, old[:cut], SEGMENT_BYTES)
     clock = VirtualClock(int(rows["store_timestamp_ms"][cut_at - 1]) + pause_ms)
-    fill(root, 15, clock, seed=1000)
+    if is_mixed:
+        fill_mixed(root, 15, clock)
+    else:
+        fill(root, 15, clock, seed=1000)
     end = survey(root, RealFiles()).max_phy_offset
     new = b"".join(path.read_bytes() for path in sorted((root / "commitlog").iterdir()))
     write_log(root, new[:end] + old[end:], SEGMENT_BYTES)

@@ -214,6 +214,21 @@ def test_topic_that_lost_its_batch_queues_is_still_a_batch_topic(root, is_attrib
     assert (report.walked_again > 0) == is_attribute_lost
 
 
+def test_messages_lost_with_the_end_of_the_log_are_known_from_all_queues(root):
+    """Power failed before the log was on the disk, but after its queues were."""
+    rows = survey(root, RealFiles()).rows
+    *_, last = sorted((root / "commitlog").iterdir())
+    content = last.read_bytes()
+    end = int(rows["phy_offset"][-10]) - int(last.name)
+    assert end > 0
+    last.write_bytes(content[:end].ljust(len(content), b"\0"))
+    report = audit_as_survey(root, *SPLIT_BYTES)
+    lost = {
+        finding.expected.split(" of ")[1] for finding in report.findings if finding.code == "messages-lost"
+    }
+    assert lost == {"B/0", "B/1", "P/0", "P/1"}
+
+
 def test_intact_batch_queue_travels_as_one_run_without_units(root):
     plan = plan_audit(root, RealFiles(), split_bytes=16384)
     scan = SplitScan(RealFiles(), plan.root, plan.geometry, plan.batch_topics)

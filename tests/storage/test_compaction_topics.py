@@ -242,3 +242,16 @@ def test_positions_of_compaction_stay(stores):
     with MessageStore.open(stores / "compacted", create=False) as store:
         put(store, 500)
     assert path.read_bytes() == before
+
+
+def test_queue_offset_that_a_flipped_bit_made_huge_does_not_reach_the_own_log(root):
+    with open_store(root, record_crc=False) as store:
+        puts = [put(store, number) for number in range(5)]
+    path = root / "commitlog" / ("0" * 20)
+    data = bytearray(path.read_bytes())
+    data[puts[-1].phy_offset + 22] ^= 0x40
+    path.write_bytes(data)
+    shutil.rmtree(root / "compaction")
+    for read_only in (True, False):
+        with MessageStore.open(root, read_only=read_only, clock=new_clock()) as store:
+            assert [message.queue_offset for message in store.get("Comp", 0, 0)] == [0, 1, 2, 3, 4]

@@ -9,11 +9,12 @@ import pytest
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import RealFiles
-from tests.support.power_loss import KilledError, PowerLossFiles
+from tests.support.crash_files import CrashFiles, KilledError
 
 PATH = Path("/store/config/topics.json")
 BACKUP = Path("/store/config/topics.json.bak")
 EVIDENCE = Path("/store/seglog/evidence")
+MOST_CALLS = 20
 
 
 def parse(value):
@@ -27,7 +28,7 @@ def open_file(files, *, evidence=EVIDENCE):
 
 
 def saved(*numbers):
-    files = PowerLossFiles()
+    files = CrashFiles()
     config = open_file(files)
     for number in numbers:
         config.save({"n": number})
@@ -35,13 +36,13 @@ def saved(*numbers):
 
 
 def test_an_absent_file_is_none_and_not_an_error():
-    assert open_file(PowerLossFiles()).load(parse) is None
+    assert open_file(CrashFiles()).load(parse) is None
 
 
 def test_what_was_saved_is_loaded_and_the_one_before_is_the_backup():
     files = saved(1, 2, 3)
     assert open_file(files).load(parse) == 3
-    del files.names[PATH]
+    files.remove(PATH)
     assert open_file(files).load(parse) == 2
 
 
@@ -57,7 +58,7 @@ def test_saving_works_on_a_real_disk(tmp_path):
 def test_power_loss_at_any_moment_of_a_save_leaves_the_old_or_the_new_one(history):
     """Each call of the save is the last one; of the names not yet synced any subset reached the disk."""
     *before, last = history
-    for calls in range(10):
+    for calls in range(MOST_CALLS):
         files = saved(*before)
         files.calls_left = calls
         config = open_file(files)
@@ -68,12 +69,11 @@ def test_power_loss_at_any_moment_of_a_save_leaves_the_old_or_the_new_one(histor
         except KilledError:
             is_done = False
         allowed = {last} if is_done else {last, before[-1] if before else None}
-        files.calls_left = None
-        for image in (*files.images(), PowerLossFiles(files.names)):
+        for image in (*(files.after_power_loss() for _ in range(50)), files.after_kill()):
             assert open_file(image).load(parse) in allowed
         if is_done:
             return
-    pytest.fail("a save needs more than ten calls")
+    pytest.fail(f"a save needs more than {MOST_CALLS} calls")
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_power_loss_at_any_moment_of_a_save_leaves_the_old_or_the_new_one(histor
 )
 def test_a_damaged_file_gives_way_to_its_backup_and_is_kept_as_evidence(damage):
     files = saved(1, 2)
-    files.names[PATH] = damage
+    files.write_file(PATH, damage)
     config = open_file(files)
     assert config.load(parse) == 1
-    assert [data for path, data in files.names.items() if path.parent == EVIDENCE] == [damage]
-    assert PATH not in files.names
+    assert [data for path, data in files.contents().items() if path.parent == EVIDENCE] == [damage]
+    assert not files.exists(PATH)
     config.save({"n": 5})
     assert open_file(files).load(parse) == 5
-    assert files.names[BACKUP] == saved(1).names[PATH], "the good backup is still there"
+    assert files.read_file(BACKUP) == saved(1).read_file(PATH), "the good backup is still there"
 
 
 def test_a_file_that_rots_under_a_running_owner_does_not_become_the_backup():
@@ -98,32 +98,32 @@ def test_a_file_that_rots_under_a_running_owner_does_not_become_the_backup():
     config = open_file(files)
     config.load(parse)
     config.save({"n": 2})
-    files.names[PATH] = b'{"n":'
+    files.write_file(PATH, b'{"n":')
     config.save({"n": 3})
-    assert parse({"n": 1}) == open_file(PowerLossFiles({PATH: files.names[BACKUP]})).load(parse)
+    assert parse({"n": 1}) == open_file(CrashFiles.holding({PATH: files.read_file(BACKUP)})).load(parse)
 
 
 def test_the_same_damage_is_kept_once():
     files = saved(1, 2)
     for _ in range(3):
-        files.names[PATH] = b"{"
+        files.write_file(PATH, b"{")
         open_file(files).load(parse)
-    assert len([path for path in files.names if path.parent == EVIDENCE]) == 1
+    assert len([path for path in files.contents() if path.parent == EVIDENCE]) == 1
 
 
 def test_a_reader_that_must_not_change_anything_leaves_the_damage_where_it_is():
     files = saved(1, 2)
-    files.names[PATH] = b"{"
-    before = dict(files.names)
+    files.write_file(PATH, b"{")
+    before = files.contents()
     assert open_file(files, evidence=None).load(parse) == 1
-    assert files.names == before
+    assert files.contents() == before
 
 
 def test_an_empty_file_counts_as_absent():
     files = saved(1, 2)
-    files.names[PATH] = b""
+    files.write_file(PATH, b"")
     assert open_file(files).load(parse) == 1
-    assert open_file(PowerLossFiles({PATH: b""})).load(parse) is None
+    assert open_file(CrashFiles.holding({PATH: b""})).load(parse) is None
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_empty_file_counts_as_absent():
     ids=["both damaged", "no backup", "only a damaged backup", "empty and damaged"],
 )
 def test_nothing_readable_is_an_error_and_not_an_empty_table(names):
-    files = PowerLossFiles(names)
+    files = CrashFiles.holding(names)
     with pytest.raises(ConfigError, match=r"topics\.json"):
         open_file(files).load(parse)
-    assert files.names == names
+    assert files.contents() == names

@@ -24,6 +24,7 @@ from seglog.storage.queue_view import COLUMNS, QueueView
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
 from tests.support import golden
+from tests.support.mixed import fill_mixed
 
 HOSTS = (Host(b"\x0a\x01\x02\x03", 40000), Host(bytes(range(16)), 9))
 OF_MESSAGES = (
@@ -356,3 +357,14 @@ def shared_log(tmp_path_factory):
             store.max_phy_offset,
             tuple(store._side.queue("orders", 0).units(7, 1)[0].tolist()),
         )
+
+
+def test_view_of_a_further_queue_shows_the_records_of_others(tmp_path):
+    fill_mixed(tmp_path, 40)
+    with MessageStore.open(tmp_path, read_only=True) as store:
+        served = list(store.get("%LMQ%b", 0, 0, 100))
+        assert len(served) > 4
+        view = store.queue("%LMQ%b", 0)
+        assert [bytes(body) for body in view.bodies()] == [message.body for message in served]
+        assert view.timestamps().tolist() == [message.store_timestamp_ms for message in served]
+        assert view.units()["phy_offset"].tolist() == [message.phy_offset for message in served]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
@@ -102,6 +103,25 @@ class CrashFiles:
         self.calls_left: int | None = None
         self._is_dead = False
         self._locked: set[Path] = set()
+
+    @classmethod
+    def holding(cls, contents: Mapping[Path, bytes]) -> Self:
+        """Returns files of these contents, all on the disk."""
+        made = cls()
+        for path, content in contents.items():
+            made.make_dirs(path.parent)
+            made.write_file(path, content)
+            made.sync_dir(path.parent)
+        return made
+
+    def contents(self) -> dict[Path, bytes]:
+        """Returns every file as processes see it."""
+        return {
+            path / name: bytes(node.data)
+            for path, folder in self.disk.folders.items()
+            for name, node in folder.names.items()
+            if isinstance(node, Content)
+        }
 
     def die(self) -> None:
         """Ends the process."""

@@ -25,10 +25,10 @@ def declare(root: Path, **topics: dict[str, str]) -> Path:
     return root
 
 
-def fill_mixed(root: Path, count: int) -> None:
+def fill_mixed(root: Path, count: int, clock: VirtualClock | None = None) -> None:
     """Writes ``count`` records in turn: inner batches and single messages of topic ``B``, ``P`` with LMQ."""
     declare(root, B={"queue.type": "BatchCQ"}, P={})
-    clock = VirtualClock(1_800_000_000_000)
+    clock = clock or VirtualClock(1_800_000_000_000)
     with MessageStore.open(
         root,
         segment_size_bytes=16384,
