@@ -60,6 +60,7 @@ from seglog.storage.survey import (
     log_findings,
     log_start,
     queue_file_findings,
+    tombstone_findings,
 )
 
 _CONTEXT_UNITS: Final = 2
@@ -178,6 +179,7 @@ class _Attempt:
         result.findings[listed:listed] = log_findings(
             self._log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
         )
+        result.findings += tombstone_findings(result, self._files)
         for queue in self._queue_files.values():
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
         for state in result.queues.values():

@@ -27,7 +27,7 @@ INDEX_GEOMETRY: Final = IndexGeometry(16, 64)
 _NO_ROUNDS_MS: Final = 1 << 40
 _MAX_DEPTH: Final = 3
 """So many crashes of a recovery follow each other at most."""
-_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap"})
+_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap", "tombstones"})
 """What stays to be said of a store that has lost messages in the middle."""
 
 
@@ -81,6 +81,8 @@ class Life:
     def live(self) -> Outcome:
         """Lives to the end."""
         try:
+            if self._chance.random() < 0.5:
+                self._work.declare(self._files)
             while self.outcome.images < self._wanted_images:
                 self._store = store = self._open()
                 self._check(store)
@@ -152,14 +154,16 @@ class Life:
 
     def _be_busy(self, store: MessageStore) -> None:
         """Works until the crash, or to a clean stop."""
-        if self._chance.random() < 0.7:
+        # Behind a cut, what is left of the old tail shows where little is written over it.
+        is_brief = store.recovery.cut_bytes > 0 and self._chance.random() < 0.4
+        if not is_brief and self._chance.random() < 0.7:
             self._files.calls_left = self._chance.randrange(60)
         try:
             if self._chance.random() < 0.5:
                 self._work.put_again(store)
-            for _step in range(self._chance.choice((0, 1, 2, 3, 5, 8, 12))):
+            for _step in range(self._chance.choice((0, 1) if is_brief else (0, 1, 2, 3, 5, 8, 12))):
                 self._work.step(store, self._files)
-            if self._chance.random() < 0.2:
+            if is_brief or self._chance.random() < 0.2:
                 self._stop(store)
                 return
         except KilledError:
