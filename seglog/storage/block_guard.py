@@ -76,12 +76,14 @@ class BlockGuard:
 
     Attributes:
         end_phy_offset: The point; behind it everything was walked.
+        sound_segments: First offsets of segments in which nothing is left to check.
 
     Thread rule: any thread.
     """
 
     def __init__(self, files: Files, root: Path, point: RecoveryPoint) -> None:
         self.end_phy_offset = point.end_phy_offset
+        self.sound_segments: set[int] = set()
         self._segment_bytes = point.segment_bytes
         self._sums = BlockSums(files, root, point)
         self._reader = LogReader(files, root, point.segment_bytes)
@@ -121,9 +123,15 @@ class BlockGuard:
         """Returns how far around a sound place everything is known to be sound, within its segment."""
         first = phy_offset - phy_offset % self._segment_bytes
         segment_end = first + self._segment_bytes
-        if phy_offset >= self.end_phy_offset:
-            return max(first, self.end_phy_offset), segment_end
+        if first >= self.end_phy_offset:
+            self.sound_segments.add(first)
+            return first, segment_end
         states = self._states_of(first)
+        if states.count(_GOOD) == len(states):
+            self.sound_segments.add(first)
+            return first, segment_end
+        if phy_offset >= self.end_phy_offset:
+            return self.end_phy_offset, segment_end
         at = (phy_offset - first) // SEAL_BLOCK_BYTES
         low = max(states.rfind(_UNKNOWN, 0, at), states.rfind(_BAD, 0, at)) + 1
         ends = [found for found in (states.find(_UNKNOWN, at), states.find(_BAD, at)) if found >= 0]

@@ -114,7 +114,7 @@ class CommitLog:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
             guard = self.guard
-            if guard is not None:
+            if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
                     return guard.read(phy_offset, size_bytes)
                 first, file_end = guard.sound_stretch(phy_offset)

@@ -27,7 +27,7 @@ from seglog.storage.background import Background
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
-from seglog.storage.findings import Finding, Severity
+from seglog.storage.findings import Severity
 from seglog.storage.format.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import MIN_RECORD_BYTES
@@ -68,18 +68,13 @@ def can_have_points(found: Survey) -> bool:
     """Returns whether a point can say all of what a survey says of a store."""
     if found.holes or found.mended or found.batch_queues or found.kinds.special:
         return False
-    if any(_tells_more(finding) for finding in found.findings):
+    if any(f.severity is Severity.LOSS or f.code in _TELLING for f in found.findings):
         return False
     if any(topic.startswith(LMQ_PREFIX) or "\ufffd" in topic for topic, _queue_id in found.queues):
         return False
     # A queue that began anew, or of which records lie about their place, goes on otherwise than its units.
     ends = {key: state.max_offset for key, state in found.queues.items()}
     return all(ends.get(key) == end for key, end in found.scan.next_queue_offsets.items())
-
-
-def _tells_more(finding: Finding) -> bool:
-    # Tombstones are records like others, and are told of from a file.
-    return finding.code in _TELLING or (finding.severity is Severity.LOSS and finding.code != "tombstones")
 
 
 class PointKeeper:

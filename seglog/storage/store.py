@@ -42,6 +42,7 @@ from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
+from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import Units
@@ -218,6 +219,12 @@ class MessageStore(AsyncCalls):
     def read_only(self) -> bool:
         """Whether puts are refused."""
         return isinstance(self._side, Reader)
+
+    @property
+    def later_findings(self) -> tuple[Finding, ...]:
+        """What reads found since the open in parts of the log that it did not walk; see ``recovery``."""
+        guard = None if isinstance(self._side, Reader) else self._side.log.guard
+        return () if guard is None else guard.findings
 
     @property
     def geometry(self) -> StoreGeometry:
