@@ -39,8 +39,13 @@ def check_store(path: Path) -> None:
         raise NotFoundError(f"there is no store at {path}")
 
 
-def survey_store(path: Path, *, verify: bool) -> Survey:
+def survey_store(path: Path, *, verify: bool, is_full: bool = False) -> Survey:
     """Returns what is in a store; shows how far it is if that takes a while.
+
+    Args:
+        path: The store.
+        verify: Whether to compute checksums.
+        is_full: Whether to hold the key index against the log.
 
     Raises:
         SeglogError: There is none, or none that can be read.
@@ -50,7 +55,7 @@ def survey_store(path: Path, *, verify: bool) -> Survey:
         def tell_of_data(done: int, total: int) -> None:
             tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
 
-        return survey(path, RealFiles(), verify=verify, progress=tell_of_data)
+        return survey(path, RealFiles(), verify=verify, progress=tell_of_data, is_full=is_full)
 
 
 def allocated_bytes(folder: Path) -> int:

@@ -100,5 +100,21 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         "the topic is not in topics.json: deleted, its records are left to retention",
     ),
     "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
+    "index-missing": (Severity.NOTE, "records have keys, but there is no index; opening the store makes one"),
+    "index-file-stray": (Severity.NOTE, "not an index file; RocketMQ ignores it"),
+    "index-stray": (Severity.WARNING, "index entries lead to no record of the log"),
+    "index-short": (Severity.WARNING, "the index does not know keys of records that it covers"),
+    "record-keys": (
+        Severity.WARNING,
+        "the index was given other keys than the record has: bits flipped in its properties or the index",
+    ),
+    "checkpoint-missing": (Severity.NOTE, "there is no checkpoint; recovery looks at the whole log"),
+    "checkpoint-size": (Severity.WARNING, "the checkpoint is not as long as it should be"),
+    "checkpoint-stale": (Severity.NOTE, "the checkpoint is much older than the log; that costs time only"),
+    "checkpoint-ahead": (
+        Severity.WARNING,
+        "the checkpoint knows of more than the log holds: records are gone, or it is garbage",
+    ),
+    "config-damaged": (Severity.WARNING, "a config file is no JSON; its backup is read instead"),
 }
 """Severity and meaning of each code."""
