@@ -81,7 +81,7 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     log with --log, hole for bytes of the log that cannot be served, lost for messages whose queue offset
     was given but that are gone, and finding for everything else that is not as it should be.
     """
-    found = survey_store(path, verify=not no_verify, is_full=not no_verify)
+    found = survey_store(path, verify=not no_verify)
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
     to_lines = _json_lines if as_json else _text_lines
     try:

@@ -118,7 +118,7 @@ def gather(path: Path, *, verify: bool) -> Facts:
     Raises:
         SeglogError: There is none, or none that can be read.
     """
-    found = survey_store(path, verify=verify, is_full=verify)
+    found = survey_store(path, verify=verify)
     holder = lock_holder(path)
     state = "clean" if found.mode == "normal" else "crashed"
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)

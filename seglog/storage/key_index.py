@@ -112,7 +112,10 @@ class KeyIndex:
                     batch = list(islice(records, _BATCH_RECORDS))
                     if not batch:
                         return
-                    self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
+                    rows = key_rows([record for record, _end in batch], tags=self.tags)
+                    # A tombstone has not as many keys as the record had that it stands for.
+                    own = int(np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[min(self._skip, own) :])
                     self._next, self._skip = batch[-1][1], 0
             finally:
                 self._reader.close()

@@ -29,7 +29,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
-from seglog.storage.derived_findings import checkpoint_findings, config_findings, index_findings
+from seglog.storage.derived_findings import checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -177,7 +177,6 @@ def survey(
     *,
     verify: bool = True,
     progress: Progress | None = None,
-    is_full: bool = False,
 ) -> Survey:
     """Reads everything that decides what a store holds.
 
@@ -186,7 +185,6 @@ def survey(
         files: Where it is.
         verify: Whether to check checksums; everything else is always checked.
         progress: Told how far the walk over the log is.
-        is_full: Whether to hold the key index against the log as well, which decides nothing.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -234,9 +232,6 @@ def survey(
     result.findings += _tombstone_findings(result, files)
     result.findings += checkpoint_findings(files, root, checkpoint, rows, result.mode)
     result.findings += config_findings(files, root)
-    if is_full:
-        log = (max(0, result.min_phy_offset), result.max_phy_offset)
-        result.findings += index_findings(files, root, geometry.segment_size_bytes, log, result.holes)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():

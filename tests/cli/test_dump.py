@@ -113,8 +113,8 @@ def test_the_log_goes_on_behind_a_damaged_record(tmp_path, seglog):
 def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog, monkeypatch):
     store = golden.extract("roll", tmp_path)
 
-    def survey_then_lose(path, *, verify, is_full):
-        found = survey(path, RealFiles(), verify=verify, is_full=is_full)
+    def survey_then_lose(path, *, verify):
+        found = survey(path, RealFiles(), verify=verify)
         shutil.rmtree(store / "commitlog")
         return found
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from seglog.storage.cross_check import cross_check
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
@@ -31,6 +32,12 @@ def original(tmp_path_factory):
 @pytest.fixture
 def root(original, memory_path):
     return shutil.copytree(original, memory_path / "store")
+
+
+def full_survey(root):
+    found = survey(root, RealFiles())
+    found.findings += cross_check(found, RealFiles())
+    return found
 
 
 def index_file(root):
@@ -63,8 +70,8 @@ DAMAGES = {
     "nothing": (lambda _r: None, set()),
     "no checkpoint": (lambda r: (r / "checkpoint").unlink(), {"checkpoint-missing"}),
     "empty checkpoint": (lambda r: (r / "checkpoint").write_bytes(b""), {"checkpoint-size"}),
-    "zero checkpoint": (lambda r: (r / "checkpoint").write_bytes(bytes(4096)), {"checkpoint-stale"}),
-    "old checkpoint": (lambda r: checkpoint(r, physic_timestamp_ms=1), {"checkpoint-stale"}),
+    "zero checkpoint": (lambda r: (r / "checkpoint").write_bytes(bytes(4096)), {"checkpoint-behind"}),
+    "old checkpoint": (lambda r: checkpoint(r, physic_timestamp_ms=1), {"checkpoint-behind"}),
     "checkpoint of the future": (
         lambda r: checkpoint(r, physic_timestamp_ms=NOW_MS + 1), {"checkpoint-ahead"},
     ),
@@ -86,7 +93,7 @@ DAMAGES = {
     "index header of garbage": (lambda r: change(index_file(r), 0, b"\xff" * 40), {"index-damaged"}),
     "index entry that leads to no record": (
         lambda r: change(index_file(r), index_entry(r, 5) + 4, (7).to_bytes(8, "big")),
-        {"index-stray"},
+        {"index-entry-stray"},
     ),
     "flipped bit in a key": (flip_key, {"record-keys"}),
 }  # fmt: skip
@@ -95,7 +102,7 @@ DAMAGES = {
 @pytest.mark.parametrize(("damage", "codes"), DAMAGES.values(), ids=DAMAGES)
 def test_damage_of_derived_files_is_named_and_costs_nothing(root, damage, codes):
     damage(root)
-    found = survey(root, RealFiles(), is_full=True)
+    found = full_survey(root)
     told = [finding for finding in found.findings if finding.code != "log-spare"]
     assert codes <= {finding.code for finding in told} <= codes | {"index-short", "record-keys"}
     assert all(finding.severity is not Severity.LOSS for finding in told)
@@ -105,25 +112,25 @@ def test_damage_of_derived_files_is_named_and_costs_nothing(root, damage, codes)
 
 DEVIATIONS = {
     "d-nocheckpoint": {"checkpoint-missing"},
-    "d-stalecheckpoint": {"checkpoint-stale"},
-    "d-stalecheckpoint-halt": {"checkpoint-stale"},
+    "d-stalecheckpoint": {"checkpoint-behind"},
+    "d-stalecheckpoint-halt": {"checkpoint-behind"},
     "d-noindex": {"index-missing"},
     "d-indexgarbage": {"index-damaged"},
     "d-indexgarbage-halt": {"index-damaged"},
     "d-propflip": {"record-keys"},
-    "d-trunclast": {"checkpoint-ahead", "index-stray", "log-tail-lost", "messages-lost"},
+    "d-trunclast": {"checkpoint-ahead", "index-entry-stray", "log-tail-lost", "messages-lost"},
 }
 
 
 @pytest.mark.parametrize(("name", "codes"), DEVIATIONS.items())
 def test_damage_that_no_checksum_covers_is_named(name, codes, tmp_path):
-    found = survey(golden.extract(name, tmp_path), RealFiles(), is_full=True)
+    found = full_survey(golden.extract(name, tmp_path))
     assert codes <= {finding.code for finding in found.findings}
 
 
 @pytest.mark.parametrize("name", golden.golden_names(damaged=False))
 def test_intact_store_has_nothing_to_be_named_however_closely_it_is_looked_at(name, tmp_path):
-    found = survey(golden.extract(name, tmp_path), RealFiles(), is_full=True)
+    found = full_survey(golden.extract(name, tmp_path))
     assert {finding.code for finding in found.findings} <= {"log-spare"}
 
 
@@ -134,5 +141,5 @@ def test_what_tombstones_stand_in_for_is_not_told_again_by_the_index(root):
     last.write_bytes(content[: at // 2].ljust(SEGMENT_BYTES, b"\0"))
     with MessageStore.open(root, clock=new_clock(), **SMALL_INDEX) as store:
         assert "messages-lost" in {finding.code for finding in store.recovery.findings}
-    again = survey(root, RealFiles(), is_full=True)
+    again = full_survey(root)
     assert {finding.code for finding in again.findings} == {"tombstones"}

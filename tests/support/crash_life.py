@@ -79,6 +79,8 @@ class Life:
     def live(self) -> Outcome:
         """Lives to the end."""
         try:
+            if self._chance.random() < 0.5:
+                self._work.declare(self._files)
             while self.outcome.images < self._wanted_images:
                 self._store = store = self._open()
                 self._check(store)
@@ -147,14 +149,16 @@ class Life:
 
     def _be_busy(self, store: MessageStore) -> None:
         """Works until the crash, or to a clean stop."""
-        if self._chance.random() < 0.7:
+        # Behind a cut, what is left of the old tail shows where little is written over it.
+        is_brief = store.recovery.cut_bytes > 0 and self._chance.random() < 0.4
+        if not is_brief and self._chance.random() < 0.7:
             self._files.calls_left = self._chance.randrange(60)
         try:
             if self._chance.random() < 0.5:
                 self._work.put_again(store)
-            for _step in range(self._chance.choice((0, 1, 2, 3, 5, 8, 12))):
+            for _step in range(self._chance.choice((0, 1) if is_brief else (0, 1, 2, 3, 5, 8, 12))):
                 self._work.step(store, self._files)
-            if self._chance.random() < 0.2:
+            if is_brief or self._chance.random() < 0.2:
                 self._stop(store)
                 return
         except KilledError:
@@ -203,12 +207,12 @@ class Life:
 def _is_harmless(path: Path) -> bool:
     """Returns whether a clean close need not bring a name to the disk.
 
-    Config files see to themselves, an older checkpoint costs nothing, and what a dead process left unfinished
-    is passed over and removed.
+    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made again, and what a
+    dead process left unfinished is passed over and removed.
     """
     return (
         path.name in {LOCK_FILE, CHECKPOINT_FILE}
-        or path.suffix in {STAGED_SUFFIX, ".tmp"}
+        or path.suffix in {STAGED_SUFFIX, ".tmp", ".seal"}
         or path.parent == STORE / CONFIG
     )
 
