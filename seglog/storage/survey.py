@@ -29,6 +29,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
+from seglog.storage.derived_findings import checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -170,7 +171,13 @@ def check_is_store(files: Files, root: Path) -> bool:
     return True
 
 
-def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None) -> Survey:
+def survey(
+    root: Path,
+    files: Files,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Survey:
     """Reads everything that decides what a store holds.
 
     Args:
@@ -195,6 +202,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
+    checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
     try:
@@ -205,7 +213,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         root,
         geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        read_checkpoint(files, root),
+        checkpoint,
         log_files,
         scan,
         rows,
@@ -222,6 +230,8 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
     result.findings += _tombstone_findings(result, files)
+    result.findings += checkpoint_findings(files, root, checkpoint, rows, result.mode)
+    result.findings += config_findings(files, root)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
