@@ -39,6 +39,7 @@ from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_
 from seglog.storage.format.record import Damage
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
+from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
@@ -220,6 +221,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     result.findings[listed:listed] = log_findings(
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
+    result.findings += _tombstone_findings(result, files)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
@@ -232,6 +234,20 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
     return result
+
+
+def _tombstone_findings(found: Survey, files: Files) -> list[Finding]:
+    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for."""
+    segment = found.geometry.segment_size_bytes
+    start, end = max(0, found.min_phy_offset), found.max_phy_offset
+    findings: list[Finding] = []
+    for known in load_holes(files, found.root):
+        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in found.holes)
+        if known.why == TOMBSTONES and start <= known.phy_offset < end and not is_seen:
+            told = tell_lost(known.lost)
+            finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
+            findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
+    return findings
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
@@ -311,7 +327,7 @@ def _find_lost_tail(found: Survey, reader: LogReader) -> None:
     finally:
         reader.close()
     take_up(found.lost_tail, found.queues, found.batch_queues, facts, found.tombstone_timestamp_ms)
-    found.findings += lost_findings(found.lost_tail, segment)
+    found.findings += lost_findings(found.lost_tail, found.max_phy_offset, segment)
 
 
 def _load_compaction(found: Survey, files: Files) -> None:
