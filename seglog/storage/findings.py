@@ -108,15 +108,18 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "index-missing": (Severity.WARNING, "messages have keys, but no index file is there"),
     "index-short": (Severity.WARNING, "the log has keys that the index does not know"),
     "index-entry-stray": (Severity.WARNING, "index entries lead to no record, or to one without keys"),
+    "index-file-stray": (Severity.NOTE, "not an index file; RocketMQ ignores it"),
     "record-keys": (
         Severity.WARNING,
         "the index has other keys of this record: without record CRC either of them may be damaged",
     ),
     "checkpoint-missing": (Severity.NOTE, "the log is walked whole instead"),
-    "checkpoint-behind": (Severity.NOTE, "older than every record; more of the log is walked than need be"),
+    "checkpoint-size": (Severity.WARNING, "the checkpoint is not as long as it should be"),
+    "checkpoint-behind": (Severity.NOTE, "much older than the log; more of it is walked than need be"),
     "checkpoint-ahead": (
         Severity.WARNING,
-        "newer than every record: the log may have lost its end, or the checkpoint is damaged",
+        "knows of more than the log holds: the log may have lost its end, or the checkpoint is damaged",
     ),
+    "config-damaged": (Severity.WARNING, "a config file is no JSON; its backup is read instead"),
 }
 """Severity and meaning of each code."""

@@ -23,6 +23,7 @@ from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
 from seglog.storage.get import ranges_of
@@ -38,6 +39,8 @@ from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
 
 _ZEROS = bytes(1 << 20)
+_NEVER = 1 << 62
+"""No log grows so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +297,21 @@ def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[
 
 
 def _write_checkpoint(found: Survey, files: Files) -> None:
-    confirm = max(found.scan.last_phy_offset, 0)
-    if found.checkpoint.confirm_phy_offset != confirm or not files.exists(found.root / CHECKPOINT_FILE):
-        write_checkpoint(files, found.root, replace(found.checkpoint, confirm_phy_offset=confirm))
+    """Makes the checkpoint say no more than the log holds: RocketMQ would begin its walk behind damage."""
+    checkpoint = found.checkpoint
+    newest_ms = found.newest_store_ms
+    right = Checkpoint(
+        _within(checkpoint.physic_timestamp_ms, newest_ms),
+        _within(checkpoint.logics_timestamp_ms, newest_ms),
+        _within(checkpoint.index_timestamp_ms, newest_ms),
+        checkpoint.master_flushed_offset if 0 <= checkpoint.master_flushed_offset < _NEVER else 0,
+        max(found.scan.last_phy_offset, 0),
+        _within(checkpoint.logics_phy_offset, found.max_phy_offset),
+    )
+    if checkpoint != right or not files.exists(found.root / CHECKPOINT_FILE):
+        write_checkpoint(files, found.root, right)
+    found.checkpoint = right
+
+
+def _within(value: int, limit: int) -> int:
+    return min(value, limit) if value >= 0 else 0

@@ -30,6 +30,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
+from seglog.storage.derived_findings import checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -42,7 +43,7 @@ from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.holes_file import TOMBSTONES, load_holes
-from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -138,6 +139,12 @@ class Survey:
         return max(1, self.scan.last_store_ms)
 
     @property
+    def newest_store_ms(self) -> int:
+        """The latest store time of any record, 0 without records."""
+        known_ms = 0 if self.point is None else self.point.newest_store_timestamp_ms
+        return int(self.rows["store_timestamp_ms"].max(initial=known_ms))
+
+    @property
     def mended(self) -> dict[int, int]:
         """Queue offset by physical offset of records that say another one of themselves."""
         # An LMQ queue holds records of other queues: what they say of themselves is not said of it.
@@ -177,7 +184,13 @@ def check_is_store(files: Files, root: Path) -> bool:
     return True
 
 
-def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None) -> Survey:
+def survey(
+    root: Path,
+    files: Files,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Survey:
     """Reads everything that decides what a store holds.
 
     Args:
@@ -202,6 +215,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
+    checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
     try:
@@ -212,7 +226,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         root,
         geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        read_checkpoint(files, root),
+        checkpoint,
         log_files,
         scan,
         rows,
@@ -229,6 +243,8 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
     result.findings += tombstone_findings(result, files)
+    result.findings += checkpoint_findings(files, root, checkpoint, rows, result.mode)
+    result.findings += config_findings(files, root)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
@@ -296,12 +312,13 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
+    in_queues = found.rows[are_dispatched(found.rows)]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
         tuple(found.holes),
-        found.rows["phy_offset"],
-        found.rows["size_bytes"],
+        in_queues["phy_offset"],
+        in_queues["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
     found.queues = _overlay_plain(found, files, placed.plain, facts)
