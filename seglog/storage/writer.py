@@ -332,8 +332,7 @@ class Writer:
                 self._queues[key] = queue
                 del self._new[key]
         self._last_store_ms = now_ms
-        if now_ms > self._newest_store_ms:
-            self._newest_store_ms = now_ms
+        self._newest_store_ms = max(self._newest_store_ms, now_ms)
         return Written(first, starts, now_ms, self.log.end_phy_offset)
 
     def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
@@ -371,8 +370,7 @@ class Writer:
         if compaction is not None:
             self._compaction.append(*compaction, units, offsets[0], now_ms)
         self._last_store_ms = now_ms
-        if now_ms > self._newest_store_ms:
-            self._newest_store_ms = now_ms
+        self._newest_store_ms = max(self._newest_store_ms, now_ms)
         return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
 
     def _grow_and_try(
