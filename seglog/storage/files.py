@@ -272,6 +272,7 @@ class RealFiles:
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
+        is_new = not path.exists()
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -280,10 +281,14 @@ class RealFiles:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            if sync:
-                os.fsync(descriptor)
         except OSError as error:
+            os.close(descriptor)
+            if is_new:
+                path.unlink()
             raise _translate(error, path) from error
+        try:
+            if sync:
+                os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
         finally:
             os.close(descriptor)
 

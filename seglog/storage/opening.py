@@ -18,6 +18,7 @@ from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
+from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
@@ -28,9 +29,10 @@ from seglog.storage.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open store: the side that serves it, and what opening it did."""
+    """An open store: the side that serves it, its files behind its latch, and what opening it did."""
 
     side: Writer | Reader
+    files: Files
     lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
@@ -54,7 +56,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), None, found.record_crc, report)
+    return Opened(Reader(found, files, clock), files, None, found.record_crc, report)
 
 
 def open_writer(
@@ -90,6 +92,8 @@ def open_writer(
         InvalidArgumentError: Lengths that do not fit.
     """
     begun_ms = clock.monotonic_ms()
+    latch = Latch(root)
+    files = LatchedFiles(files, latch)
     with explained():
         exists = check_is_store(files, root)
     if not exists and not create:
@@ -109,13 +113,15 @@ def open_writer(
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
             crc = found is None or found.record_crc
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes)
+            side = Writer(
+                root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes, latch
+            )
         except BaseException:
             lock.release()
             raise
     findings = (*report.findings, *side.index_findings)
     report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
-    return Opened(side, lock, crc, report)
+    return Opened(side, files, lock, crc, report)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:

@@ -252,13 +252,14 @@ class Reader:
         queue.extend(rows)
         self._compaction[key] = queue
 
-    def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
-        """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""
+    def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
+        """Looks again and again until a queue goes beyond its offset or the time is over."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while not self._closed:
-            queue = self.queue(topic, queue_id)
-            if queue is not None and queue.max_offset > queue_offset:
-                return True
+            for key, queue_offset in queues.items():
+                queue = self.queue(*key)
+                if queue is not None and queue.max_offset > queue_offset:
+                    return True
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 return False

@@ -41,7 +41,7 @@ from seglog.storage.format.record import Damage
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.holes_file import TOMBSTONES, load_holes
-from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -299,12 +299,13 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
+    in_queues = found.rows[are_dispatched(found.rows)]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
         tuple(found.holes),
-        found.rows["phy_offset"],
-        found.rows["size_bytes"],
+        in_queues["phy_offset"],
+        in_queues["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
     found.queues = _overlay_plain(found, files, placed.plain, facts)

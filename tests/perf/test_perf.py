@@ -122,3 +122,14 @@ def test_views_of_a_queue_are_measured_and_checked(tmp_path):
 def test_views_refuse_sizes_that_show_nothing():
     refused = perf("--size", "0.001", module="perf.bench_views")
     assert (refused.returncode, "--size must be" in refused.stderr) == (2, True)
+
+
+def test_bench_of_puts_measures_both_tables():
+    done = subprocess.run(
+        [sys.executable, "-m", "perf.bench_puts", "--size", "0.5", "--rounds", "1"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| seglog")]
+    assert [row.count("|") for row in rows] == [8, 5, 5, 5]
+    assert "16 in flight" in rows[2]
