@@ -92,7 +92,9 @@ def live_and_lose_power(mounted, kind, number, delay_s):
     succeed that meets the shutdown half-way, whose extent it then cannot convert.
     """
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(mounted.path / "store"), kind, str(number)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as writer:
         try:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"ready\n"
