@@ -1,9 +1,8 @@
-"""Holds index and checkpoint against the log, whole: they can show damage that no checksum covers.
+"""Holds the key index against the log, whole: it can show damage that no checksum covers.
 
 Without ``__CRC32#`` nothing covers a record's properties, so a flipped bit in a key passes every check of
-the record; but the index has a hash of the key as it was. And a log that lost its end where nothing else
-remembers is shorter than the checkpoint says. Neither is believed over the log: what comes of this is said,
-not done.
+the record; but the index has a hash of the key as it was. It is not believed over the log: what comes of this
+is said, not done.
 
 Reads the keys of every record, so it is for commands that look at everything, not for opening a store.
 """
@@ -21,10 +20,11 @@ from seglog.errors import CorruptError
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.index import is_index_file_name
 from seglog.storage.format.index_keys import IndexedRecord, indexes_tags
 from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.index_view import IndexView
-from seglog.storage.format.names import CHECKPOINT_FILE, COMMIT_LOG, INDEX, segment_file_name
+from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
 from seglog.storage.format.tombstone import LOST
 from seglog.storage.index_files import list_index_files, load_index_file
 from seglog.storage.log_files import LogReader
@@ -39,33 +39,12 @@ _Keys = npt.NDArray[np.void]
 
 
 def cross_check(found: Survey, files: Files) -> list[Finding]:
-    """Returns what index and checkpoint say otherwise than the log.
+    """Returns what the index says otherwise than the log.
 
     Args:
         found: The log, with its queues.
         files: Where the store is.
     """
-    return _check_checkpoint(found, files) + _check_index(found, files)
-
-
-def _check_checkpoint(found: Survey, files: Files) -> list[Finding]:
-    if not len(found.rows):
-        return []
-    if not files.exists(found.root / CHECKPOINT_FILE):
-        return [Finding("checkpoint-missing", CHECKPOINT_FILE)]
-    stated = found.checkpoint.physic_timestamp_ms
-    newest = int(found.rows["store_timestamp_ms"].max())
-    if stated > newest:
-        return [Finding("checkpoint-ahead", CHECKPOINT_FILE, expected=f"{newest} or less", found=str(stated))]
-    oldest = int(found.rows["store_timestamp_ms"].min())
-    # It may be far behind, and 0 until the first flush; but of a whole log it names some record's time.
-    if 0 < stated < oldest and found.min_phy_offset == 0:
-        wanted = f"{oldest} to {newest}"
-        return [Finding("checkpoint-behind", CHECKPOINT_FILE, expected=wanted, found=str(stated))]
-    return []
-
-
-def _check_index(found: Survey, files: Files) -> list[Finding]:
     listed, damaged = list_index_files(files, found.root)
     views: list[IndexView] = []
     for file in listed:
@@ -77,11 +56,16 @@ def _check_index(found: Survey, files: Files) -> list[Finding]:
             # RocketMQ makes a file for a key that it has.
             views.append(view) if view.header.index_count > 1 else damaged.append(file.path)
     findings = [Finding("index-damaged", f"{INDEX}/{path.name}") for path in sorted(damaged)]
+    strays = [
+        Finding("index-file-stray", f"{INDEX}/{entry.name}", size_bytes=entry.size_bytes)
+        for entry in files.list_dir(found.root / INDEX)
+        if not entry.is_dir and not is_index_file_name(entry.name)
+    ]
     wanted, tombstones = _keys_of_log(found, files, views)
     if not len(wanted):
-        return findings
+        return findings + strays
     if not views:
-        return findings or [Finding("index-missing", INDEX, messages=_records(wanted))]
+        return strays + (findings or [Finding("index-missing", INDEX, messages=_records(wanted))])
     held = _keys_of_index(found, views)
     # The index may know a lost message by its keys, or by what stands in its place.
     wanted, held = (keys[~np.isin(keys["phy_offset"], tombstones)] for keys in (wanted, held))
@@ -89,7 +73,7 @@ def _check_index(found: Survey, files: Files) -> list[Finding]:
         # The index trails the log, and a crash leaves it there.
         wanted = wanted[wanted["phy_offset"] <= held["phy_offset"][-1]]
     missing, extra = np.setdiff1d(wanted, held), np.setdiff1d(held, wanted)
-    return findings + _compare(found, missing, extra)
+    return strays + findings + _compare(found, missing, extra)
 
 
 def _compare(found: Survey, missing: _Keys, extra: _Keys) -> list[Finding]:

@@ -61,9 +61,17 @@ class Finding:
 CODES: Final[dict[str, tuple[Severity, str]]] = {
     "log-hole": (Severity.LOSS, "records in the middle of the log cannot be read; later ones can"),
     "log-torn-tail": (Severity.NOTE, "the last write did not finish; nothing after it is valid"),
+    "log-tail-lost": (
+        Severity.LOSS,
+        "the end of the log is gone; messages-lost names what queue units still know of it",
+    ),
     "messages-lost": (
         Severity.LOSS,
         "records at the end of the log are gone, but queue units know their offsets, which stay taken",
+    ),
+    "tombstones": (
+        Severity.NOTE,
+        "messages were lost here earlier; tombstones keep their places, and seglog/holes names them",
     ),
     "log-file-missing": (Severity.LOSS, "a file in the middle of the commit log is not there"),
     "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
@@ -95,15 +103,18 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "index-missing": (Severity.WARNING, "messages have keys, but no index file is there"),
     "index-short": (Severity.WARNING, "the log has keys that the index does not know"),
     "index-entry-stray": (Severity.WARNING, "index entries lead to no record, or to one without keys"),
+    "index-file-stray": (Severity.NOTE, "not an index file; RocketMQ ignores it"),
     "record-keys": (
         Severity.WARNING,
         "the index has other keys of this record: without record CRC either of them may be damaged",
     ),
     "checkpoint-missing": (Severity.NOTE, "the log is walked whole instead"),
-    "checkpoint-behind": (Severity.NOTE, "older than every record; more of the log is walked than need be"),
+    "checkpoint-size": (Severity.WARNING, "the checkpoint is not as long as it should be"),
+    "checkpoint-behind": (Severity.NOTE, "much older than the log; more of it is walked than need be"),
     "checkpoint-ahead": (
         Severity.WARNING,
-        "newer than every record: the log may have lost its end, or the checkpoint is damaged",
+        "knows of more than the log holds: the log may have lost its end, or the checkpoint is damaged",
     ),
+    "config-damaged": (Severity.WARNING, "a config file is no JSON; its backup is read instead"),
 }
 """Severity and meaning of each code."""

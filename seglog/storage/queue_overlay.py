@@ -87,7 +87,7 @@ class LogFacts:
         min_phy_offset: Where the log starts.
         end_phy_offset: Where it ends.
         holes: Its unreadable stretches.
-        record_starts: ``(n,) i8``, sorted, where all valid records start.
+        record_starts: ``(n,) i8``, sorted, where the valid records start that have a place in some queue.
         record_sizes: ``(n,) i4``, their sizes.
         file_size_bytes: Length of a queue file.
     """

@@ -29,6 +29,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
+from seglog.storage.derived_findings import checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -39,7 +40,8 @@ from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_
 from seglog.storage.format.record import Damage
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
-from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.holes_file import TOMBSTONES, load_holes
+from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -169,7 +171,13 @@ def check_is_store(files: Files, root: Path) -> bool:
     return True
 
 
-def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None) -> Survey:
+def survey(
+    root: Path,
+    files: Files,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Survey:
     """Reads everything that decides what a store holds.
 
     Args:
@@ -194,6 +202,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
+    checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
     try:
@@ -204,7 +213,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         root,
         geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        read_checkpoint(files, root),
+        checkpoint,
         log_files,
         scan,
         rows,
@@ -220,6 +229,9 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     result.findings[listed:listed] = log_findings(
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
+    result.findings += _tombstone_findings(result, files)
+    result.findings += checkpoint_findings(files, root, checkpoint, rows, result.mode)
+    result.findings += config_findings(files, root)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
@@ -232,6 +244,20 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
     return result
+
+
+def _tombstone_findings(found: Survey, files: Files) -> list[Finding]:
+    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for."""
+    segment = found.geometry.segment_size_bytes
+    start, end = max(0, found.min_phy_offset), found.max_phy_offset
+    findings: list[Finding] = []
+    for known in load_holes(files, found.root):
+        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in found.holes)
+        if known.why == TOMBSTONES and start <= known.phy_offset < end and not is_seen:
+            told = tell_lost(known.lost)
+            finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
+            findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
+    return findings
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
@@ -273,12 +299,13 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
+    in_queues = found.rows[are_dispatched(found.rows)]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
         tuple(found.holes),
-        found.rows["phy_offset"],
-        found.rows["size_bytes"],
+        in_queues["phy_offset"],
+        in_queues["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
     found.queues = _overlay_plain(found, files, placed.plain, facts)
@@ -310,7 +337,7 @@ def _find_lost_tail(found: Survey, reader: LogReader) -> None:
     finally:
         reader.close()
     take_up(found.lost_tail, found.queues, found.batch_queues, facts, found.tombstone_timestamp_ms)
-    found.findings += lost_findings(found.lost_tail, segment)
+    found.findings += lost_findings(found.lost_tail, found.max_phy_offset, segment)
 
 
 def _load_compaction(found: Survey, files: Files) -> None:

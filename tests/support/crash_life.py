@@ -27,7 +27,7 @@ INDEX_GEOMETRY: Final = IndexGeometry(16, 64)
 _NO_ROUNDS_MS: Final = 1 << 40
 _MAX_DEPTH: Final = 3
 """So many crashes of a recovery follow each other at most."""
-_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap"})
+_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap", "tombstones"})
 """What stays to be said of a store that has lost messages in the middle."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from seglog.errors import NotFoundError
 from seglog.storage.findings import Finding
@@ -132,7 +132,7 @@ class Model:
             if phy_offset not in found:
                 found |= _message_at(store, phy_offset)
         self._take_up(found)
-        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code == "log-hole"]
+        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code in _LOSSES]
         ranges = {(info.topic, info.queue_id): (info.min_offset, info.max_offset) for info in store.queues()}
         last = max(found, default=-1)
         self.has_holes = bool(holes)
@@ -225,6 +225,10 @@ def _message_at(store: MessageStore, phy_offset: int) -> dict[int, Message]:
 def _is_within(place: Place, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> bool:
     low, high = ranges.get(place[:2], (0, 0))
     return low <= place[2] < high
+
+
+_LOSSES: Final = frozenset({"log-hole", "log-tail-lost", "tombstones"})
+"""Findings that say where messages were lost."""
 
 
 def _stretch(hole: Finding) -> tuple[int, int]:
