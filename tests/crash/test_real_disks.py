@@ -154,7 +154,8 @@ def test_nothing_acknowledged_is_lost_with_the_power(folder, file_system):
                 news = {number: phy_offset for number, phy_offset in news.items() if number in found}
             acked |= news
             assert acked.items() <= found.items(), f"turn {turn}, {kind}"
-            assert survey(mounted.path / "store", RealFiles()).findings == []
+            # Where queue units outlived their messages, their offsets are not given again, and it is told.
+            assert {f.code for f in survey(mounted.path / "store", RealFiles()).findings} <= {"tombstones"}
     assert len(acked) > 100
 
 
