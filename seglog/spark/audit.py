@@ -1,8 +1,8 @@
 """Verifies every record of a store and holds its queues against them, in splits on Spark.
 
 What it says of a store is what :func:`seglog.storage.survey.survey` says, whatever the splits: the same
-records, holes, end, queues, and findings about log and queues. A survey reads one file after the other in
-one process; an audit reads many at a time on as many machines as see the files.
+records, holes, end, queues and findings. A survey reads one file after the other in one process; an audit
+reads many at a time on as many machines as see the files.
 
 Three steps. :func:`plan_audit` lists the files and cuts the log into splits. Tasks walk the splits and
 send stretches (:mod:`seglog.spark.job`). :func:`conclude` puts them together on the driver. The first and
