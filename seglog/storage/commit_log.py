@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import FullError, MessageIllegalError
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
 from seglog.storage.kernels.append import Draft, filler
 from seglog.storage.log_scan import Hole
@@ -63,18 +64,28 @@ class CommitLog:
     Attributes:
         min_phy_offset: Where it starts.
         end_phy_offset: Where the next record goes.
+        last_phy_offset: Where the last record starts, -1 before the first.
         holes: Its unreadable stretches.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        guard: Checks records that opening did not walk, None if it walked all.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
     """
 
     def __init__(
-        self, segments: Segments, end_phy_offset: int, holes: Sequence[Hole], step_bytes: int
+        self,
+        segments: Segments,
+        end_phy_offset: int,
+        holes: Sequence[Hole],
+        step_bytes: int,
+        last_phy_offset: int = -1,
+        guard: BlockGuard | None = None,
     ) -> None:
         first = segments.first_offset
         self.min_phy_offset = end_phy_offset if first is None else first
         self.end_phy_offset = end_phy_offset
+        self.last_phy_offset = last_phy_offset
+        self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
         self.mended: Mapping[int, int] = {}
@@ -102,13 +113,36 @@ class CommitLog:
             if segment is None or end > segment.first_offset + segment.size_bytes:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
-            view = segment.view.toreadonly()
+            guard = self.guard
+            if guard is not None and first not in guard.sound_segments:
+                if not guard.is_sound(phy_offset, end):
+                    return guard.read(phy_offset, size_bytes)
+                first, file_end = guard.sound_stretch(phy_offset)
+            view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
             segment.check_whole()
             self._last_read = first, file_end, view
         record = view[phy_offset - first : end - first]
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
+
+    def can_serve(
+        self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Returns which of many records, each within a file, are as they were written; ``(n,)``."""
+        if self.guard is None:
+            return np.ones(len(phy_offsets), np.bool_)
+        return self.guard.can_serve(phy_offsets, sizes)
+
+    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns bytes of one file without copying, whatever they hold; None if it is not there."""
+        segment = self._segments.find(phy_offset)
+        if segment is None:
+            return None
+        view = segment.view.toreadonly()
+        segment.check_whole()
+        position = phy_offset - segment.first_offset
+        return view[position : position + size_bytes]
 
     def nudge_with(self, nudge: Callable[[], None]) -> None:
         """Has ``nudge`` called, by an append, when :meth:`grow_ahead` has something to do."""
@@ -231,6 +265,7 @@ class CommitLog:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
         self.end_phy_offset = at
+        self.last_phy_offset = starts[-1]
         return starts, units
 
     def sync(self, start: int, end: int) -> None:
@@ -259,6 +294,8 @@ class CommitLog:
         """Gives up maps and descriptors."""
         self._last_read = (0, 0, memoryview(b""))
         self._segments.close()
+        if self.guard is not None:
+            self.guard.close()
 
     def _segment_to_grow(self, phy_offset: int) -> MappedFile:
         return self._segments.find(phy_offset) or self._segments.add(phy_offset)

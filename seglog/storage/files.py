@@ -81,6 +81,14 @@ class OpenFile(Protocol):
 class HeldLock(Protocol):
     """The exclusive right to write to one store."""
 
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        ...
+
+    def mark(self) -> None:
+        """Leaves a mark in the ``lock`` file that a RocketMQ overwrites when it starts, durably."""
+        ...
+
     def release(self) -> None:
         """Lets others in; a second call does nothing."""
         ...

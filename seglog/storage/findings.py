@@ -77,6 +77,11 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
     "log-file-stray": (Severity.WARNING, "not a commit-log file; RocketMQ refuses to start with it"),
     "log-spare": (Severity.NOTE, "a segment file prepared ahead, still empty"),
+    "log-block-changed": (
+        Severity.WARNING,
+        "bytes changed since they were written; their records are served if each proves itself",
+    ),
+    "recovery-point-unused": (Severity.NOTE, "the recovery point is in doubt; the whole log was walked"),
     "seal-rot": (Severity.LOSS, "bytes of a sealed segment changed, and nobody wrote them"),
     "seal-rot-unused": (Severity.WARNING, "bytes behind the last record of a sealed segment changed"),
     "seal-stale": (Severity.WARNING, "the log was written anew since this segment was sealed"),

@@ -49,12 +49,13 @@ class RecoveryReport:
 
     Attributes:
         mode: ``created``, ``normal`` (after a clean stop) or ``abnormal`` (after a crash).
-        records: Valid records in the log.
+        records: Valid records in the log, from ``walked_from`` on.
         end_phy_offset: Where the log goes on.
         cut_bytes: Bytes behind the end that were no records and went to the attic.
         rewritten_queue_files: Queue files that did not say what the log says.
         findings: What was not as it should be.
         elapsed_ms: How long it took.
+        walked_from: Where the walk over the log began: at its start, or at a recovery point.
     """
 
     mode: str
@@ -64,6 +65,7 @@ class RecoveryReport:
     rewritten_queue_files: int = 0
     findings: tuple[Finding, ...] = ()
     elapsed_ms: float = 0.0
+    walked_from: int = 0
 
 
 def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryReport:
@@ -104,6 +106,7 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         cut_bytes,
         rewritten,
         tuple(found.findings),
+        walked_from=found.walked_from,
     )
 
 
@@ -181,7 +184,10 @@ def _extend(files: Files, path: Path, size_bytes: int) -> None:
 
 
 def _sync_log(found: Survey, files: Files) -> None:
+    segment = found.geometry.segment_size_bytes
     for first in kept_log_files(found):
+        if first + segment <= found.walked_from:
+            continue  # it was on the disk before the recovery point was
         handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=True)
         try:
             handle.sync()
@@ -195,7 +201,7 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     directory = found.root / queue_directory(state.topic, state.queue_id)
     known = found.queue_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
-    changed = remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
+    changed = remove_expired(files, directory, stored, size, state.file_slot * CQ_UNIT_BYTES)
     beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed

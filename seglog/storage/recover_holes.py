@@ -58,7 +58,12 @@ def fill_hole(found: Survey, files: Files, hole: Hole) -> None:
     """
     number = found.holes.index(hole)
     before = found.rows[found.rows["phy_offset"] < hole.phy_offset]
-    store_ms = max(1, int(before["store_timestamp_ms"][-1])) if len(before) else found.tombstone_timestamp_ms
+    if len(before):
+        store_ms = max(1, int(before["store_timestamp_ms"][-1]))
+    elif found.point is not None:
+        store_ms = max(1, found.point.last_store_timestamp_ms)
+    else:
+        store_ms = found.tombstone_timestamp_ms
     placed, unplaced = _lost_records(found, hole, number)
     records = _fitted(placed, unplaced, hole, record_crc=found.record_crc)
     if not records and hole.size_bytes < min_filler_bytes(record_crc=found.record_crc):

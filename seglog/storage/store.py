@@ -42,6 +42,7 @@ from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
+from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import Units
@@ -73,6 +74,7 @@ from seglog.storage.writer import Writer
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
+DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
 DEFAULT_STORE_HOST: Final = Host(b"\x7f\x00\x00\x01", 10911)
 
 
@@ -123,6 +125,7 @@ class MessageStore(AsyncCalls):
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         flush_interval_ms: int = DEFAULT_FLUSH_INTERVAL_MS,
+        recovery_step_bytes: int = DEFAULT_RECOVERY_STEP_BYTES,
         store_host: Host = DEFAULT_STORE_HOST,
         clock: Clock | None = None,
         files: Files | None = None,
@@ -146,6 +149,9 @@ class MessageStore(AsyncCalls):
                 new stores write it and existing stores keep their way.
             max_message_size_bytes: Longest body (``maxMessageSize``).
             flush_interval_ms: How often ASYNC puts are brought to the disk.
+            recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
+                it is walked by the open after a crash, see :mod:`seglog.storage.fast_survey`. 0 for no
+                points: every open walks the whole log.
             store_host: Address written into records, part of message ids.
             clock: Source of time stamps.
             files: Where the store is.
@@ -169,8 +175,18 @@ class MessageStore(AsyncCalls):
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
+            if recovery_step_bytes < 0:
+                raise InvalidArgumentError(f"recovery_step_bytes={recovery_step_bytes} must be 0 or more")
             opened = open_writer(
-                root, files, clock, wanted, waiters, index_geometry, compaction_sizes, create=create
+                root,
+                files,
+                clock,
+                wanted,
+                waiters,
+                index_geometry,
+                compaction_sizes,
+                create=create,
+                recovery_step_bytes=recovery_step_bytes,
             )
         appender = None
         if isinstance(opened.side, Writer):
@@ -203,6 +219,12 @@ class MessageStore(AsyncCalls):
     def read_only(self) -> bool:
         """Whether puts are refused."""
         return isinstance(self._side, Reader)
+
+    @property
+    def later_findings(self) -> tuple[Finding, ...]:
+        """What reads found since the open in parts of the log that it did not walk; see ``recovery``."""
+        guard = None if isinstance(self._side, Reader) else self._side.log.guard
+        return () if guard is None else guard.findings
 
     @property
     def geometry(self) -> StoreGeometry:

@@ -20,6 +20,7 @@ from seglog.storage.batch_overlay import (
     overlay_batch_queue,
     units_of_rows,
 )
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.compaction_files import (
     CompactionState,
@@ -38,6 +39,7 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.record import Damage
+from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
 from seglog.storage.holes_file import TOMBSTONES, load_holes
@@ -91,6 +93,9 @@ class Survey:
         batch_files: The files of each batch queue that has a directory.
         compaction: What the own log of each compaction queue holds, as far as it counts.
         compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        walked_from: Where the walk began; rows of records below are not here.
+        guard: Checks records below that place before they are served; None if there are none.
+        point: The recovery point that the walk began at.
         lost_in_holes: The messages that each of :attr:`holes` took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
         record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
@@ -111,6 +116,9 @@ class Survey:
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
     compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
     compaction_rows: RowsByQueue = field(default_factory=dict)
+    walked_from: int = 0
+    guard: BlockGuard | None = None
+    point: RecoveryPoint | None = None
     lost_in_holes: list[list[LostMessages]] = field(default_factory=list)
     lost_tail: list[LostRecord] = field(default_factory=list)
     record_crc: bool = True
@@ -128,8 +136,7 @@ class Survey:
     @property
     def tombstone_timestamp_ms(self) -> int:
         """The store time of tombstones behind the log's end: that of the record before, and never 0."""
-        last_ms = int(self.rows["store_timestamp_ms"][-1]) if len(self.rows) else 0
-        return max(1, last_ms)
+        return max(1, self.scan.last_store_ms)
 
     @property
     def mended(self) -> dict[int, int]:
@@ -225,7 +232,7 @@ def survey(
     listed = len(result.findings)
     _overlay(result, files)
     result.lost_in_holes = lost_in_holes(result.holes, result.queues, result.batch_queues)
-    _find_lost_tail(result, reader)
+    add_lost_tail(result, reader)
     result.findings[listed:listed] = log_findings(
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
@@ -332,13 +339,14 @@ def _overlay(found: Survey, files: Files) -> None:
     _load_compaction(found, files)
 
 
-def _find_lost_tail(found: Survey, reader: LogReader) -> None:
+def add_lost_tail(found: Survey, reader: LogReader) -> None:
     """Takes up what the queues know of records behind the end of the log."""
     if not found.log_files:
         return
     segment = found.geometry.segment_size_bytes
     try:
-        found.record_crc = not len(found.rows) or has_record_crc(reader, found.rows[-1])
+        if len(found.rows):
+            found.record_crc = has_record_crc(reader, found.rows[-1])
         facts = TailFacts(
             found.max_phy_offset,
             max(file.first_offset for file in found.log_files) + segment,

@@ -23,6 +23,7 @@ from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError, 
 from seglog.storage.background import Background
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_queue import CompactionQueue
@@ -36,15 +37,19 @@ from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
+from seglog.storage.format.record import RecordRow
+from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.known_topics import TopicKinds
 from seglog.storage.latch import Latch
+from seglog.storage.log_scan import Hole, segment_holes
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
+from seglog.storage.point_keeper import LogEnd, PointKeeper
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
@@ -59,6 +64,7 @@ INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
+POINT_INTERVAL_MS = 500
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
@@ -106,6 +112,9 @@ class Writer:
         index_geometry: IndexGeometry | None,
         compaction_sizes: CompactionSizes | None,
         latch: Latch,
+        *,
+        recovery_step_bytes: int,
+        mark: Callable[[], None],
     ) -> None:
         """Serves a recovered store; ``files`` are behind ``latch``."""
         self._root = root
@@ -120,9 +129,7 @@ class Writer:
         self._flush_lock = threading.Lock()
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._last_store_ms = (
-            int(found.rows["store_timestamp_ms"][-1]) if found is not None and len(found.rows) else 0
-        )
+        self._last_store_ms = found.scan.last_store_ms if found is not None else 0
         step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
@@ -136,6 +143,8 @@ class Writer:
             found.max_phy_offset if found is not None else 0,
             found.holes if found is not None else (),
             step_bytes,
+            found.scan.last_phy_offset if found is not None else -1,
+            found.guard if found is not None else None,
         )
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
@@ -181,6 +190,23 @@ class Writer:
             self.log.min_phy_offset,
             lambda: self.commit.flushed,
         )
+        self._points = PointKeeper(
+            files,
+            root,
+            clock,
+            geometry,
+            found,
+            recovery_step_bytes,
+            log_end=self._log_end,
+            flush=self.flush,
+            queues=self.queues,
+            indexed=lambda: self.index.position,
+            mark=mark,
+        )
+        self._has_points = recovery_step_bytes > 0
+        if self.log.guard is not None:
+            self.log.guard.serve(self._is_placed, self._points.forget)
+            self._check_unindexed(self.log.guard)
 
     def start_background(self, flush_interval_ms: int) -> None:
         """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it.
@@ -191,6 +217,8 @@ class Writer:
         self._flusher.start(flush_interval_ms)
         self._indexer.start(INDEX_INTERVAL_MS)
         self._sealer.start(SEAL_INTERVAL_MS)
+        if self._has_points:
+            self._points.start(POINT_INTERVAL_MS)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | BatchQueue | None:
         """Returns a queue that had a message."""
@@ -464,6 +492,7 @@ class Writer:
         self._flusher.stop()
         self._indexer.stop()
         self._sealer.stop()
+        self._points.stop()
         self._waiters.notify_all()
         try:
             self._latch.check()
@@ -471,6 +500,8 @@ class Writer:
             self.flush()
             with self._grow_lock, explained():
                 self.log.remove_unused()
+                if self._has_points:
+                    self._points.finish()
                 # A broker that our lock kept out removes the file when it gives up.
                 with suppress(FileNotFoundError):
                     self._files.remove(self._root / ABORT_FILE)
@@ -484,6 +515,30 @@ class Writer:
                 self.index.close()
                 self.log.close()
 
+    def _log_end(self) -> LogEnd:
+        with self._append_lock:
+            return LogEnd(self.log.end_phy_offset, self.log.last_phy_offset, self._last_store_ms)
+
+    def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
+        """Returns whether the queue that a record names leads to it, as far as it has a place in one."""
+        if not takes_queue_offset(record.sys_flag):
+            return True
+        queue = self._queues.get((record.topic.decode("utf-8", "replace"), record.queue_id))
+        if queue is None or not queue.min_offset <= record.queue_offset < queue.max_offset:
+            return False
+        return int(queue.units(record.queue_offset, 1)["phy_offset"][0]) == phy_offset
+
+    def _check_unindexed(self, guard: BlockGuard) -> None:
+        """Looks for damage where the index must go on below what opening walked."""
+        start = self.index.next_phy_offset
+        segment = self.geometry.segment_size_bytes
+        holes: list[Hole] = []
+        for first in guard.damaged_segments(start, guard.end_phy_offset):
+            holes += segment_holes(self._files, self._root, first, segment, guard.end_phy_offset)
+        if holes:
+            self.holes = (*self.holes, *holes)
+            self.index.step_over(holes)
+
     def _finish_index(self) -> None:
         """Brings the index to the end of the log, so that RocketMQ finds every key after a clean stop."""
         try:
@@ -496,8 +551,8 @@ class Writer:
 
     def _open_queue(self, state: QueueState) -> ConsumeQueue:
         size = self.geometry.queue_file_size_bytes
-        start, end = state.first_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
-        first_offsets = range(start - start % size, end, size) if len(state.units) else ()
+        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
+        first_offsets = range(start - start % size, end, size) if start < end else ()
         segments = Segments(
             self._files,
             self._root / queue_directory(state.topic, state.queue_id),

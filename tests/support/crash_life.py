@@ -41,6 +41,7 @@ class Outcome:
         nested: Crashes of either kind within a recovery.
         closes: Clean stops.
         holes: Openings that named a hole.
+        quick: Openings that began at a recovery point.
         violation: The promise that was not kept, which ended it.
     """
 
@@ -49,6 +50,7 @@ class Outcome:
     nested: int = 0
     closes: int = 0
     holes: int = 0
+    quick: int = 0
     violation: ViolationError | None = None
 
 
@@ -107,6 +109,7 @@ class Life:
                     queue_file_size_bytes=QUEUE_FILE_BYTES,
                     index_geometry=INDEX_GEOMETRY,
                     flush_interval_ms=_NO_ROUNDS_MS,
+                    recovery_step_bytes=1,
                     clock=self._clock,
                     files=self._files,
                 )
@@ -124,7 +127,9 @@ class Life:
     def _check(self, store: MessageStore) -> None:
         report = store.recovery
         findings = [str(finding) for finding in report.findings]
-        self._tell(f"opens {report.mode}, {report.records} records to {report.end_phy_offset}, {findings}")
+        self.outcome.quick += report.walked_from > 0
+        walk = f"{report.records} records from {report.walked_from} to {report.end_phy_offset}"
+        self._tell(f"opens {report.mode}, {walk}, {findings}")
         try:
             self._model.check(store)
             self.outcome.holes += self._model.has_holes
