@@ -33,7 +33,7 @@ import numpy as np
 from seglog.errors import CorruptError
 from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
-from seglog.storage.derived_findings import checkpoint_findings, config_findings
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -181,10 +181,11 @@ class _Attempt:
         result.findings[listed:listed] = log_findings(
             self._log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
         )
-        result.findings += tombstone_findings(result, self._files)
-        result.findings += checkpoint_findings(
-            self._files, self._root, checkpoint, self._with_newest_below(rows), mode
-        )
+        segment = result.geometry.segment_size_bytes
+        log = (max(0, result.min_phy_offset), result.max_phy_offset)
+        result.findings += tombstone_findings(self._files, result.root, segment, log, result.holes)
+        log_end = LogEnd(result.newest_store_ms, scan.last_store_ms, result.max_phy_offset)
+        result.findings += checkpoint_findings(self._files, self._root, checkpoint, log_end, mode)
         result.findings += config_findings(self._files, self._root)
         for queue in self._queue_files.values():
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
@@ -253,16 +254,6 @@ class _Attempt:
         finally:
             handle.close()
         return bytes(buffer[:count])
-
-    def _with_newest_below(self, rows: Rows) -> Rows:
-        """Returns the rows behind what the point knows of the times of those below."""
-        known = np.zeros(2, ROW)
-        known["phy_offset"] = self._point.last_phy_offset
-        known["store_timestamp_ms"] = (
-            self._point.newest_store_timestamp_ms,
-            self._point.last_store_timestamp_ms,
-        )
-        return np.concatenate([known, rows])
 
     def _has_record_crc(self) -> bool:
         """Returns whether the last record below the point has ``__CRC32#``."""

@@ -30,7 +30,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
-from seglog.storage.derived_findings import checkpoint_findings, config_findings
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -242,8 +242,12 @@ def survey(
     result.findings[listed:listed] = log_findings(
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
-    result.findings += tombstone_findings(result, files)
-    result.findings += checkpoint_findings(files, root, checkpoint, rows, result.mode)
+    log = (max(0, result.min_phy_offset), result.max_phy_offset)
+    result.findings += tombstone_findings(files, root, geometry.segment_size_bytes, log, result.holes)
+    if len(rows):
+        times = rows["store_timestamp_ms"]
+        log_end = LogEnd(int(times.max()), int(times[-1]), result.max_phy_offset)
+        result.findings += checkpoint_findings(files, root, checkpoint, log_end, result.mode)
     result.findings += config_findings(files, root)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
@@ -259,13 +263,22 @@ def survey(
     return result
 
 
-def tombstone_findings(found: Survey, files: Files) -> list[Finding]:
-    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for."""
-    segment = found.geometry.segment_size_bytes
-    start, end = max(0, found.min_phy_offset), found.max_phy_offset
+def tombstone_findings(
+    files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
+) -> list[Finding]:
+    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment: Length of the log's files, in bytes.
+        log: Where the log starts and ends.
+        holes: Its unreadable stretches.
+    """
+    start, end = log
     findings: list[Finding] = []
-    for known in load_holes(files, found.root):
-        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in found.holes)
+    for known in load_holes(files, root):
+        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
         if known.why == TOMBSTONES and start <= known.phy_offset < end and not is_seen:
             told = tell_lost(known.lost)
             finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)

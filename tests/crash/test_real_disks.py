@@ -92,7 +92,9 @@ def live_and_lose_power(mounted, kind, number, delay_s):
     succeed that meets the shutdown half-way, whose extent it then cannot convert.
     """
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(mounted.path / "store"), kind, str(number)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as writer:
         try:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"ready\n"
@@ -152,7 +154,8 @@ def test_nothing_acknowledged_is_lost_with_the_power(folder, file_system):
                 news = {number: phy_offset for number, phy_offset in news.items() if number in found}
             acked |= news
             assert acked.items() <= found.items(), f"turn {turn}, {kind}"
-            assert survey(mounted.path / "store", RealFiles()).findings == []
+            # Where queue units outlived their messages, their offsets are not given again, and it is told.
+            assert {f.code for f in survey(mounted.path / "store", RealFiles()).findings} <= {"tombstones"}
     assert len(acked) > 100
 
 

@@ -138,7 +138,9 @@ def test_after_a_failed_sync_of_anything_nothing_is_synced_or_acknowledged(memor
             break
         assert (len(fault.fired), fault.count) == (1, at), "the disk was asked again"
         if life.store is not None:
-            assert (life.path / "abort").exists()
+            # The one sync with nothing behind it is of the folder that the file was just removed from.
+            is_last = fault.fired == [f"sync_dir {life.path.name}"]
+            assert is_last or (life.path / "abort").exists()
     assert at > 30
 
 
