@@ -15,7 +15,7 @@ from seglog.storage.kernels import walk
 from tests.support.crash_files import CrashFiles
 from tests.support.crash_life import Life
 
-LIVES = 120
+LIVES = 300
 LOST = "lost"
 BAD_CONFIG = ("config cannot be read", "config is neither the old nor the new")
 
