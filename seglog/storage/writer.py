@@ -505,6 +505,8 @@ class Writer:
                 self.log.remove_unused()
                 if self._has_points:
                     self._points.finish()
+                # Whoever met a failed sync and went on without it: the stop is clean only if none was.
+                self._latch.check()
                 # A broker that our lock kept out removes the file when it gives up.
                 with suppress(FileNotFoundError):
                     self._files.remove(self._root / ABORT_FILE)
