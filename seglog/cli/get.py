@@ -43,6 +43,7 @@ class QueueRead:
         status: ``FOUND`` as soon as there was a message, else how the last step ended.
         next_offset: Where to go on.
         found: How many messages there were so far.
+        lost: Queue offsets that were stepped over because their messages are lost.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class QueueRead:
         self.next_offset = self.min_offset if queue_offset is None else queue_offset
         self.status = GetStatus.NO_MESSAGE_IN_QUEUE
         self.found = 0
+        self.lost: list[range] = []
 
     def __iter__(self) -> Iterator[Message]:
         """Yields the messages; the attributes are final afterwards."""
@@ -78,6 +80,7 @@ class QueueRead:
             self.topic, self.queue_id, self.next_offset, min(count, _STEP_MESSAGES), self._wanted
         )
         self.found += len(result)
+        self.lost += result.lost
         self.status = GetStatus.FOUND if self.found else result.status
         self.next_offset = result.next_offset
         self.min_offset, self.max_offset = result.min_offset, result.max_offset
@@ -182,6 +185,7 @@ def _print_json(read: QueueRead, form: str) -> None:
             "nextOffset": read.next_offset,
             "minOffset": read.min_offset,
             "maxOffset": read.max_offset,
+            "lost": [[lost.start, lost.stop - 1] for lost in read.lost],
         }
     )
 
@@ -204,3 +208,6 @@ def _print_table(read: QueueRead, form: str) -> None:
         f"{read.topic}/{read.queue_id}: {read.status.name}, {render.count_text(read.found, 'message')},"
         f" next offset {read.next_offset} (the queue holds {read.min_offset}..{read.max_offset})"
     )
+    if read.lost:
+        ranges = ", ".join(f"{lost.start}..{lost.stop - 1}" for lost in read.lost)
+        render.say(f"{read.topic}/{read.queue_id}: lost on the way: {ranges}; see `seglog info --verify`")

@@ -156,6 +156,14 @@ def test_a_read_goes_on_behind_a_damaged_record(seglog, tmp_path):
     assert lines[-1]["count"] == 32
 
 
+def test_a_read_says_which_messages_are_lost(seglog, tmp_path):
+    store = golden.extract("d-bodyflip-first", tmp_path)
+    line = seglog("get", store, "order_events", "--queue", 2, "--offset", 2, "--count", 2, "--json").lines[-1]
+    assert (line["count"], line["nextOffset"], line["lost"]) == (2, 5, [[3, 3]])
+    shown = seglog("get", store, "order_events", "--queue", 2, "--offset", 2, "--count", 2).stdout
+    assert "lost on the way: 3..3" in shown
+
+
 def test_compressed_bodies_are_shown_as_they_were_given(seglog, tmp_path):
     store = golden.extract("comp", tmp_path)
     (message, _result) = seglog("get", store, "CompTopic", "--queue", 0, "--count", 1, "--json").lines
