@@ -20,11 +20,11 @@ from seglog.cli.reading import check_store, file_sizes
 from seglog.storage.files import RealFiles
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
+from seglog.storage.listing import infer_geometry
 from seglog.storage.log_files import list_log_files
 from seglog.storage.queue_files import list_queues, read_units
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.seal_files import SEALS
-from seglog.storage.survey import infer_geometry
 
 _PARTS: Final = (
     names.COMMIT_LOG,

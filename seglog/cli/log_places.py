@@ -13,8 +13,8 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels.walk import iter_resync
+from seglog.storage.listing import infer_geometry
 from seglog.storage.log_files import LogFile, LogReader, list_log_files
-from seglog.storage.survey import infer_geometry
 
 _WINDOW_BYTES: Final = 4 << 20
 _LONGEST_BYTES: Final = 8 << 20

@@ -12,13 +12,13 @@ from seglog.storage.derived_findings import config_findings
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.known_topics import configured_kinds
-from seglog.storage.log_files import LogFile, list_log_files, place_log_files
-from seglog.storage.queue_files import QueueFiles, list_queues
-from seglog.storage.survey import batch_topics, check_is_store, infer_geometry
+from seglog.storage.listing import list_store
+from seglog.storage.log_files import LogFile
+from seglog.storage.queue_files import QueueFiles
+from seglog.storage.survey import batch_topics, check_is_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +65,17 @@ def plan_audit(
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
-    log_files, findings = list_log_files(files, root)
-    queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
-    batch_files = {
-        (queue.topic, queue.queue_id): queue
-        for queue in list_queues(files, root, names.BATCH_CONSUME_QUEUE, BATCH_UNIT)
-    }
-    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
-    log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
-    findings += misplaced
+    listing = list_store(files, root)
     return AuditPlan(
         root.absolute(),
-        geometry,
+        listing.geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        log_files,
-        queue_files,
-        batch_files,
-        batch_topics(configured_kinds(files, root).batch, queue_files, batch_files),
-        plan_splits(log_files, geometry.segment_size_bytes, split_bytes),
+        listing.log_files,
+        listing.queue_files,
+        listing.batch_files,
+        batch_topics(configured_kinds(files, root).batch, listing.queue_files, listing.batch_files),
+        plan_splits(listing.log_files, listing.geometry.segment_size_bytes, split_bytes),
         verify,
-        findings + config_findings(files, root),
+        listing.findings + config_findings(files, root),
         read_checkpoint(files, root),
     )

@@ -46,6 +46,7 @@ from seglog.storage.format.recovery_point import QueueSum, RecoveryPoint
 from seglog.storage.format.seal import checksum
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import configured_kinds
+from seglog.storage.listing import infer_geometry
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.lost_messages import lost_in_holes
@@ -56,7 +57,6 @@ from seglog.storage.survey import (
     Survey,
     add_lost_tail,
     check_is_store,
-    infer_geometry,
     living_queues,
     log_findings,
     log_start,

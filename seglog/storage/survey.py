@@ -35,22 +35,23 @@ from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_bat
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.record import Damage
 from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
+from seglog.storage.geometry import StoreGeometry
 from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
-from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
+from seglog.storage.listing import list_store
+from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
-from seglog.storage.queue_files import QueueFiles, list_queues, queue_directory, read_units
+from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
 
 _KNOWN_NAMES = frozenset(
@@ -206,15 +207,9 @@ def survey(
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
-    log_files, findings = list_log_files(files, root)
-    queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
-    batch_files = {
-        (queue.topic, queue.queue_id): queue
-        for queue in list_queues(files, root, names.BATCH_CONSUME_QUEUE, BATCH_UNIT)
-    }
-    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
-    log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
-    findings += misplaced
+    listing = list_store(files, root)
+    geometry, log_files, findings = listing.geometry, listing.log_files, listing.findings
+    queue_files, batch_files = listing.queue_files, listing.batch_files
     checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
@@ -292,22 +287,6 @@ def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
     if not kept and end_phy_offset > 0:
         return end_phy_offset
     return min(kept, default=-1)
-
-
-def infer_geometry(
-    log_files: list[LogFile], queues: Iterable[QueueFiles], batch_queues: Iterable[QueueFiles] = ()
-) -> StoreGeometry:
-    """Returns the file lengths of a store; RocketMQ's defaults for kinds of which there is no file."""
-    segment = infer_file_size(
-        [(file.first_offset, file.size_bytes) for file in log_files], DEFAULT_SEGMENT_BYTES
-    )
-    queue_sizes = [item for queue in queues for item in queue.sizes.items()]
-    batch_sizes = [item for queue in batch_queues for item in queue.sizes.items()]
-    return StoreGeometry(
-        segment,
-        infer_file_size(queue_sizes, DEFAULT_QUEUE_FILE_BYTES, multiple_of=CQ_UNIT_BYTES),
-        infer_file_size(batch_sizes, 0, multiple_of=BATCH_UNIT_BYTES) or None,
-    )
 
 
 def _overlay(found: Survey, files: Files) -> None:
