@@ -128,8 +128,7 @@ def main(arguments: Sequence[str]) -> None:
     lines = [
         f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}; CRC-32 by {_native.CRC32_WAY}",
         "",
-        f"Logs of {size_bytes:,} bytes in memory, {options.rounds} rounds, CPU time;"
-        " medians (lowest–highest).",
+        f"Logs of {size_bytes:,} bytes in memory, {options.rounds} rounds, CPU time; medians (span).",
         "",
         "| body, records | Python, M records/s | GB/s | native, M records/s | GB/s | ratio |",
         "| --- | --- | --- | --- | --- | --- |",

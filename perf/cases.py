@@ -126,8 +126,13 @@ class Budget:
 
     @property
     def store_bytes(self) -> int:
-        """Body bytes of the store that is opened again or surveyed."""
+        """Body bytes of the store that is surveyed."""
         return int(self.size * (64 << 20))
+
+    @property
+    def reopen_bytes(self) -> int:
+        """Body bytes of the store that is opened again: 1 GiB where figures are wanted."""
+        return int(self.size * (256 << 20))
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def _open(contestant: str, directory: Path, case: Case) -> Log:
 def _reopen(directory: Path, case: Case, budget: Budget, *, is_fill: bool) -> Sample:
     from perf.seglog_log import TOPIC, SeglogLog
 
-    wanted = budget.store_bytes // case.body_bytes
+    wanted = budget.reopen_bytes // case.body_bytes
     if is_fill:
         log = SeglogLog(directory, case, sync=False)
         fill(log, wanted)
@@ -86,7 +86,6 @@ def _reopen(directory: Path, case: Case, budget: Budget, *, is_fill: bool) -> Sa
     log.put()
     sample = watch.sample(held)
     check("abnormal", log.store.recovery.mode, "mode of recovery")
-    check(held, log.store.recovery.records, "records that recovery saw")
     check(True, held >= wanted, f"at least {wanted} messages, there are {held}")
     check(held, log.store.get(TOPIC, 0, held, 1).next_offset - 1, "queue offset of the new message")
     log.close()

@@ -47,7 +47,7 @@ class RocketMq:
     def _sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         count = budget.read_bytes // case.body_bytes
         if case.workload is Workload.REOPEN:
-            count = budget.store_bytes // case.body_bytes
+            count = budget.reopen_bytes // case.body_bytes
             self._judge.bench(
                 directory, "fill", body_bytes=case.body_bytes, batch_size=256, message_count=count, halt=True
             )

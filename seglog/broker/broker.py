@@ -30,7 +30,7 @@ from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files, RealFiles
+from seglog.storage.files import Files
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
 from seglog.storage.format.names import CONFIG, OURS
@@ -59,7 +59,6 @@ class Broker:
         *,
         clock: Clock | None = None,
         config: BrokerConfig | None = None,
-        files: Files | None = None,
         background: bool = True,
     ) -> None:
         """Serves an open store, which from now on is the broker's to close.
@@ -72,7 +71,7 @@ class Broker:
         self._clock = clock or SystemClock()
         folder = store.path / CONFIG
         evidence = store.path / OURS / EVIDENCE
-        files = files or RealFiles()
+        files = store.files
         topics_file = ConfigFile(files, folder / "topics.json", evidence)
         topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
         offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
@@ -147,7 +146,7 @@ class Broker:
         )
         is_open = False
         try:
-            broker = cls(store, clock=clock, config=config, files=files, background=background)
+            broker = cls(store, clock=clock, config=config, background=background)
             is_open = True
         finally:
             if not is_open:

@@ -24,6 +24,7 @@ from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import ConfigValue
 from seglog.storage.format.names import check_group
+from seglog.storage.os_errors import explained
 
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
 SEPARATOR: Final = "@"
@@ -137,14 +138,15 @@ class ConsumerOffsets:
             version = self._version.next(self._clock.now_ms())
             is_saved = False
             try:
-                self._file.save(
-                    {
-                        "dataVersion": version.to_config(),
-                        "groupTopicMap": _topics_of_groups(table),
-                        "offsetTable": table,
-                        **self._unknown,
-                    }
-                )
+                with explained():
+                    self._file.save(
+                        {
+                            "dataVersion": version.to_config(),
+                            "groupTopicMap": _topics_of_groups(table),
+                            "offsetTable": table,
+                            **self._unknown,
+                        }
+                    )
                 self._version = version
                 is_saved = True
             finally:

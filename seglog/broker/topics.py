@@ -23,6 +23,7 @@ from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WR
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import ConfigValue
 from seglog.storage.format.names import DLQ_PREFIX, MAX_SYSTEM_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.os_errors import explained
 
 MAX_TOPIC_CHARACTERS: Final = 127
 SYSTEM_PREFIX: Final = "rmq_sys_"
@@ -203,13 +204,14 @@ class TopicTable:
     def _save(self, topics: dict[str, TopicConfig]) -> None:
         """Saves first and uses then: a topic that was seen is there after a crash."""
         version = self._version.next(self._clock.now_ms())
-        self._file.save(
-            {
-                "dataVersion": version.to_config(),
-                "topicConfigTable": {name: topic.to_config() for name, topic in topics.items()},
-                **self._unknown,
-            }
-        )
+        with explained():
+            self._file.save(
+                {
+                    "dataVersion": version.to_config(),
+                    "topicConfigTable": {name: topic.to_config() for name, topic in topics.items()},
+                    **self._unknown,
+                }
+            )
         self._topics = topics
         self._version = version
         self._is_dirty = False

@@ -78,6 +78,8 @@ class Facts:
             f"mappedFileSizeCommitLog={geometry.segment_size_bytes}",
             f"mappedFileSizeConsumeQueue={geometry.queue_file_size_bytes}",
         ]
+        if any(files.sizes for files in self.found.batch_files.values()):
+            lines.append(f"mapperFileSizeBatchConsumeQueue={geometry.batch_file_size_bytes}")
         return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
 
     @property

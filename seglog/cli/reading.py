@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from seglog.cli import render
 from seglog.errors import NotFoundError
+from seglog.storage.cross_check import cross_check
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.log_files import LogReader
@@ -42,6 +43,10 @@ def check_store(path: Path) -> None:
 def survey_store(path: Path, *, verify: bool) -> Survey:
     """Returns what is in a store; shows how far it is if that takes a while.
 
+    Args:
+        path: The store directory.
+        verify: Whether to check everything: checksums, and index and checkpoint against the log.
+
     Raises:
         SeglogError: There is none, or none that can be read.
     """
@@ -50,7 +55,10 @@ def survey_store(path: Path, *, verify: bool) -> Survey:
         def tell_of_data(done: int, total: int) -> None:
             tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
 
-        return survey(path, RealFiles(), verify=verify, progress=tell_of_data)
+        found = survey(path, RealFiles(), verify=verify, progress=tell_of_data)
+    if verify:
+        found.findings += cross_check(found, RealFiles())
+    return found
 
 
 def allocated_bytes(folder: Path) -> int:

@@ -115,4 +115,4 @@ def _take_up_lost(
         reader.close()
     last_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 0
     take_up(lost, states, batch_states, facts, max(1, last_ms))
-    return lost_findings(lost, segment)
+    return lost_findings(lost, log.end_phy_offset, segment)

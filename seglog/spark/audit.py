@@ -24,10 +24,13 @@ from seglog.spark.split_scan import SplitScan
 from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
 from seglog.spark.stitch import LogOutcome, stitch
 from seglog.spark.stretches import Stretch
+from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.log_files import LogFile, list_log_files, place_log_files
@@ -38,6 +41,7 @@ from seglog.storage.survey import (
     infer_geometry,
     log_findings,
     log_start,
+    tombstone_findings,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +63,7 @@ class AuditPlan:
         splits: What the tasks read.
         verify: Whether to compute checksums.
         findings: What the listing already shows.
+        checkpoint: What it says before the log is walked: a writer may be at work.
     """
 
     root: Path
@@ -71,6 +76,7 @@ class AuditPlan:
     splits: list[Split]
     verify: bool
     findings: list[Finding]
+    checkpoint: Checkpoint
 
 
 def audit_store(
@@ -139,7 +145,8 @@ def plan_audit(
         batch_topics(configured_kinds(files, root).batch, queue_files, batch_files),
         plan_splits(log_files, geometry.segment_size_bytes, split_bytes),
         verify,
-        findings,
+        findings + config_findings(files, root),
+        read_checkpoint(files, root),
     )
 
 
@@ -173,6 +180,12 @@ def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditRep
     findings += log_findings(
         plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
     )
+    segment, extent = plan.geometry.segment_size_bytes, (max(0, start), log.end_phy_offset)
+    findings += tombstone_findings(files, plan.root, segment, extent, log.holes)
+    if full := [stretch for stretch in log.stretches if stretch.records]:
+        newest_ms = max(stretch.max_store_timestamp_ms for stretch in full)
+        log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
+        findings += checkpoint_findings(files, plan.root, plan.checkpoint, log_end, plan.mode)
     return AuditReport(
         plan.root,
         plan.mode,

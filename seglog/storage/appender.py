@@ -1,10 +1,16 @@
-"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back."""
+"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back.
+
+Appending and waiting for the disk are two steps: what appends returns an :class:`Appended`, and threads wait
+for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.async_appends` does.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Generic, NamedTuple, TypeVar
 
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, MessageIllegalError
@@ -16,8 +22,23 @@ from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tags import tags_code
 from seglog.storage.kernels.append import Draft
 from seglog.storage.order import INNER, Order, check_unordered, make_order
-from seglog.storage.values import BatchResult, PutResult
+from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
 from seglog.storage.writer import Writer, Written
+
+R = TypeVar("R")
+
+
+class Appended(NamedTuple, Generic[R]):
+    """An append that was made.
+
+    Attributes:
+        result: What the caller gets.
+        until: Physical offset below which the log must be on the disk before; None for a caller who does
+            not wait.
+    """
+
+    result: R
+    until: int | None
 
 
 class Appender:
@@ -55,10 +76,11 @@ class Appender:
         code: int,
         flag: int,
         durability: Durability | None,
-    ) -> PutResult:
+        may_wait: bool = True,
+    ) -> Appended[PutResult]:
         """Appends one message without properties that state queue offsets."""
         draft = self.draft(topic, queue_id, body, properties, code, flag)
-        written = self._writer.append(topic, queue_id, (draft,))
+        written = self._writer.append(topic, queue_id, (draft,), may_wait)
         return self._finish(topic, queue_id, draft, written, self.store_host, durability)
 
     def append(
@@ -77,7 +99,8 @@ class Appender:
         reconsume_times: int,
         prepared_transaction_offset: int,
         durability: Durability | None,
-    ) -> PutResult:
+        may_wait: bool = True,
+    ) -> Appended[PutResult]:
         """Appends one message of any kind; see :meth:`MessageStore.append`."""
         if not -(1 << 63) <= code < 1 << 63:
             raise InvalidArgumentError(f"tags_code={code} has more than 64 bits")
@@ -104,15 +127,39 @@ class Appender:
             is_batch_topic = self._writer.is_batch_topic(topic)
             order = make_order(topic, body, properties, sys_flag, draft, is_batch_topic=is_batch_topic)
             if order is not None:
-                made, written = self._append_order(topic, queue_id, order)
+                made, written = self._append_order(topic, queue_id, order, may_wait)
                 return self._finish(topic, queue_id, made, written, store_host, durability)
         made = draft(properties)
-        written = self._writer.append(topic, queue_id, (made,))
+        written = self._writer.append(topic, queue_id, (made,), may_wait)
         return self._finish(topic, queue_id, made, written, store_host, durability)
 
+    def ensured(self, appended: Appended[R]) -> R:
+        """Returns the result of an append once it is durable.
+
+        Raises:
+            StoreFailedError: The disk failed, now or earlier.
+        """
+        if appended.until is not None:
+            self._writer.ensure(appended.until)
+        return appended.result
+
+    def durable(self, phy_offset: int) -> asyncio.Future[None] | None:
+        """Returns what a task awaits until the log below ``phy_offset`` is on the disk; None if it is.
+
+        Raises:
+            StoreFailedError: The disk failed earlier.
+        """
+        return self._writer.commit.future(phy_offset)
+
     def put_drafts(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft], durability: Durability | None
-    ) -> BatchResult:
+        self,
+        topic: str,
+        queue_id: int,
+        drafts: Sequence[Draft],
+        durability: Durability | None,
+        *,
+        may_wait: bool = True,
+    ) -> Appended[BatchResult]:
         """Appends drafts of one queue, all or none."""
         if not drafts:
             raise InvalidArgumentError("a batch needs at least one message")
@@ -120,10 +167,8 @@ class Appender:
             if INNER in draft.properties:
                 check_unordered(draft.properties)
         durability = durability or self.durability
-        written = self._writer.append(topic, queue_id, drafts)
-        if durability is Durability.SYNC:
-            self._writer.ensure(written.end_phy_offset)
-        return BatchResult(
+        written = self._writer.append(topic, queue_id, drafts, may_wait)
+        result = BatchResult(
             topic,
             queue_id,
             written.queue_offset,
@@ -133,6 +178,50 @@ class Appender:
             self.store_host,
             durability,
         )
+        return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
+
+    def new_drafts(self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]) -> list[Draft]:
+        """Returns the records of messages as applications have them."""
+        drafts: list[Draft] = []
+        for item in messages:
+            message = item if isinstance(item, NewMessage) else NewMessage(item)
+            raw, code = encode_all_properties(message.tags, message.keys, message.properties)
+            drafts.append(self.draft(topic, queue_id, message.body, raw, code, message.flag))
+        return drafts
+
+    def raw_drafts(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[RawMessage],
+        sys_flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        reconsume_times: int,
+    ) -> list[Draft]:
+        """Returns the records of messages as brokers have them.
+
+        Raises:
+            MessageIllegalError: Together they are one message.
+        """
+        if sys_flag & INNER_BATCH:
+            raise MessageIllegalError("an inner batch is one message", help="use append")
+        return [
+            self.draft(
+                topic,
+                queue_id,
+                message.body,
+                message.properties,
+                message.tags_code,
+                message.flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host,
+                None,
+                reconsume_times,
+            )
+            for message in messages
+        ]
 
     def draft(
         self,
@@ -178,14 +267,14 @@ class Appender:
             self.record_crc,
         )
 
-    def _append_order(self, topic: str, queue_id: int, order: Order) -> tuple[Draft, Written]:
+    def _append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool) -> tuple[Draft, Written]:
         made: list[Draft] = []
 
         def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
-            made.extend(order.make(first, further))
+            made[:] = order.make(first, further)  # once more where others took the offsets before
             return made
 
-        written = self._writer.append_order(topic, queue_id, replace(order, make=make))
+        written = self._writer.append_order(topic, queue_id, replace(order, make=make), may_wait)
         return made[0], written
 
     def _finish(
@@ -196,11 +285,9 @@ class Appender:
         written: Written,
         store_host: Host,
         durability: Durability | None,
-    ) -> PutResult:
+    ) -> Appended[PutResult]:
         durability = durability or self.durability
-        if durability is Durability.SYNC:
-            self._writer.ensure(written.end_phy_offset)
-        return PutResult(
+        result = PutResult(
             topic,
             queue_id,
             written.queue_offset if draft.takes_queue_offset else 0,
@@ -210,6 +297,7 @@ class Appender:
             store_host,
             durability,
         )
+        return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
 
 
 @lru_cache(maxsize=4096)

@@ -10,12 +10,10 @@ Source: ``store/.../BatchConsumeQueue.java putBatchMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
 
-from seglog.errors import FullError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.format.batch_consume_queue import (
     BATCH_UNIT,
@@ -71,25 +69,42 @@ class BatchQueue:
             here = min(count - done, (self._segments.file_size_bytes - position) // BATCH_UNIT_BYTES)
             file = self._segments.find(start)
             if file is not None:
+                file.check_whole()
                 found[done : done + here] = np.frombuffer(file.view, BATCH_UNIT.dtype, here, position)
             done += here
         return found
 
-    def prepare(self, count: int) -> list[memoryview]:
-        """Returns memory for the next ``count`` units, one piece for each, with the space reserved.
+    def room(self, count: int) -> list[memoryview] | None:
+        """Returns memory for the next ``count`` units, one piece for each; None until :meth:`grow`.
 
         Raises:
-            FullError: The file system is full; the queue is as it was.
+            TruncatedError: Another process cut a file.
             OSError: A file cannot be opened or mapped.
         """
         pieces: list[memoryview] = []
         for index in range(self.end_index, self.end_index + count):
             start = index * BATCH_UNIT_BYTES
-            file = self._segments.find(start) or self._segments.stage(start)
+            file = self._segments.find(start)
+            if file is None:
+                return None
             position = start - file.first_offset
-            file.reserve(position, position + BATCH_UNIT_BYTES)
+            if not file.has_reserved(position, position + BATCH_UNIT_BYTES):
+                return None
             pieces.append(file.view[position : position + BATCH_UNIT_BYTES])
+            file.check_whole()
         return pieces
+
+    def grow(self, count: int) -> None:
+        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened.
+        """
+        for index in range(self.end_index, self.end_index + count):
+            start = index * BATCH_UNIT_BYTES
+            file = self._segments.find(start) or self._segments.stage(start)
+            file.reserve(start - file.first_offset, start - file.first_offset + BATCH_UNIT_BYTES)
 
     def append(
         self,
@@ -101,7 +116,7 @@ class BatchQueue:
         """Appends units.
 
         Args:
-            pieces: What :meth:`prepare` returned for as many.
+            pieces: What :meth:`room` returned for as many.
             units: Physical offset, size and tags code of each, one or more.
             store_timestamp_ms: Of all of them.
             batch_size: Messages in each.
@@ -113,9 +128,15 @@ class BatchQueue:
         self.max_phy_offset = units[-1][0]
         self.end_index += len(units)
         self.max_offset = base
-        if self._segments.is_staging:
-            with suppress(OSError, FullError):  # the next sync tries again, and tells if it cannot
-                self._segments.publish()
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether a file has no name yet."""
+        return self._segments.is_staging
+
+    def publish(self) -> None:
+        """Gives files that got a unit their names."""
+        self._segments.publish(self.end_index * BATCH_UNIT_BYTES)
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -123,7 +144,7 @@ class BatchQueue:
         if start < end:
             for file in self._segments.between(start * BATCH_UNIT_BYTES, end * BATCH_UNIT_BYTES):
                 file.sync()
-            self._segments.publish()
+            self._segments.publish(end * BATCH_UNIT_BYTES)
             self._segments.sync_names()
             self._synced_index = end
 

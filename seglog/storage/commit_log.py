@@ -3,24 +3,36 @@
 Truth: this is it. A record's physical offset never changes. Writers fill files in order; a record that
 does not fit with 8 bytes to spare goes to the next file, and a filler takes the rest of this one.
 
-Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCallback doAppend``.
+Appending touches memory only: :meth:`CommitLog.room` answers None where a file or space is missing, and
+:meth:`CommitLog.grow` makes it while no append waits behind a lock. In files that are long enough,
+:meth:`CommitLog.grow_ahead` does so before it is needed; the next file may therefore lie there empty, as
+RocketMQ's does, and a crash leaves it.
+
+Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCallback doAppend``,
+``AllocateMappedFileService.java``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.errors import MessageIllegalError
+from seglog.errors import FullError, MessageIllegalError
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
 from seglog.storage.kernels.append import Draft, filler
 from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
+
+AHEAD_MIN_BYTES: Final = 1 << 20
+"""Shorter files are made when they are needed: making them ahead all the time would cost more."""
+_NEVER: Final = 1 << 63
 
 
 class HoleMap:
@@ -52,20 +64,35 @@ class CommitLog:
     Attributes:
         min_phy_offset: Where it starts.
         end_phy_offset: Where the next record goes.
+        last_phy_offset: Where the last record starts, -1 before the first.
         holes: Its unreadable stretches.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        guard: Checks records that opening did not walk, None if it walked all.
 
-    Thread rule: any thread may read; one at a time may append.
+    Thread rule: any thread may read; one at a time may append, and one grow.
     """
 
-    def __init__(self, segments: Segments, end_phy_offset: int, holes: Sequence[Hole]) -> None:
+    def __init__(
+        self,
+        segments: Segments,
+        end_phy_offset: int,
+        holes: Sequence[Hole],
+        step_bytes: int,
+        last_phy_offset: int = -1,
+        guard: BlockGuard | None = None,
+    ) -> None:
         first = segments.first_offset
         self.min_phy_offset = end_phy_offset if first is None else first
         self.end_phy_offset = end_phy_offset
+        self.last_phy_offset = last_phy_offset
+        self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
         self.mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
+        self._step_bytes = step_bytes
+        self._nudge_at = _NEVER
+        self._nudge: Callable[[], None] = lambda: None
         last = segments.find(end_phy_offset)
         if last is not None:
             last.hold()
@@ -86,35 +113,129 @@ class CommitLog:
             if segment is None or end > segment.first_offset + segment.size_bytes:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
-            view = segment.view.toreadonly()
+            guard = self.guard
+            if guard is not None and first not in guard.sound_segments:
+                if not guard.is_sound(phy_offset, end):
+                    return guard.read(phy_offset, size_bytes)
+                first, file_end = guard.sound_stretch(phy_offset)
+            view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
+            segment.check_whole()
             self._last_read = first, file_end, view
         record = view[phy_offset - first : end - first]
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
 
-    def prepare(self, size_bytes: int) -> MappedFile:
-        """Returns the file where ``size_bytes`` will go, with the space reserved.
+    def can_serve(
+        self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Returns which of many records, each within a file, are as they were written; ``(n,)``."""
+        if self.guard is None:
+            return np.ones(len(phy_offsets), np.bool_)
+        return self.guard.can_serve(phy_offsets, sizes)
 
-        Fills up the current file and begins the next one where they do not fit.
+    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns bytes of one file without copying, whatever they hold; None if it is not there."""
+        segment = self._segments.find(phy_offset)
+        if segment is None:
+            return None
+        view = segment.view.toreadonly()
+        segment.check_whole()
+        position = phy_offset - segment.first_offset
+        return view[position : position + size_bytes]
+
+    def nudge_with(self, nudge: Callable[[], None]) -> None:
+        """Has ``nudge`` called, by an append, when :meth:`grow_ahead` has something to do."""
+        if self.segment_size_bytes >= AHEAD_MIN_BYTES:
+            self._nudge = nudge
+            self._nudge_at = 0
+
+    def room(self, size_bytes: int) -> MappedFile | None:
+        """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
+
+        Fills up the current file and goes on in the next one where they do not fit.
+
+        Raises:
+            MessageIllegalError: No file is long enough for them.
+            TruncatedError: Another process cut the file.
+        """
+        at = self.end_phy_offset
+        if at >= self._nudge_at:
+            self._nudge_at = _NEVER
+            self._nudge()
+        segment = self._segments.find(at)
+        if segment is None:
+            return None
+        position = at - segment.first_offset
+        end = position + size_bytes
+        if end + FILLER_BYTES <= segment.size_bytes:
+            if not segment.has_reserved(position, end):
+                return None
+            segment.check_whole()
+            return segment
+        self._check_size(size_bytes)
+        following = self._segments.find(segment.first_offset + segment.size_bytes)
+        if following is None or not following.has_reserved(0, size_bytes):
+            return None
+        if not segment.has_reserved(position, position + FILLER_BYTES):
+            return None
+        view, _mapped = segment.view, following.view  # nothing can fail any more once one is written to
+        segment.check_whole()
+        following.check_whole()
+        view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
+        self.end_phy_offset = following.first_offset
+        return following
+
+    def grow(self, size_bytes: int) -> None:
+        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
 
         Raises:
             MessageIllegalError: No file is long enough for them.
             FullError: The file system is full; the log is as it was.
         """
+        self._check_size(size_bytes)
+        at = self.end_phy_offset
+        segment = self._segment_to_grow(at)
+        position = at - segment.first_offset
+        if position + size_bytes + FILLER_BYTES > segment.size_bytes:
+            segment.reserve(position, position + FILLER_BYTES)
+            segment = self._segment_to_grow(segment.first_offset + segment.size_bytes)
+            position = 0
+        segment.reserve(position, position + size_bytes)
+
+    def grow_ahead(self) -> None:
+        """Makes what appends are going to need: the next step of space, and near the end the next file."""
+        at = self.end_phy_offset
+        segment = self._segments.find(at)
+        if segment is None:
+            self._nudge_at = at + 1
+            return
+        first, following = segment.first_offset, segment.first_offset + segment.size_bytes
+        position = at - first
+        due = following - min(2 * self._step_bytes, segment.size_bytes // 4)
+        try:
+            if segment.reserved_end <= position:
+                segment.reserve(position, position + 1)
+            if segment.reserved_end < min(segment.size_bytes, position + self._step_bytes // 2):
+                segment.reserve_more()
+            if at >= due:
+                _mapped = self._segment_to_grow(following).view
+        except FullError:
+            self._nudge_at = at + self._step_bytes  # an append that finds no room says so
+            return
+        if at >= due:
+            self._nudge_at = following
+        elif segment.reserved_end == segment.size_bytes:
+            self._nudge_at = due
+        else:
+            self._nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+
+    def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
             raise MessageIllegalError(
                 f"{size_bytes} bytes do not fit into a commit-log file of {self.segment_size_bytes}",
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
             )
-        at = self.end_phy_offset
-        segment = self._segments.find(at) or self._begin(at)
-        position = at - segment.first_offset
-        if position + size_bytes + FILLER_BYTES > segment.size_bytes:
-            segment = self._roll(segment, position)
-            position = 0
-        segment.reserve(position, position + size_bytes)
-        return segment
 
     def write(
         self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
@@ -122,7 +243,7 @@ class CommitLog:
         """Appends records.
 
         Args:
-            segment: What :meth:`prepare` returned for the size of all of them.
+            segment: What :meth:`room` returned for the size of all of them.
             drafts: The records.
             queue_offset: Of the first of them that takes one.
             store_timestamp_ms: The same for all.
@@ -144,6 +265,7 @@ class CommitLog:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
         self.end_phy_offset = at
+        self.last_phy_offset = starts[-1]
         return starts, units
 
     def sync(self, start: int, end: int) -> None:
@@ -157,20 +279,23 @@ class CommitLog:
             if segment.first_offset + segment.size_bytes <= end:
                 segment.release()
 
+    def recheck(self) -> None:
+        """Lets the next read make sure that nobody cut the file."""
+        self._last_read = (0, 0, memoryview(b""))
+
+    def remove_unused(self) -> None:
+        """Removes the file that :meth:`grow_ahead` made and no record came to; nothing may grow any more."""
+        unused = [file for file in self._segments if file.first_offset > self.end_phy_offset]
+        for file in unused:
+            self._segments.remove(file)
+        self._segments.sync_names()
+
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._last_read = (0, 0, memoryview(b""))
         self._segments.close()
+        if self.guard is not None:
+            self.guard.close()
 
-    def _roll(self, segment: MappedFile, position: int) -> MappedFile:
-        """Fills up a file from ``position`` on, and returns the one behind it."""
-        segment.reserve(position, position + FILLER_BYTES)
-        following = self._begin(segment.first_offset + segment.size_bytes)
-        segment.view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
-        self.end_phy_offset = following.first_offset
-        return following
-
-    def _begin(self, phy_offset: int) -> MappedFile:
-        segment = self._segments.add(phy_offset)
-        segment.hold()
-        return segment
+    def _segment_to_grow(self, phy_offset: int) -> MappedFile:
+        return self._segments.find(phy_offset) or self._segments.add(phy_offset)

@@ -9,12 +9,10 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
 
-from seglog.errors import FullError
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
@@ -33,7 +31,7 @@ class ConsumeQueue:
     Args:
         synced_offset: Queue offset up to which units are known to be on the disk.
 
-    Thread rule: any thread may read; one at a time may append.
+    Thread rule: any thread may read, publish and sync; one at a time may append, and one grow.
     """
 
     __slots__ = (
@@ -80,9 +78,11 @@ class ConsumeQueue:
         start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
         file = self._segments.find(start)
         if file is not None and start + size <= file.first_offset + file.size_bytes:
+            file.check_whole()
             return np.frombuffer(file.view.toreadonly(), CQ_UNIT.dtype, count, start - file.first_offset)
         found = memoryview(bytearray(size))
         for file in self._segments.between(start, start + size):
+            file.check_whole()
             skipped = max(0, start - file.first_offset)
             part = file.view[skipped : start + size - file.first_offset]
             at = file.first_offset + skipped - start
@@ -98,33 +98,53 @@ class ConsumeQueue:
             return None
         return file.view[position : position + size].toreadonly()
 
-    def prepare(self, count: int) -> list[memoryview]:
-        """Returns memory for the next ``count`` units, one piece for each file, with the space reserved.
+    def room(self, count: int) -> list[memoryview] | None:
+        """Returns memory for the next ``count`` units, one piece for each file; None until :meth:`grow`.
+
+        Raises:
+            TruncatedError: Another process cut a file.
+            OSError: A file cannot be opened or mapped.
+        """
+        start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        last = self._prepared
+        if last is not None and last.first_offset <= start and end <= self._prepared_end:
+            last.check_whole()
+            return [last.view[start - last.first_offset : end - last.first_offset]]
+        pieces: list[memoryview] = []
+        while start < end:
+            file = self._segments.find(start)
+            if file is None:
+                return None
+            position = start - file.first_offset
+            file_end = min(file.size_bytes, position + end - start)
+            if not file.has_reserved(position, file_end):
+                return None
+            pieces.append(file.view[position:file_end])
+            file.check_whole()
+            start += file_end - position
+            self._prepared, self._prepared_end = file, file.first_offset + file.reserved_end
+        return pieces
+
+    def grow(self, count: int) -> None:
+        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
 
         Raises:
             FullError: The file system is full; the queue is as it was.
             OSError: A file cannot be opened or mapped.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
-        last = self._prepared
-        if last is not None and last.first_offset <= start and end <= self._prepared_end:
-            return [last.view[start - last.first_offset : end - last.first_offset]]
-        pieces: list[memoryview] = []
         while start < end:
             file = self._segments.find(start) or self._begin(start)
             position = start - file.first_offset
             file_end = min(file.size_bytes, position + end - start)
             file.reserve(position, file_end)
-            pieces.append(file.view[position:file_end])
             start += file_end - position
-            self._prepared, self._prepared_end = file, file.first_offset + file.reserved_end
-        return pieces
 
     def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
         """Appends units.
 
         Args:
-            pieces: What :meth:`prepare` returned for as many.
+            pieces: What :meth:`room` returned for as many.
             units: Physical offset, size and tags code of each, one or more.
         """
         done = 0
@@ -137,9 +157,15 @@ class ConsumeQueue:
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.max_phy_offset = last_phy_offset + last_size_bytes
         self.max_offset += len(units)
-        if self._segments.is_staging:
-            with suppress(OSError, FullError):  # the next sync tries again, and tells if it cannot
-                self._segments.publish()
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether a file has no name yet."""
+        return self._segments.is_staging
+
+    def publish(self) -> None:
+        """Gives files that got a unit their names."""
+        self._segments.publish(self.max_offset * CQ_UNIT_BYTES)
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
@@ -147,7 +173,7 @@ class ConsumeQueue:
         if start < end:
             for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
                 file.sync()
-            self._segments.publish()
+            self._segments.publish(end * CQ_UNIT_BYTES)
             self._segments.sync_names()
             self._synced_offset = end
 

@@ -81,6 +81,14 @@ class OpenFile(Protocol):
 class HeldLock(Protocol):
     """The exclusive right to write to one store."""
 
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        ...
+
+    def mark(self) -> None:
+        """Leaves a mark in the ``lock`` file that a RocketMQ overwrites when it starts, durably."""
+        ...
+
     def release(self) -> None:
         """Lets others in; a second call does nothing."""
         ...
@@ -272,6 +280,7 @@ class RealFiles:
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
+        is_new = not path.exists()
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -280,10 +289,14 @@ class RealFiles:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            if sync:
-                os.fsync(descriptor)
         except OSError as error:
+            os.close(descriptor)
+            if is_new:
+                path.unlink()
             raise _translate(error, path) from error
+        try:
+            if sync:
+                os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
         finally:
             os.close(descriptor)
 

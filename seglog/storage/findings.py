@@ -61,14 +61,27 @@ class Finding:
 CODES: Final[dict[str, tuple[Severity, str]]] = {
     "log-hole": (Severity.LOSS, "records in the middle of the log cannot be read; later ones can"),
     "log-torn-tail": (Severity.NOTE, "the last write did not finish; nothing after it is valid"),
+    "log-tail-lost": (
+        Severity.LOSS,
+        "the end of the log is gone; messages-lost names what queue units still know of it",
+    ),
     "messages-lost": (
         Severity.LOSS,
         "records at the end of the log are gone, but queue units know their offsets, which stay taken",
+    ),
+    "tombstones": (
+        Severity.NOTE,
+        "messages were lost here earlier; tombstones keep their places, and seglog/holes names them",
     ),
     "log-file-missing": (Severity.LOSS, "a file in the middle of the commit log is not there"),
     "log-file-size": (Severity.WARNING, "a commit-log file is not as long as the others"),
     "log-file-stray": (Severity.WARNING, "not a commit-log file; RocketMQ refuses to start with it"),
     "log-spare": (Severity.NOTE, "a segment file prepared ahead, still empty"),
+    "log-block-changed": (
+        Severity.WARNING,
+        "bytes changed since they were written; their records are served if each proves itself",
+    ),
+    "recovery-point-unused": (Severity.NOTE, "the recovery point is in doubt; the whole log was walked"),
     "seal-rot": (Severity.LOSS, "bytes of a sealed segment changed, and nobody wrote them"),
     "seal-rot-unused": (Severity.WARNING, "bytes behind the last record of a sealed segment changed"),
     "seal-stale": (Severity.WARNING, "the log was written anew since this segment was sealed"),
@@ -92,5 +105,21 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
         "the topic is not in topics.json: deleted, its records are left to retention",
     ),
     "index-damaged": (Severity.WARNING, "an index file did not fit the log; it is made again from the log"),
+    "index-missing": (Severity.WARNING, "messages have keys, but no index file is there"),
+    "index-short": (Severity.WARNING, "the log has keys that the index does not know"),
+    "index-entry-stray": (Severity.WARNING, "index entries lead to no record, or to one without keys"),
+    "index-file-stray": (Severity.NOTE, "not an index file; RocketMQ ignores it"),
+    "record-keys": (
+        Severity.WARNING,
+        "the index has other keys of this record: without record CRC either of them may be damaged",
+    ),
+    "checkpoint-missing": (Severity.NOTE, "the log is walked whole instead"),
+    "checkpoint-size": (Severity.WARNING, "the checkpoint is not as long as it should be"),
+    "checkpoint-behind": (Severity.NOTE, "much older than the log; more of it is walked than need be"),
+    "checkpoint-ahead": (
+        Severity.WARNING,
+        "knows of more than the log holds: the log may have lost its end, or the checkpoint is damaged",
+    ),
+    "config-damaged": (Severity.WARNING, "a config file is no JSON; its backup is read instead"),
 }
 """Severity and meaning of each code."""

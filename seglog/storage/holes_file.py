@@ -63,7 +63,11 @@ class KnownHole:
 
 
 def known_holes(
-    holes: Sequence[Hole], lost: Sequence[Sequence[LostMessages]], tail: Sequence[LostRecord], now_ms: int
+    holes: Sequence[Hole],
+    lost: Sequence[Sequence[LostMessages]],
+    tail: Sequence[LostRecord],
+    end_phy_offset: int,
+    now_ms: int,
 ) -> list[KnownHole]:
     """Returns what a survey knows of a log's damage, in log order.
 
@@ -71,6 +75,7 @@ def known_holes(
         holes: Holes of the log.
         lost: What each of them took.
         tail: Records lost behind the log's end.
+        end_phy_offset: Where that is.
         now_ms: When it was seen.
     """
     found = [
@@ -80,8 +85,10 @@ def known_holes(
         for hole, messages in zip(holes, lost, strict=True)
     ]
     if tail:
-        start, end = tail[0].phy_offset, tail[-1].end
-        found.append(KnownHole(start, end - start, TOMBSTONES, first_seen_ms=now_ms, lost=_of_tail(tail)))
+        size_bytes = tail[-1].end - end_phy_offset
+        found.append(
+            KnownHole(end_phy_offset, size_bytes, TOMBSTONES, first_seen_ms=now_ms, lost=_of_tail(tail))
+        )
     return found
 
 
@@ -105,7 +112,21 @@ def merge_holes(
         known = list(hole.lost)
         for old in same:
             known += _still_lost(old, missing)
-        kept.append(replace(hole, first_seen_ms=seen_ms, lost=_without_double(known)))
+        first, last = hole.phy_offset, hole.end
+        if hole.why == TOMBSTONES:
+            # A crash while they were written leaves some; the next recovery sees only what is left to do.
+            stones = [old for old in same if old.why == TOMBSTONES]
+            first = min([first, *(old.phy_offset for old in stones)])
+            last = max([last, *(old.end for old in stones)])
+        kept.append(
+            replace(
+                hole,
+                phy_offset=first,
+                size_bytes=last - first,
+                first_seen_ms=seen_ms,
+                lost=_without_double(known),
+            )
+        )
     # Tombstones are whole records: the walk does not tell of them again.
     kept += [old for old in left if old.why == TOMBSTONES and not any(_overlap(old, hole) for hole in now)]
     return sorted(kept, key=lambda hole: hole.phy_offset)

@@ -7,7 +7,9 @@ any order. The first file that does not stay takes all later ones with it; what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from seglog.storage.format.index_view import MAX_TIMESTAMP_MS, IndexView
 from seglog.storage.format.names import INDEX
 from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files, load_index_file
+from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
@@ -32,6 +35,7 @@ from seglog.storage.survey import Survey
 
 _SAMPLE_FIRST = 1024
 _SAMPLE_RECORDS = 64
+_SAMPLE_BYTES = 256 << 10
 
 
 def open_key_index(
@@ -91,7 +95,7 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
         return [], paths
     kept: list[IndexFile] = []
     for file in known:
-        if found is None or paths[len(kept)] != file.path or not _fits(found, file, kept):
+        if found is None or paths[len(kept)] != file.path or not _fits(files, found, file, kept):
             break
         kept.append(file)
     if kept and found is not None and found.mode == "abnormal" and not _is_whole(files, kept[-1]):
@@ -101,14 +105,16 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
 
 def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
     """Returns whether the log has keys before those of the first file: older files were lost."""
-    before = int(np.searchsorted(found.rows["phy_offset"], first.header.begin_phy_offset))
-    return any(
-        record_keys(record.topic, record.properties, record.sys_flag, tags=False)
-        for record in _records(files, found, 0, min(before, _SAMPLE_FIRST))
-    )
+    if found.walked_from:
+        end = min(first.header.begin_phy_offset, found.max_phy_offset)
+        oldest = list(islice(_between(files, found, max(0, found.min_phy_offset), end), _SAMPLE_FIRST))
+    else:
+        before = int(np.searchsorted(found.rows["phy_offset"], first.header.begin_phy_offset))
+        oldest = _records(files, found, 0, min(before, _SAMPLE_FIRST))
+    return any(record_keys(record.topic, record.properties, record.sys_flag, tags=False) for record in oldest)
 
 
-def _fits(found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
+def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
     if before and (not before[-1].is_full or file.geometry != before[-1].geometry):
         return False
     end = file.header.end_phy_offset
@@ -116,10 +122,12 @@ def _fits(found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
         return False  # RocketMQ makes a file for a key that it has; without any, its slots may be anything
     if before and file.header.begin_phy_offset < before[-1].header.end_phy_offset:
         return False
-    return end < found.min_phy_offset or _is_record(found, end)
+    return end < found.min_phy_offset or _is_record(files, found, end)
 
 
-def _is_record(found: Survey, phy_offset: int) -> bool:
+def _is_record(files: Files, found: Survey, phy_offset: int) -> bool:
+    if phy_offset < found.walked_from:
+        return next(_between(files, found, phy_offset, found.walked_from), None) is not None
     starts = found.rows["phy_offset"]
     at = int(np.searchsorted(starts, phy_offset))
     return at < len(starts) and int(starts[at]) == phy_offset
@@ -135,6 +143,10 @@ def _is_whole(files: Files, file: IndexFile) -> bool:
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
     """Returns the record to go on with and how many of its keys are in already."""
     start = 0 if found is None else max(0, found.min_phy_offset)
+    point = None if found is None else found.point
+    known_end = kept[-1].header.end_phy_offset if kept else -1
+    if point is not None and known_end == point.index_end_phy_offset and point.indexed_phy_offset > known_end:
+        return max(start, point.indexed_phy_offset), 0  # behind its last record came none with a key
     if not kept or kept[-1].header.end_phy_offset < start:
         return start, 0
     end = kept[-1].header.end_phy_offset
@@ -152,9 +164,10 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
     starts = found.rows["phy_offset"]
     last = int(np.searchsorted(starts, file.header.end_phy_offset, side="right"))
     first = max(int(np.searchsorted(starts, file.header.begin_phy_offset)), last - _SAMPLE_RECORDS)
-    if first >= last:
-        return None
-    records = _records(files, found, first, last)
+    if first == 0 and found.walked_from:
+        records = _newest_below(files, found, file)
+    else:
+        records = _records(files, found, first, last)
     for record in reversed(records[:-1] or records):
         tag = props.find_property(record.properties, props.TAGS.encode())
         if tag is None or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
@@ -165,6 +178,32 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
                 return place == record.phy_offset
         return False
     return None
+
+
+def _newest_below(files: Files, found: Survey, file: IndexFile) -> list[IndexedRecord]:
+    """Returns the last records that an index file can know, where the rows of a survey begin too late."""
+    begin, end = max(file.header.begin_phy_offset, found.min_phy_offset), file.header.end_phy_offset
+    segment = found.geometry.segment_size_bytes
+    start = max(begin, end - _SAMPLE_BYTES)
+    reader = LogReader(files, found.root, segment)
+    try:
+        window = reader.read(start, min(_SAMPLE_BYTES, segment - start % segment))
+    finally:
+        reader.close()
+    proven = next(iter_resync(window, start, 0), start - start % segment + segment)
+    following = _between(files, found, proven, found.max_phy_offset)
+    return list(deque(takewhile(lambda record: record.phy_offset <= end, following), _SAMPLE_RECORDS))
+
+
+def _between(files: Files, found: Survey, start: int, end: int) -> Iterator[IndexedRecord]:
+    """Yields the records of a stretch of the log that starts with one."""
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        for record, _end in iter_records(reader, segment, start, end, found.holes):
+            yield record
+    finally:
+        reader.close()
 
 
 def _records(files: Files, found: Survey, first: int, last: int) -> list[IndexedRecord]:

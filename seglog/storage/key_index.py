@@ -89,8 +89,20 @@ class KeyIndex:
         self._current = None if newest is None else self._file(newest.path)
         self._unsynced_names = True  # of files that a killed process made
         self._last_name = "" if newest is None else newest.path.name
+        self.position = self._next, -1 if newest is None else newest.header.end_phy_offset
+        """Where every key of the records below is in, and the last record of the newest file; -1 without."""
         self.full_timestamp_ms = 0
         """End time of the last file that filled up since the store was opened, 0 before."""
+
+    @property
+    def next_phy_offset(self) -> int:
+        """The record to go on with."""
+        return self._next
+
+    def step_over(self, holes: Sequence[Hole]) -> None:
+        """Tells of stretches that hold no records after all."""
+        with self._lock:
+            self._holes = (*self._holes, *holes)
 
     @property
     def behind_bytes(self) -> int:
@@ -112,8 +124,12 @@ class KeyIndex:
                     batch = list(islice(records, _BATCH_RECORDS))
                     if not batch:
                         return
-                    self._put(key_rows([record for record, _end in batch], tags=self.tags)[self._skip :])
+                    rows = key_rows([record for record, _end in batch], tags=self.tags)
+                    # A tombstone has not as many keys as the record had that it stands for.
+                    own = int(np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[min(self._skip, own) :])
                     self._next, self._skip = batch[-1][1], 0
+                    self.position = self._next, self._last_place()
             finally:
                 self._reader.close()
 
@@ -131,6 +147,9 @@ class KeyIndex:
         with self._lock:
             if self._current is not None:
                 self._current.close()
+
+    def _last_place(self) -> int:
+        return -1 if self._current is None else decode_index_header(self._current.view).end_phy_offset
 
     def _put(self, rows: KeyRows) -> None:
         while len(rows):

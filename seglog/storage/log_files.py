@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
@@ -141,7 +143,12 @@ def last_data_end(reader: LogReader, start: int, end: int) -> int:
     """Returns the end of the last byte other than 0 in a stretch of one segment, ``start`` without any."""
     last = start
     for at, chunk in reader.chunks(start, end):
-        kept = len(bytes(chunk).rstrip(b"\0"))
-        if kept:
-            last = at + kept
+        if has_data(chunk):
+            last = at + len(bytes(chunk).rstrip(b"\0"))
     return last
+
+
+def has_data(chunk: memoryview) -> bool:
+    """Returns whether any byte is other than 0, many times as fast as stripping or searching would tell."""
+    whole = len(chunk) - len(chunk) % 8
+    return bool(np.frombuffer(chunk[:whole], np.uint64).any()) or any(chunk[whole:])

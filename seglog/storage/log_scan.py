@@ -13,12 +13,14 @@ The walk can go on later from where it ended, which is how a reader follows a ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from seglog.storage.files import Files
 from seglog.storage.format.record import (
     FILLER,
     FILLER_BYTES,
@@ -31,7 +33,7 @@ from seglog.storage.format.record import (
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
-from seglog.storage.log_files import LogFile, LogReader
+from seglog.storage.log_files import LogFile, LogReader, has_data
 
 _WINDOW_BYTES: Final = 8 << 20
 _RESYNC_OVERLAP_BYTES: Final = 8 << 20
@@ -96,6 +98,31 @@ class LogScan:
         self.tail: Damage | None = None
         self._last_store_ms = 0
         self._next_queue_offset: dict[int, int] = {}
+
+    def resume(
+        self, phy_offset: int, last: tuple[int, int], next_queue_offsets: Mapping[tuple[str, int], int]
+    ) -> None:
+        """Goes on where an earlier walk was, instead of at the log's start.
+
+        Args:
+            phy_offset: How far it had come, without a hole.
+            last: Where the last record before that starts, and its store time.
+            next_queue_offsets: Queue offset that each queue goes on with, by topic and number.
+        """
+        self.end_phy_offset = phy_offset
+        self.last_phy_offset, self._last_store_ms = last
+        for (topic, queue_id), queue_offset in next_queue_offsets.items():
+            self._next_queue_offset[self.queues.number(topic.encode(), queue_id)] = queue_offset
+
+    @property
+    def next_queue_offsets(self) -> dict[tuple[str, int], int]:
+        """Queue offset that each queue goes on with, by topic and number, as its last record has it."""
+        return {self.queues.names[number]: at for number, at in self._next_queue_offset.items()}
+
+    @property
+    def last_store_ms(self) -> int:
+        """Store time of the last valid record, 0 before the first."""
+        return self._last_store_ms
 
     def extend(self, log_files: list[LogFile]) -> None:
         """Tells of files that came since."""
@@ -185,6 +212,8 @@ class LogScan:
                 continue
             was_cut: bool | None = False if first >= start else None
             for at, window in self._overlapping(max(first, start + 1), segment_end):
+                if not has_data(window):
+                    continue
                 for found in iter_resync(window, at, 0):
                     if was_cut is None:
                         was_cut = not self._goes_on_behind(first)
@@ -234,3 +263,21 @@ def is_written(window: memoryview, phy_offset: int, segment_end: int) -> bool:
         if magic == MAGIC_BLANK and size == segment_end - phy_offset:
             return True
     return not isinstance(examine(window, 0, phy_offset), Damage)
+
+
+def segment_holes(
+    files: Files, root: Path, first_phy_offset: int, segment_size_bytes: int, end_phy_offset: int
+) -> list[Hole]:
+    """Returns the stretches without records of a segment that was full, or full up to a place."""
+    end = min(first_phy_offset + segment_size_bytes, end_phy_offset)
+    reader = LogReader(files, root, segment_size_bytes)
+    scan = LogScan(reader, [LogFile(first_phy_offset, segment_size_bytes)], segment_size_bytes)
+    try:
+        for _rows in scan.iter_rows():
+            pass  # their places do not matter here
+    finally:
+        scan.close()
+    holes = [hole for hole in scan.holes if hole.phy_offset < end]
+    if scan.end_phy_offset < end:
+        holes.append(Hole(scan.end_phy_offset, end - scan.end_phy_offset, "rot"))
+    return holes

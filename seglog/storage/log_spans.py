@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.format.consume_queue import Units
@@ -31,6 +32,14 @@ class SpannedLog(Log, Protocol):
     @property
     def holes(self) -> HoleMap:
         """Its unreadable stretches."""
+        ...
+
+    def can_serve(self, phy_offsets: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
+        """Returns which of many records, each within a file, are as they were written."""
+        ...
+
+    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns bytes of one file, whatever they hold."""
         ...
 
 
@@ -76,6 +85,7 @@ def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
         phy, size = phy[rows], size[rows]
     numbers, positions = _divide(phy, segment)
     within = positions + size <= segment
+    within[within] = log.can_serve(phy[within], size[within])
     if not within.all():
         rows, phy, size = rows[within], phy[within], size[within]
         numbers, positions = numbers[within], positions[within]
@@ -88,7 +98,7 @@ def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
     for first, last in pairwise(edges if len(rows) else ()):
         here = slice(first, last)
         start, end = int(phy[here].min()), int((phy[here] + size[here]).max())
-        memory = log.read(start, end - start)
+        memory = log.stretch(start, end - start)
         if memory is not None:
             yield Span(rows[here], phy[here] - start, phy[here], size[here], memory)
 

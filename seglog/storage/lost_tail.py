@@ -287,12 +287,31 @@ def _extend(state: QueueState, first: int, units: list[tuple[int, ...]]) -> None
     state.agrees = False
 
 
-def lost_findings(records: list[LostRecord], segment_size_bytes: int) -> list[Finding]:
-    """Returns a finding for each queue that lost messages with the end of the log."""
+def lost_findings(records: list[LostRecord], end_phy_offset: int, segment_size_bytes: int) -> list[Finding]:
+    """Returns a finding for the lost end of the log, and one for each queue that lost messages with it.
+
+    Args:
+        records: What queues know of it, in log order.
+        end_phy_offset: Where the log ends.
+        segment_size_bytes: Length of its files.
+    """
+    if not records:
+        return []
     by_queue: defaultdict[QueueKey, list[LostRecord]] = defaultdict(list)
     for record in records:
         by_queue[record.topic, record.queue_id].append(record)
-    findings: list[Finding] = []
+    position = end_phy_offset % segment_size_bytes
+    findings = [
+        Finding(
+            "log-tail-lost",
+            f"{COMMIT_LOG}/{segment_file_name(end_phy_offset - position)}",
+            position,
+            records[-1].end - end_phy_offset,
+            f"records up to {records[-1].end}",
+            f"none behind {end_phy_offset}",
+            sum(record.batch_size for record in records),
+        )
+    ]
     for (topic, queue_id), lost in sorted(by_queue.items()):
         position = lost[0].phy_offset % segment_size_bytes
         last = lost[-1].queue_offset + lost[-1].batch_size - 1
@@ -301,7 +320,7 @@ def lost_findings(records: list[LostRecord], segment_size_bytes: int) -> list[Fi
                 "messages-lost",
                 f"{COMMIT_LOG}/{segment_file_name(lost[0].phy_offset - position)}",
                 position,
-                sum(record.size_bytes for record in lost),
+                lost[-1].end - lost[0].phy_offset,
                 f"queue offsets {lost[0].queue_offset}..{last} of {topic}/{queue_id}",
                 "the end of the log",
                 sum(record.batch_size for record in lost),

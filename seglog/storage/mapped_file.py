@@ -10,13 +10,14 @@ when the last view does.
 
 from __future__ import annotations
 
+import mmap
 import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from seglog.errors import FullError
+from seglog.errors import FullError, TruncatedError
 from seglog.storage.files import Files, OpenFile
 
 _KEPT_DESCRIPTORS: Final = 256
@@ -61,22 +62,21 @@ class MappedFile:
         path: Where it is.
         first_offset: Offset in the sequence of its first byte.
         size_bytes: Its length.
-        reserved_end: Where the space ends that :meth:`reserve` last made sure of.
 
-    Thread rule: any thread may read; one at a time may write or reserve.
+    Thread rule: any thread may read; one at a time may write, and one reserve.
     """
 
     __slots__ = (
         "_files",
         "_held",
+        "_length_now",
         "_map_lock",
         "_pool",
-        "_reserved_start",
+        "_reserved",
         "_step_bytes",
         "_view",
         "first_offset",
         "path",
-        "reserved_end",
         "size_bytes",
     )
 
@@ -91,9 +91,9 @@ class MappedFile:
         self._step_bytes = step_bytes
         self._held: OpenFile | None = None
         self._view: memoryview | None = None
-        self._map_lock = threading.Lock()
-        self._reserved_start = 0
-        self.reserved_end = 0
+        self._length_now: Callable[[], int] | None = None  # asks the system, through the map's descriptor
+        self._map_lock = threading.RLock()  # also between opening by name and a new name
+        self._reserved = (0, 0)  # one value, for threads that look while another reserves
 
     @classmethod
     def create(
@@ -116,6 +116,11 @@ class MappedFile:
         return made
 
     @property
+    def reserved_end(self) -> int:
+        """Where the space ends that :meth:`reserve` last made sure of."""
+        return self._reserved[1]
+
+    @property
     def view(self) -> memoryview:
         """The whole file as writable memory."""
         view = self._view
@@ -123,16 +128,39 @@ class MappedFile:
             return view
         with self._map_lock:
             if self._view is None:
-                view = self._with_handle(lambda handle: handle.map())
+                view = self._with_handle(self._map)
+                under = view.obj
+                self._length_now = under.size if isinstance(under, mmap.mmap) else None
                 self._view = view
             else:
                 return self._view
         self._pool.enter(self)
         return view
 
+    def check_whole(self) -> None:
+        """Makes sure that the file is as long as its map.
+
+        A page of the map behind the end of the file ends the process with SIGBUS. Nobody has a right to cut
+        the file of a store that is locked, but a process that was never told of the lock can.
+
+        Raises:
+            TruncatedError: It was cut.
+        """
+        length = self._length_now
+        if length is None:
+            _mapped = self.view  # looks at the length too
+        elif (found := length()) < self.size_bytes:
+            raise self._cut(found)
+
+    def rename(self, path: Path) -> None:
+        """Gives the file another name."""
+        with self._map_lock:
+            self._files.rename(self.path, path)
+            self.path = path
+
     def park(self) -> None:
         """Gives up the map; views that exist stay valid."""
-        self._view = None
+        self._view = self._length_now = None
 
     def hold(self) -> None:
         """Keeps one descriptor open, for a file that is synced often.
@@ -160,14 +188,41 @@ class MappedFile:
         Raises:
             FullError: Not even the range itself fits on the file system.
         """
-        if self._reserved_start <= start and end <= self.reserved_end:
+        if self.has_reserved(start, end):
             return
         ahead = min(self.size_bytes, max(end, start + self._step_bytes))
         self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead))
 
+    def has_reserved(self, start: int, end: int) -> bool:
+        """Returns whether ``[start, end)`` can be written."""
+        reserved_start, reserved_end = self._reserved
+        return reserved_start <= start and end <= reserved_end
+
+    def reserve_more(self) -> None:
+        """Reserves another step behind what is reserved.
+
+        Raises:
+            FullError: The file system has no space for a whole step.
+        """
+        start, end = self._reserved
+        further = min(self.size_bytes, end + self._step_bytes)
+        self._with_handle(lambda handle: handle.reserve(end, further - end))
+        self._reserved = (start, further)
+
     def sync(self) -> None:
         """Returns once everything written to the file is on the disk."""
         self._with_handle(lambda handle: handle.sync())
+
+    def _map(self, handle: OpenFile) -> memoryview:
+        if (found := handle.size_bytes) < self.size_bytes:
+            raise self._cut(found)
+        return handle.map()
+
+    def _cut(self, found: int) -> TruncatedError:
+        name = "/".join(self.path.parts[-2:])
+        return TruncatedError(
+            "cut-by-others", file=name, position_bytes=found, expected=self.size_bytes, found=found
+        )
 
     def _reserve_or_less(self, handle: OpenFile, start: int, end: int, ahead: int) -> None:
         try:
@@ -180,12 +235,13 @@ class MappedFile:
 
     def _reserve(self, handle: OpenFile, start: int, end: int) -> None:
         handle.reserve(start, end - start)
-        self._reserved_start, self.reserved_end = start, end
+        self._reserved = (start, end)
 
     def _with_handle(self, action: Callable[[OpenFile], _T]) -> _T:
         if self._held is not None:
             return action(self._held)
-        handle = self._files.open(self.path, writable=True)
+        with self._map_lock:
+            handle = self._files.open(self.path, writable=True)
         try:
             return action(handle)
         finally:

@@ -12,25 +12,32 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.fast_survey import survey_from_point
 from seglog.storage.files import Files, HeldLock
+from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import StoreGeometry, check_geometry
+from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
+from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.survey import Survey, check_is_store, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
 
+_NO_FINDINGS: tuple[Finding, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open store: the side that serves it, and what opening it did."""
+    """An open store: the side that serves it, its files behind its latch, and what opening it did."""
 
     side: Writer | Reader
+    files: Files
     lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
@@ -54,7 +61,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), None, found.record_crc, report)
+    return Opened(Reader(found, files, clock), files, None, found.record_crc, report)
 
 
 def open_writer(
@@ -67,6 +74,7 @@ def open_writer(
     compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
+    recovery_step_bytes: int,
 ) -> Opened:
     """Opens a store for writing; creates it where nothing is, if ``create``.
 
@@ -80,6 +88,7 @@ def open_writer(
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
         compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
+        recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
 
     Raises:
         NotFoundError: There is none, and ``create`` is false.
@@ -90,6 +99,8 @@ def open_writer(
         InvalidArgumentError: Lengths that do not fit.
     """
     begun_ms = clock.monotonic_ms()
+    latch = Latch(root)
+    files = LatchedFiles(files, latch)
     with explained():
         exists = check_is_store(files, root)
     if not exists and not create:
@@ -102,20 +113,46 @@ def open_writer(
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
-            found = None if is_new else survey(root, files)
+            found, doubts = None, _NO_FINDINGS
+            if not is_new:
+                found, doubts = _survey_to_write(root, files, lock, from_point=recovery_step_bytes > 0)
             geometry = _geometry(found, wanted)
             if found is None:
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
             crc = found is None or found.record_crc
-            side = Writer(root, geometry, found, files, clock, waiters, index_geometry, compaction_sizes)
+            side = Writer(
+                root,
+                geometry,
+                found,
+                files,
+                clock,
+                waiters,
+                index_geometry,
+                compaction_sizes,
+                latch,
+                recovery_step_bytes=recovery_step_bytes,
+                mark=lock.mark,
+            )
         except BaseException:
             lock.release()
             raise
-    findings = (*report.findings, *side.index_findings)
+    findings = (*doubts, *report.findings, *side.index_findings)
     report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
-    return Opened(side, lock, crc, report)
+    return Opened(side, files, lock, crc, report)
+
+
+def _survey_to_write(
+    root: Path, files: Files, lock: HeldLock, *, from_point: bool
+) -> tuple[Survey, tuple[Finding, ...]]:
+    """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
+    found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
+    if isinstance(found, Survey):
+        return found, ()
+    # What is done now may cut the log below the point, or make queues that it does not know.
+    remove_recovery_point(files, root)
+    return survey(root, files), () if found is None else (found,)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:

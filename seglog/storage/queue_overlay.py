@@ -47,6 +47,8 @@ class QueueState:
         findings: Where the files differ.
         agrees: Whether the files hold exactly this, and nothing behind it.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        held_from: Queue offset of the first unit of the files, where those in front of ``first_slot`` were
+            found to be as they must be and are not in ``units``.
         behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
         behind_slot: Queue offset of ``behind[0]``.
     """
@@ -59,6 +61,7 @@ class QueueState:
     findings: list[Finding]
     agrees: bool
     mended: dict[int, int] = field(default_factory=dict)
+    held_from: int | None = None
     behind: Units = field(default_factory=lambda: np.empty(0, CQ_UNIT.dtype))
     behind_slot: int = 0
 
@@ -66,6 +69,11 @@ class QueueState:
     def empty(cls, topic: str, queue_id: int) -> QueueState:
         """Returns a queue that never had a message."""
         return cls(topic, queue_id, 0, np.empty(0, CQ_UNIT.dtype), 0, [], agrees=True)
+
+    @property
+    def file_slot(self) -> int:
+        """Queue offset of the first unit that the files hold."""
+        return self.first_slot if self.held_from is None else self.held_from
 
     @property
     def max_offset(self) -> int:
@@ -87,7 +95,7 @@ class LogFacts:
         min_phy_offset: Where the log starts.
         end_phy_offset: Where it ends.
         holes: Its unreadable stretches.
-        record_starts: ``(n,) i8``, sorted, where all valid records start.
+        record_starts: ``(n,) i8``, sorted, where the valid records start that have a place in some queue.
         record_sizes: ``(n,) i4``, their sizes.
         file_size_bytes: Length of a queue file.
     """

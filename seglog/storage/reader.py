@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.clock import Clock
 from seglog.storage.batch_overlay import BatchQueueState, units_of_rows
@@ -121,6 +122,18 @@ class SnapshotLog:
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
+
+    def can_serve(
+        self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Returns that all of many records were looked at when the store was opened."""
+        return np.ones(len(phy_offsets), np.bool_)
+
+    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of bytes of one file, whatever they hold; None if they are gone."""
+        with self._lock:
+            found = self._reader.read(phy_offset, size_bytes)
+        return found if len(found) == size_bytes else None
 
     def close(self) -> None:
         """Closes the open file."""
@@ -252,13 +265,14 @@ class Reader:
         queue.extend(rows)
         self._compaction[key] = queue
 
-    def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
-        """Looks again and again until the queue goes beyond ``queue_offset`` or the time is over."""
+    def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
+        """Looks again and again until a queue goes beyond its offset or the time is over."""
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while not self._closed:
-            queue = self.queue(topic, queue_id)
-            if queue is not None and queue.max_offset > queue_offset:
-                return True
+            for key, queue_offset in queues.items():
+                queue = self.queue(*key)
+                if queue is not None and queue.max_offset > queue_offset:
+                    return True
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 return False

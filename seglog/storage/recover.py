@@ -11,6 +11,7 @@ The ``abort`` file goes in first and stays until a clean close, so a crash in he
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +23,13 @@ from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
 from seglog.storage.get import ranges_of
 from seglog.storage.holes_file import TOMBSTONES, KnownHole, known_holes, load_holes, merge_holes, save_holes
 from seglog.storage.log_files import LogReader, last_data_end
+from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.recover_holes import fill_hole, last_file_holes
@@ -36,6 +39,8 @@ from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey
 
 _ZEROS = bytes(1 << 20)
+_NEVER = 1 << 62
+"""No log grows so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,13 @@ class RecoveryReport:
 
     Attributes:
         mode: ``created``, ``normal`` (after a clean stop) or ``abnormal`` (after a crash).
-        records: Valid records in the log.
+        records: Valid records in the log, from ``walked_from`` on.
         end_phy_offset: Where the log goes on.
         cut_bytes: Bytes behind the end that were no records and went to the attic.
         rewritten_queue_files: Queue files that did not say what the log says.
         findings: What was not as it should be.
         elapsed_ms: How long it took.
+        walked_from: Where the walk over the log began: at its start, or at a recovery point.
     """
 
     mode: str
@@ -59,6 +65,7 @@ class RecoveryReport:
     rewritten_queue_files: int = 0
     findings: tuple[Finding, ...] = ()
     elapsed_ms: float = 0.0
+    walked_from: int = 0
 
 
 def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryReport:
@@ -72,7 +79,9 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
     """
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
     files.sync_dir(found.root)
-    seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, now_ms)
+    # Written down before anything is changed: a crash in here must not make a loss unknown.
+    seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
+    _keep_evidence(found, files, seen, last_file_holes(found))
     _fill_holes(found, files, now_ms)
     cut_bytes = _cut_log(found, files, now_ms)
     if found.mode == "abnormal" or cut_bytes or found.lost_tail:
@@ -88,7 +97,8 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         for folder in {path.parent for path in compaction.dropped}:
             files.sync_dir(folder)
     _write_checkpoint(found, files)
-    _keep_evidence(found, files, seen)
+    left = {hole.phy_offset for hole in found.holes}
+    _keep_evidence(found, files, seen, [hole for hole in seen if hole.phy_offset not in left])
     return RecoveryReport(
         found.mode,
         len(found.rows),
@@ -96,6 +106,7 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         cut_bytes,
         rewritten,
         tuple(found.findings),
+        walked_from=found.walked_from,
     )
 
 
@@ -173,7 +184,10 @@ def _extend(files: Files, path: Path, size_bytes: int) -> None:
 
 
 def _sync_log(found: Survey, files: Files) -> None:
+    segment = found.geometry.segment_size_bytes
     for first in kept_log_files(found):
+        if first + segment <= found.walked_from:
+            continue  # it was on the disk before the recovery point was
         handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=True)
         try:
             handle.sync()
@@ -187,7 +201,7 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     directory = found.root / queue_directory(state.topic, state.queue_id)
     known = found.queue_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
-    changed = remove_expired(files, directory, stored, size, state.first_slot * CQ_UNIT_BYTES)
+    changed = remove_expired(files, directory, stored, size, state.file_slot * CQ_UNIT_BYTES)
     beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
@@ -242,13 +256,23 @@ def _fill_holes(found: Survey, files: Files, now_ms: int) -> None:
         fill_hole(found, files, hole)
 
 
-def _keep_evidence(found: Survey, files: Files, seen: list[KnownHole]) -> None:
-    """Writes down what was known of the log's holes before they were filled; the queues may lose it."""
+def _keep_evidence(
+    found: Survey, files: Files, seen: list[KnownHole], filled: Sequence[Hole | KnownHole]
+) -> None:
+    """Writes down what was known of the log's holes before they were filled; the queues may lose it.
+
+    Args:
+        found: The survey.
+        files: Where the store is.
+        seen: The holes, and the lost tail.
+        filled: Those that tombstones stand in for.
+    """
     before = load_holes(files, found.root)
-    left = {hole.phy_offset for hole in found.holes}
-    now = [hole if hole.phy_offset in left else replace(hole, why=TOMBSTONES) for hole in seen]
+    places = {hole.phy_offset for hole in filled}
+    now = [replace(hole, why=TOMBSTONES) if hole.phy_offset in places else hole for hole in seen]
     if now or before:
-        log = (max(0, found.min_phy_offset), found.max_phy_offset)
+        end = max(found.max_phy_offset, *(lost.end for lost in found.lost_tail), 0)
+        log = (max(0, found.min_phy_offset), end)
         save_holes(files, found.root, merge_holes(now, before, log, partial(_missing, found)))
 
 
@@ -273,6 +297,21 @@ def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[
 
 
 def _write_checkpoint(found: Survey, files: Files) -> None:
-    confirm = max(found.scan.last_phy_offset, 0)
-    if found.checkpoint.confirm_phy_offset != confirm or not files.exists(found.root / CHECKPOINT_FILE):
-        write_checkpoint(files, found.root, replace(found.checkpoint, confirm_phy_offset=confirm))
+    """Makes the checkpoint say no more than the log holds: RocketMQ would begin its walk behind damage."""
+    checkpoint = found.checkpoint
+    newest_ms = int(found.rows["store_timestamp_ms"].max()) if len(found.rows) else 0
+    right = Checkpoint(
+        _within(checkpoint.physic_timestamp_ms, newest_ms),
+        _within(checkpoint.logics_timestamp_ms, newest_ms),
+        _within(checkpoint.index_timestamp_ms, newest_ms),
+        checkpoint.master_flushed_offset if 0 <= checkpoint.master_flushed_offset < _NEVER else 0,
+        max(found.scan.last_phy_offset, 0),
+        _within(checkpoint.logics_phy_offset, found.max_phy_offset),
+    )
+    if checkpoint != right or not files.exists(found.root / CHECKPOINT_FILE):
+        write_checkpoint(files, found.root, right)
+    found.checkpoint = right
+
+
+def _within(value: int, limit: int) -> int:
+    return min(value, limit) if value >= 0 else 0

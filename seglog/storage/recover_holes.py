@@ -34,7 +34,7 @@ from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
 
 _NOWHERE: Final = -1
-_PLAIN_UNIT: Final = ("phy_offset", "size_bytes", "tags_code")
+_BATCH_UNIT: Final = ("phy_offset", "size_bytes", "tags_code", "store_timestamp_ms")
 
 
 def last_file_holes(found: Survey) -> list[Hole]:
@@ -58,7 +58,12 @@ def fill_hole(found: Survey, files: Files, hole: Hole) -> None:
     """
     number = found.holes.index(hole)
     before = found.rows[found.rows["phy_offset"] < hole.phy_offset]
-    store_ms = max(1, int(before["store_timestamp_ms"][-1])) if len(before) else found.tombstone_timestamp_ms
+    if len(before):
+        store_ms = max(1, int(before["store_timestamp_ms"][-1]))
+    elif found.point is not None:
+        store_ms = max(1, found.point.last_store_timestamp_ms)
+    else:
+        store_ms = found.tombstone_timestamp_ms
     placed, unplaced = _lost_records(found, hole, number)
     records = _fitted(placed, unplaced, hole, record_crc=found.record_crc)
     if not records and hole.size_bytes < min_filler_bytes(record_crc=found.record_crc):
@@ -188,11 +193,12 @@ def _take_up(found: Survey, rows: Rows, records: list[LostRecord]) -> None:
     joined = np.concatenate([found.rows, rows])
     found.rows = joined[np.argsort(joined["phy_offset"], kind="stable")]
     codes = dict(zip(rows["phy_offset"].tolist(), rows["tags_code"].tolist(), strict=True))
+    store_ms = int(rows["store_timestamp_ms"][0])
     for record in records:
         unit = (record.phy_offset, record.size_bytes, codes[record.phy_offset])
         key = (record.topic, record.queue_id)
         if key in found.batch_queues:
-            _put_batch_unit(found.batch_queues[key], record, unit)
+            _put_batch_unit(found.batch_queues[key], record, (*unit, store_ms))
             continue
         _put_unit(found.queues[key], record.queue_offset, unit)
         for name, offset in record.further:
@@ -204,8 +210,8 @@ def _put_unit(state: QueueState, queue_offset: int, unit: tuple[int, int, int]) 
     state.agrees = False
 
 
-def _put_batch_unit(state: BatchQueueState, record: LostRecord, unit: tuple[int, int, int]) -> None:
+def _put_batch_unit(state: BatchQueueState, record: LostRecord, unit: tuple[int, int, int, int]) -> None:
     at = np.flatnonzero(state.units["base_queue_offset"] == record.queue_offset)
-    for name, value in zip(_PLAIN_UNIT, unit, strict=True):
+    for name, value in zip(_BATCH_UNIT, unit, strict=True):
         state.units[name][at] = value
     state.agrees = False

@@ -64,7 +64,11 @@ def write_seal(files: Files, root: Path, seal: Seal) -> None:
     # A command may seal beside the process that has the store open: each writes a file of its own.
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
     files.write_file(unfinished, encode_seal(seal), sync=True)
-    files.rename(unfinished, path)
+    try:
+        files.rename(unfinished, path)
+    except BaseException:
+        files.remove(unfinished)
+        raise
     files.sync_dir(path.parent)
 
 

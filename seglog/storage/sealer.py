@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock
-from seglog.errors import FullError
+from seglog.errors import FullError, StoreFailedError
 from seglog.storage.background import Background
 from seglog.storage.files import Files
 from seglog.storage.format.seal import Seal
@@ -112,7 +112,7 @@ class Sealer:
             self.seal_due()
         except FullError:
             return True  # the segment keeps its turn
-        except OSError:
+        except (OSError, StoreFailedError):
             return False  # the disk fails or cannot be written; `verify` lists what has no seal
         return True
 

@@ -6,6 +6,7 @@ never needed); looking up an offset finds its file or nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ class Segments:
     Args:
         are_names_synced: Whether the names of the files are known to be on the disk.
 
-    Thread rule: any thread may look up; one at a time may add.
+    Thread rule: any thread may look up, publish and sync; one at a time may add, stage or remove.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Segments:
         }
         self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
+        self._names_lock = threading.Lock()
 
     def __iter__(self) -> Iterator[MappedFile]:
         """Yields the files in order."""
@@ -88,7 +90,9 @@ class Segments:
         ]
 
     def add(self, offset: int) -> MappedFile:
-        """Creates the file that is to hold ``offset``, its first step reserved; its name is durable at once.
+        """Creates the file that is to hold ``offset``, its first step reserved and one descriptor kept open.
+
+        It can be looked up once its name is durable, and not before.
 
         Raises:
             FullError: The file system is full; nothing is left behind.
@@ -96,12 +100,14 @@ class Segments:
         first = offset - offset % self.file_size_bytes
         made = self._create(self.directory / segment_file_name(first), first)
         try:
+            made.hold()
             made.sync()
             self._files.sync_dir(self.directory)
         except BaseException:
-            del self._by_offset[first]
+            made.close()
             self._files.remove(made.path)
             raise
+        self._by_offset[first] = made
         return made
 
     def stage(self, offset: int) -> MappedFile:
@@ -115,7 +121,9 @@ class Segments:
         """
         first = offset - offset % self.file_size_bytes
         made = self._create(staged_path(self.directory, first), first)
-        self._staged.append(made)
+        with self._names_lock:
+            self._staged.append(made)
+        self._by_offset[first] = made
         return made
 
     @property
@@ -123,33 +131,40 @@ class Segments:
         """Whether a file waits for :meth:`publish`."""
         return bool(self._staged)
 
-    def publish(self) -> None:
-        """Gives staged files the names of the sequence; :meth:`sync_names` makes them durable."""
-        while self._staged:
-            file = self._staged[0]
-            path = self.directory / segment_file_name(file.first_offset)
-            self._files.rename(file.path, path)
-            file.path = path
-            self._unsynced_names = True
-            del self._staged[0]
+    def publish(self, end: int) -> None:
+        """Gives staged files that begin before ``end`` their names; :meth:`sync_names` makes them durable."""
+        with self._names_lock:
+            while self._staged and self._staged[0].first_offset < end:
+                file = self._staged[0]
+                file.rename(self.directory / segment_file_name(file.first_offset))
+                self._unsynced_names = True
+                del self._staged[0]
+
+    def remove(self, file: MappedFile) -> None:
+        """Takes away a file that holds nothing; its name is gone from the disk once the folder is synced."""
+        del self._by_offset[file.first_offset]
+        file.close()
+        self._files.remove(file.path)
+        self._unsynced_names = True
 
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
             self._files.make_dirs(self.directory)
-        made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
-        self._by_offset[first] = made
-        return made
+        return MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
 
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""
-        if self._unsynced_names:
-            self._unsynced_names = False
-            self._files.sync_dir(self.directory)
+        with self._names_lock:
+            if self._unsynced_names:
+                self._files.sync_dir(self.directory)
+                self._unsynced_names = False
 
     def close(self) -> None:
         """Gives up maps and descriptors, and files that never got a unit."""
-        for file in self._staged:
-            with suppress(OSError):  # the next open removes it
-                self._files.remove(file.path)
+        with self._names_lock:
+            for file in self._staged:
+                with suppress(OSError):  # the next open removes it
+                    self._files.remove(file.path)
+            self._staged.clear()
         for file in self._by_offset.values():
             file.close()

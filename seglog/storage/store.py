@@ -5,11 +5,13 @@
         for message in store.get("orders", 0, put.queue_offset):
             print(message.queue_offset, message.body)
 
-One process writes; any number read beside it with ``read_only=True``. Calls come from any thread.
+One process writes; any number read beside it with ``read_only=True``. Calls come from any thread, and from
+tasks: ``await store.put_async(...)``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -19,6 +21,7 @@ from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
@@ -26,18 +29,20 @@ from seglog.errors import (
     CorruptError,
     InvalidArgumentError,
     InvalidNameError,
-    MessageIllegalError,
     NotAStoreError,
     NotFoundError,
     ReadOnlyError,
     StoreInUseError,
 )
 from seglog.storage.appender import Appender, encode_all_properties
+from seglog.storage.async_appends import AsyncAppends
+from seglog.storage.async_calls import AsyncCalls
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
+from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import Units
@@ -47,11 +52,9 @@ from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message, decode_message_id
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
-from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
-from seglog.storage.kernels.append import Draft
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.leases import Leases
@@ -71,16 +74,19 @@ from seglog.storage.writer import Writer
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
+DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
 DEFAULT_STORE_HOST: Final = Host(b"\x7f\x00\x00\x01", 10911)
 
 
-class MessageStore:
+class MessageStore(AsyncCalls):
     """A store, made by :meth:`open`; close it, or use it in a ``with`` statement.
 
     Attributes:
         path: The store directory.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
+        files: Its files. Whoever keeps more in its directory goes through them: a failed sync of any is the
+            last one of all.
     """
 
     def __init__(
@@ -88,7 +94,6 @@ class MessageStore:
         path: Path,
         opened: Opened,
         waiters: Waiters,
-        files: Files,
         appender: Appender | None,
     ) -> None:
         """Serves an opened store; applications call :meth:`open`."""
@@ -98,11 +103,12 @@ class MessageStore:
         self._side: Writer | Reader = opened.side
         self._lock = opened.lock
         self._waiters = waiters
-        self._files = files
+        self.files = opened.files
         self._appender = appender
+        self._async = None if appender is None else AsyncAppends(appender)
         self._closed = False
         self._leases = Leases(str(path))
-        self._ext_codes = ExtCodes(files, path)
+        self._ext_codes = ExtCodes(self.files, path)
 
     @classmethod
     def open(
@@ -119,6 +125,7 @@ class MessageStore:
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         flush_interval_ms: int = DEFAULT_FLUSH_INTERVAL_MS,
+        recovery_step_bytes: int = DEFAULT_RECOVERY_STEP_BYTES,
         store_host: Host = DEFAULT_STORE_HOST,
         clock: Clock | None = None,
         files: Files | None = None,
@@ -142,6 +149,9 @@ class MessageStore:
                 new stores write it and existing stores keep their way.
             max_message_size_bytes: Longest body (``maxMessageSize``).
             flush_interval_ms: How often ASYNC puts are brought to the disk.
+            recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
+                it is walked by the open after a crash, see :mod:`seglog.storage.fast_survey`. 0 for no
+                points: every open walks the whole log.
             store_host: Address written into records, part of message ids.
             clock: Source of time stamps.
             files: Where the store is.
@@ -165,8 +175,18 @@ class MessageStore:
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
+            if recovery_step_bytes < 0:
+                raise InvalidArgumentError(f"recovery_step_bytes={recovery_step_bytes} must be 0 or more")
             opened = open_writer(
-                root, files, clock, wanted, waiters, index_geometry, compaction_sizes, create=create
+                root,
+                files,
+                clock,
+                wanted,
+                waiters,
+                index_geometry,
+                compaction_sizes,
+                create=create,
+                recovery_step_bytes=recovery_step_bytes,
             )
         appender = None
         if isinstance(opened.side, Writer):
@@ -179,7 +199,7 @@ class MessageStore:
                 max_message_size_bytes=max_message_size_bytes,
             )
             opened.side.start_background(flush_interval_ms)
-        return cls(root, opened, waiters, files, appender)
+        return cls(root, opened, waiters, appender)
 
     def __enter__(self) -> Self:
         return self
@@ -199,6 +219,12 @@ class MessageStore:
     def read_only(self) -> bool:
         """Whether puts are refused."""
         return isinstance(self._side, Reader)
+
+    @property
+    def later_findings(self) -> tuple[Finding, ...]:
+        """What reads found since the open in parts of the log that it did not walk; see ``recovery``."""
+        guard = None if isinstance(self._side, Reader) else self._side.log.guard
+        return () if guard is None else guard.findings
 
     @property
     def geometry(self) -> StoreGeometry:
@@ -250,7 +276,7 @@ class MessageStore:
         raw, code = encode_all_properties(tags, keys, properties)
         if properties and INNER in raw:
             return self.append(topic, queue_id, body, raw, code, flag=flag, durability=durability)
-        return appender.put(topic, queue_id, body, raw, code, flag, durability)
+        return appender.ensured(appender.put(topic, queue_id, body, raw, code, flag, durability))
 
     def append(
         self,
@@ -291,7 +317,8 @@ class MessageStore:
         Raises:
             As :meth:`put`.
         """
-        return self._appends().append(
+        appender = self._appends()
+        appended = appender.append(
             topic,
             queue_id,
             body,
@@ -306,6 +333,7 @@ class MessageStore:
             prepared_transaction_offset=prepared_transaction_offset,
             durability=durability,
         )
+        return appender.ensured(appended)
 
     def put_batch(
         self,
@@ -325,12 +353,8 @@ class MessageStore:
             As :meth:`put`, for the rest.
         """
         appender = self._appends()
-        drafts: list[Draft] = []
-        for item in messages:
-            message = item if isinstance(item, NewMessage) else NewMessage(item)
-            raw, code = encode_all_properties(message.tags, message.keys, message.properties)
-            drafts.append(appender.draft(topic, queue_id, message.body, raw, code, message.flag))
-        return appender.put_drafts(topic, queue_id, drafts, durability)
+        drafts = appender.new_drafts(topic, queue_id, messages)
+        return appender.ensured(appender.put_drafts(topic, queue_id, drafts, durability))
 
     def append_batch(
         self,
@@ -359,26 +383,11 @@ class MessageStore:
         Raises:
             As :meth:`put_batch`.
         """
-        if sys_flag & INNER_BATCH:
-            raise MessageIllegalError("an inner batch is one message", help="use append")
         appender = self._appends()
-        drafts = [
-            appender.draft(
-                topic,
-                queue_id,
-                message.body,
-                message.properties,
-                message.tags_code,
-                message.flag,
-                sys_flag,
-                born_timestamp_ms,
-                born_host,
-                None,
-                reconsume_times,
-            )
-            for message in messages
-        ]
-        return appender.put_drafts(topic, queue_id, drafts, durability)
+        drafts = appender.raw_drafts(
+            topic, queue_id, messages, sys_flag, born_timestamp_ms, born_host, reconsume_times
+        )
+        return appender.ensured(appender.put_drafts(topic, queue_id, drafts, durability))
 
     def get(
         self,
@@ -417,6 +426,8 @@ class MessageStore:
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         wanted = make_filter(filter)
+        if isinstance(self._side, Writer):
+            self._side.log.recheck()
         try:
             if isinstance(queue, BatchQueue | SnapshotBatchQueue):
                 return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
@@ -491,7 +502,7 @@ class MessageStore:
             with explained():
                 side.index.catch_up()
         lookup = KeyQuery(
-            self._files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
+            self.files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
         )
         log = (max(0, self.min_phy_offset), self.max_phy_offset)
         with explained():
@@ -540,16 +551,32 @@ class MessageStore:
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
+        return self.wait_for_any({(topic, queue_id): queue_offset}, timeout_ms)
+
+    def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
+        """Waits until one of many queues has a message at its offset; returns whether one has.
+
+        Args:
+            queues: The queue offset to wait for, by topic and queue.
+            timeout_ms: How long to wait.
+        """
         self._check_open()
-        side = self._side
-        if isinstance(side, Reader):
+        if isinstance(self._side, Reader):
             with explained():
-                return side.wait_for(topic, queue_id, queue_offset, timeout_ms)
+                return self._side.wait_for_any(queues, timeout_ms)
+        return self._waiters.wait(queues, lambda: self._has_any(queues), timeout_ms) and not self._closed
 
-        def ready() -> bool:
-            return self._closed or self.max_offset(topic, queue_id) > queue_offset
+    @override
+    async def wait_for_any_async(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
+        """Waits as :meth:`wait_for_any` does; for a store opened for reading a thread looks meanwhile."""
+        self._check_open()
+        if isinstance(self._side, Reader):
+            return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
+        has_any = await self._waiters.wait_async(queues, lambda: self._has_any(queues), timeout_ms)
+        return has_any and not self._closed
 
-        return self._waiters.wait(topic, queue_id, ready, timeout_ms) and not self._closed
+    def _has_any(self, queues: Mapping[tuple[str, int], int]) -> bool:
+        return self._closed or any(self.max_offset(*key) > offset for key, offset in queues.items())
 
     def reload_topics(self) -> None:
         """Takes up the attributes of topics that were added to ``config/topics.json`` since the open.
@@ -557,7 +584,7 @@ class MessageStore:
         Raises:
             ReadOnlyError: The store was opened for reading.
         """
-        self._writer().add_kinds(configured_kinds(self._files, self.path))
+        self._writer().add_kinds(configured_kinds(self.files, self.path))
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""
@@ -571,6 +598,7 @@ class MessageStore:
         ]
         return sorted(found, key=lambda info: (_java_order(info.topic), info.queue_id))
 
+    @override
     def flush(self) -> None:
         """Returns once everything put before is on the disk.
 
@@ -605,6 +633,8 @@ class MessageStore:
         try:
             self._side.close()
         finally:
+            if self._async is not None:
+                self._async.close()
             if self._lock is not None:
                 self._lock.release()
 
@@ -646,10 +676,17 @@ class MessageStore:
             raise self._refusal()
         return self._side
 
+    @override
     def _appends(self) -> Appender:
         if self._appender is None:
             raise self._refusal()
         return self._appender
+
+    @override
+    def _appends_async(self) -> AsyncAppends:
+        if self._async is None:
+            raise self._refusal()
+        return self._async
 
     def _refusal(self) -> ReadOnlyError:
         self._check_open()

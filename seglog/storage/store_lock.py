@@ -7,6 +7,10 @@ lock: tied to our descriptor, shut in forked children, seen by Java and stopped 
 POSIX lock with a table of the process's own stores beside it.
 
 It is taken before anything in the store is written.
+
+The content of the file tells whose it was last: RocketMQ writes four bytes over its start whenever it
+starts, before it appends anything. A mark of ours there says that no RocketMQ has written since
+(``DefaultMessageStore.java start``).
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from seglog.errors import ReadOnlyError, StoreLockedError
 from seglog.storage.format.names import LOCK_FILE
 
 _CONTENT: Final = b"lock"
+LOCK_MARK: Final = b"seglog"
+"""Must differ from the four bytes of RocketMQ within their length."""
 # struct flock of 64-bit Linux: short type, short whence, off_t start, off_t length, pid_t.
 _FLOCK: Final = struct.Struct("hhqqi4x")
 _HAS_OFD: Final = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
@@ -71,6 +77,16 @@ class StoreLock:
         self._descriptor = descriptor
         if status.st_size < len(_CONTENT):
             os.pwrite(descriptor, _CONTENT, 0)
+
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        return os.pread(self._descriptor, len(LOCK_MARK), 0) == LOCK_MARK
+
+    def mark(self) -> None:
+        """Leaves the mark, durably."""
+        if not self.is_marked():
+            os.pwrite(self._descriptor, LOCK_MARK, 0)
+            os.fsync(self._descriptor)
 
     def release(self) -> None:
         """Lets others in."""

@@ -20,6 +20,7 @@ from seglog.storage.batch_overlay import (
     overlay_batch_queue,
     units_of_rows,
 )
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.compaction_files import (
     CompactionState,
@@ -29,6 +30,7 @@ from seglog.storage.compaction_files import (
     load_state,
     queue_ids,
 )
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -37,9 +39,11 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.record import Damage
+from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
-from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.holes_file import TOMBSTONES, load_holes
+from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -89,6 +93,9 @@ class Survey:
         batch_files: The files of each batch queue that has a directory.
         compaction: What the own log of each compaction queue holds, as far as it counts.
         compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        walked_from: Where the walk began; rows of records below are not here.
+        guard: Checks records below that place before they are served; None if there are none.
+        point: The recovery point that the walk began at.
         lost_in_holes: The messages that each of :attr:`holes` took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
         record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
@@ -109,6 +116,9 @@ class Survey:
     batch_files: dict[tuple[str, int], QueueFiles] = field(default_factory=dict)
     compaction: dict[tuple[str, int], CompactionState] = field(default_factory=dict)
     compaction_rows: RowsByQueue = field(default_factory=dict)
+    walked_from: int = 0
+    guard: BlockGuard | None = None
+    point: RecoveryPoint | None = None
     lost_in_holes: list[list[LostMessages]] = field(default_factory=list)
     lost_tail: list[LostRecord] = field(default_factory=list)
     record_crc: bool = True
@@ -126,8 +136,7 @@ class Survey:
     @property
     def tombstone_timestamp_ms(self) -> int:
         """The store time of tombstones behind the log's end: that of the record before, and never 0."""
-        last_ms = int(self.rows["store_timestamp_ms"][-1]) if len(self.rows) else 0
-        return max(1, last_ms)
+        return max(1, self.scan.last_store_ms)
 
     @property
     def mended(self) -> dict[int, int]:
@@ -169,7 +178,13 @@ def check_is_store(files: Files, root: Path) -> bool:
     return True
 
 
-def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress | None = None) -> Survey:
+def survey(
+    root: Path,
+    files: Files,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Survey:
     """Reads everything that decides what a store holds.
 
     Args:
@@ -194,6 +209,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced
+    checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
     try:
@@ -204,7 +220,7 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         root,
         geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        read_checkpoint(files, root),
+        checkpoint,
         log_files,
         scan,
         rows,
@@ -216,10 +232,17 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
     listed = len(result.findings)
     _overlay(result, files)
     result.lost_in_holes = lost_in_holes(result.holes, result.queues, result.batch_queues)
-    _find_lost_tail(result, reader)
+    add_lost_tail(result, reader)
     result.findings[listed:listed] = log_findings(
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
+    log = (max(0, result.min_phy_offset), result.max_phy_offset)
+    result.findings += tombstone_findings(files, root, geometry.segment_size_bytes, log, result.holes)
+    if len(rows):
+        times = rows["store_timestamp_ms"]
+        log_end = LogEnd(int(times.max()), int(times[-1]), result.max_phy_offset)
+        result.findings += checkpoint_findings(files, root, checkpoint, log_end, result.mode)
+    result.findings += config_findings(files, root)
     for queue in queue_files.values():
         result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
@@ -232,6 +255,29 @@ def survey(root: Path, files: Files, *, verify: bool = True, progress: Progress 
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
     return result
+
+
+def tombstone_findings(
+    files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
+) -> list[Finding]:
+    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment: Length of the log's files, in bytes.
+        log: Where the log starts and ends.
+        holes: Its unreadable stretches.
+    """
+    start, end = log
+    findings: list[Finding] = []
+    for known in load_holes(files, root):
+        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
+        if known.why == TOMBSTONES and start <= known.phy_offset < end and not is_seen:
+            told = tell_lost(known.lost)
+            finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
+            findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
+    return findings
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
@@ -273,12 +319,13 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
+    in_queues = found.rows[are_dispatched(found.rows)]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
         tuple(found.holes),
-        found.rows["phy_offset"],
-        found.rows["size_bytes"],
+        in_queues["phy_offset"],
+        in_queues["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
     found.queues = _overlay_plain(found, files, placed.plain, facts)
@@ -292,13 +339,14 @@ def _overlay(found: Survey, files: Files) -> None:
     _load_compaction(found, files)
 
 
-def _find_lost_tail(found: Survey, reader: LogReader) -> None:
+def add_lost_tail(found: Survey, reader: LogReader) -> None:
     """Takes up what the queues know of records behind the end of the log."""
     if not found.log_files:
         return
     segment = found.geometry.segment_size_bytes
     try:
-        found.record_crc = not len(found.rows) or has_record_crc(reader, found.rows[-1])
+        if len(found.rows):
+            found.record_crc = has_record_crc(reader, found.rows[-1])
         facts = TailFacts(
             found.max_phy_offset,
             max(file.first_offset for file in found.log_files) + segment,
@@ -310,7 +358,7 @@ def _find_lost_tail(found: Survey, reader: LogReader) -> None:
     finally:
         reader.close()
     take_up(found.lost_tail, found.queues, found.batch_queues, facts, found.tombstone_timestamp_ms)
-    found.findings += lost_findings(found.lost_tail, segment)
+    found.findings += lost_findings(found.lost_tail, found.max_phy_offset, segment)
 
 
 def _load_compaction(found: Survey, files: Files) -> None:

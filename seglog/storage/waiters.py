@@ -1,14 +1,18 @@
-"""Threads that wait for a queue to grow.
+"""Who waits for queues to grow, threads and tasks, each for one queue or for any of many.
 
-A put tells only the queue that it wrote to, and costs nothing where nobody waits.
+A put tells only those who wait for the queue that it wrote to, and costs nothing where nobody waits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from seglog.clock import Clock
+
+_Key = tuple[str, int]
 
 
 class Waiters:
@@ -17,45 +21,83 @@ class Waiters:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._waiting: dict[tuple[str, int], tuple[threading.Condition, int]] = {}
+        self._waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}  # never changed in place
 
     def notify(self, topic: str, queue_id: int) -> None:
         """Wakes those who wait for this queue."""
-        if not self._waiting:
-            return
-        entry = self._waiting.get((topic, queue_id))
-        if entry is not None:
-            with entry[0]:
-                entry[0].notify_all()
+        if self._waiting:
+            for wake in self._waiting.get((topic, queue_id), ()):
+                wake()
 
     def notify_all(self) -> None:
         """Wakes everyone: the store closes."""
         with self._lock:
-            conditions = [condition for condition, _count in self._waiting.values()]
-        for condition in conditions:
+            waiting = [wake for each in self._waiting.values() for wake in each]
+        for wake in waiting:
+            wake()
+
+    def wait(self, queues: Collection[_Key], ready: Callable[[], bool], timeout_ms: float) -> bool:
+        """Waits until ``ready`` or until ``timeout_ms`` have passed; returns what ``ready`` says then.
+
+        Args:
+            queues: Those whose growth ``ready`` looks at.
+            ready: Looks at them; called without a lock of the store.
+            timeout_ms: How long to wait.
+        """
+        if ready():
+            return True
+        condition = threading.Condition()
+
+        def wake() -> None:
             with condition:
                 condition.notify_all()
 
-    def wait(self, topic: str, queue_id: int, ready: Callable[[], bool], timeout_ms: float) -> bool:
-        """Waits until ``ready`` or until ``timeout_ms`` have passed; returns what ``ready`` says then."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        with self._listening(queues, wake), condition:
+            while not ready():
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0 or not self._clock.wait(condition, left_ms):
+                    return ready()
+        return True
+
+    async def wait_async(
+        self, queues: Collection[_Key], ready: Callable[[], bool], timeout_ms: float
+    ) -> bool:
+        """Waits as :meth:`wait` does, for a task; a clock that is moved by hand is looked at now and then."""
         if ready():
             return True
-        key = (topic, queue_id)
+        loop = asyncio.get_running_loop()
+        grown = asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+                loop.call_soon_threadsafe(grown.set)
+
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        with self._listening(queues, wake):
+            while not ready():
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0:
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_ms / 1000):
+                        await grown.wait()
+                grown.clear()
+        return True
+
+    @contextmanager
+    def _listening(self, queues: Collection[_Key], wake: Callable[[], None]) -> Iterator[None]:
+        """Has ``wake`` called for every append to the queues during the block."""
         with self._lock:
-            condition, count = self._waiting.get(key, (threading.Condition(), 0))
-            self._waiting[key] = (condition, count + 1)
+            for key in queues:
+                self._waiting[key] = (*self._waiting.get(key, ()), wake)
         try:
-            deadline_ms = self._clock.monotonic_ms() + timeout_ms
-            with condition:
-                while not ready():
-                    left_ms = deadline_ms - self._clock.monotonic_ms()
-                    if left_ms <= 0 or not self._clock.wait(condition, left_ms):
-                        return ready()
-            return True
+            yield
         finally:
             with self._lock:
-                condition, count = self._waiting[key]
-                if count == 1:
-                    del self._waiting[key]
-                else:
-                    self._waiting[key] = (condition, count - 1)
+                for key in queues:
+                    left = tuple(each for each in self._waiting[key] if each is not wake)
+                    if left:
+                        self._waiting[key] = left
+                    else:
+                        del self._waiting[key]

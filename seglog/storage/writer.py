@@ -1,8 +1,10 @@
 """The writing side of a store: log, queues, durability and what keeps them going in the background.
 
-One lock orders all appends. Inside it nothing waits for a disk but the creation of files: the record and
-its queue units are written in the same critical section, so a message is consumable when it is
-acknowledged. Durability is awaited outside of the lock.
+One lock orders all appends. Inside it nothing waits for a disk: the record and its queue units are written
+into memory in the same critical section, so a message is consumable when it is acknowledged. Where a file
+or space is missing, the append steps out, makes it under a lock for that alone, and tries again; the log's
+next file is made ahead by a thread. Durability is awaited outside of all locks. Lock order: grow before
+append; nothing of the disk inside append.
 """
 
 from __future__ import annotations
@@ -10,17 +12,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from seglog.clock import Clock
-from seglog.errors import ClosedError, FullError, StoreFailedError
+from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError, TruncatedError
 from seglog.storage.background import Background
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_queue import CompactionQueue
@@ -34,13 +37,19 @@ from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
+from seglog.storage.format.record import RecordRow
+from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.known_topics import TopicKinds
+from seglog.storage.latch import Latch
+from seglog.storage.log_scan import Hole, segment_holes
 from seglog.storage.mapped_file import MapPool
+from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
+from seglog.storage.point_keeper import LogEnd, PointKeeper
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
@@ -55,10 +64,22 @@ INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
+POINT_INTERVAL_MS = 500
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
 
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+class WouldWaitError(Exception):
+    """An append needs a file or space first, and may not wait for the disk."""
+
+
+class _Need(NamedTuple):
+    """What an append needs room for: bytes in the log, units in its queues."""
+
+    size_bytes: int
+    placed: int
 
 
 class Written(NamedTuple):
@@ -90,36 +111,47 @@ class Writer:
         waiters: Waiters,
         index_geometry: IndexGeometry | None,
         compaction_sizes: CompactionSizes | None,
+        latch: Latch,
+        *,
+        recovery_step_bytes: int,
+        mark: Callable[[], None],
     ) -> None:
+        """Serves a recovered store; ``files`` are behind ``latch``."""
         self._root = root
         self.geometry = geometry
         self._files = files
         self._clock = clock
         self._waiters = waiters
         self._pool = MapPool()
+        self._latch = latch
         self._append_lock = threading.Lock()
+        self._grow_lock = threading.Lock()
         self._flush_lock = threading.Lock()
+        self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._last_store_ms = (
-            int(found.rows["store_timestamp_ms"][-1]) if found is not None and len(found.rows) else 0
-        )
+        self._last_store_ms = found.scan.last_store_ms if found is not None else 0
+        step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
                 files,
                 root / COMMIT_LOG,
                 geometry.segment_size_bytes,
                 self._pool,
-                step_bytes=min(LOG_STEP_BYTES, geometry.segment_size_bytes),
+                step_bytes=step_bytes,
                 first_offsets=kept_log_files(found) if found is not None else (),
             ),
             found.max_phy_offset if found is not None else 0,
             found.holes if found is not None else (),
+            step_bytes,
+            found.scan.last_phy_offset if found is not None else -1,
+            found.guard if found is not None else None,
         )
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
         # What a process that was killed wrote need not be on the disk, although it reads as if it were.
         self._is_synced = found is None or found.mode == "normal"
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._open_queue(state)
         self._kinds = found.kinds if found is not None else TopicKinds()
@@ -131,7 +163,9 @@ class Writer:
         self._compaction = CompactionWriter(files, root, self._pool, self.log, compaction_sizes)
         if found is not None:
             self._compaction.open(found)
-        self._commit = GroupCommit(self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset)
+        self.commit = GroupCommit(
+            self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset, latch
+        )
         self._closed = False
         _writers.add(self)
         self.index, self.index_findings = open_key_index(
@@ -154,14 +188,37 @@ class Writer:
             clock,
             geometry.segment_size_bytes,
             self.log.min_phy_offset,
-            lambda: self._commit.flushed,
+            lambda: self.commit.flushed,
         )
+        self._points = PointKeeper(
+            files,
+            root,
+            clock,
+            geometry,
+            found,
+            recovery_step_bytes,
+            log_end=self._log_end,
+            flush=self.flush,
+            queues=self.queues,
+            indexed=lambda: self.index.position,
+            mark=mark,
+        )
+        self._has_points = recovery_step_bytes > 0
+        if self.log.guard is not None:
+            self.log.guard.serve(self._is_placed, self._points.forget)
+            self._check_unindexed(self.log.guard)
 
     def start_background(self, flush_interval_ms: int) -> None:
-        """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it."""
+        """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it.
+
+        From now on the log's next file is made ahead as well.
+        """
+        self.log.nudge_with(self._ahead.ask)
         self._flusher.start(flush_interval_ms)
         self._indexer.start(INDEX_INTERVAL_MS)
         self._sealer.start(SEAL_INTERVAL_MS)
+        if self._has_points:
+            self._points.start(POINT_INTERVAL_MS)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | BatchQueue | None:
         """Returns a queue that had a message."""
@@ -193,13 +250,14 @@ class Writer:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
 
-    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft]) -> Written:
+    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft], may_wait: bool = True) -> Written:
         """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
             drafts: The records.
+            may_wait: Whether to make files and space where they are missing, which may wait for the disk.
 
         Raises:
             FullError: No space; nothing was written.
@@ -207,107 +265,187 @@ class Writer:
             StoreFailedError: A flush failed, now or earlier.
             StoreError: The machine lacked something else; nothing was written.
             ClosedError: The store was closed.
+            WouldWaitError: It may not wait, but would have to; nothing was written.
         """
         self._check_open()
         if topic in self._special_topics:
-            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts))
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
+        key = topic, queue_id
         with self._append_lock:
-            self._check_open()
-            self._commit.check()
-            queue = self._queues.get((topic, queue_id))
-            if queue is None:
-                queue = self._open_queue(QueueState.empty(topic, queue_id))
-            size_bytes = placed = 0
-            for draft in drafts:
-                size_bytes += draft.size_bytes
-                placed += draft.takes_queue_offset
-            try:
-                # Everything that can fail comes before anything is written.
-                segment = self.log.prepare(size_bytes)
-                pieces = queue.prepare(placed)
-                if placed:
-                    self._queues[topic, queue_id] = queue
-                now_ms = self._clock.now_ms()
-                first = queue.max_offset
-                starts, units = self.log.write(segment, drafts, first, now_ms)
-            except OSError as error:
-                if not is_passing(error):
-                    self._commit.fail(error)
-                self._commit.check()
-                raise explain_os_error(error) from error
-            if units:
-                queue.append(pieces, units)
-            self._last_store_ms = now_ms
-            end = self.log.end_phy_offset
+            written = self._try_append(key, drafts)
+        if not isinstance(written, Written):
+            if not may_wait:
+                raise WouldWaitError
+            written = self._grow_and_try((key,), written, lambda: self._try_append(key, drafts))
         self._waiters.notify(topic, queue_id)
-        return Written(first, starts, now_ms, end)
+        return written
 
-    def append_order(self, topic: str, queue_id: int, order: Order) -> Written:
+    def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
         """Appends records that are finished here because they name queue offsets, or to batch queues.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
             order: What to append.
+            may_wait: As in :meth:`append`; files of compaction topics cannot be made without.
 
         Raises:
             As :meth:`append`, and whatever making the records raises.
         """
-        with self._append_lock, ExitStack() as unused:
+        if not may_wait:
+            raise WouldWaitError
+        keys = ((topic, queue_id), *((name, 0) for name in order.further))
+        with self._append_lock:
+            written = self._try_order(keys, order)
+        if not isinstance(written, Written):
+            written = self._grow_and_try(keys, written, lambda: self._try_order(keys, order))
+        for key in keys:
+            self._waiters.notify(*key)
+        return written
+
+    def _try_append(self, key: tuple[str, int], drafts: Sequence[Draft]) -> Written | _Need:
+        """Appends under the append lock, or returns what it needs to."""
+        self._check_open()
+        self._latch.check()
+        queue = self._queues.get(key) or self._new.get(key)
+        size_bytes = placed = 0
+        for draft in drafts:
+            size_bytes += draft.size_bytes
+            placed += draft.takes_queue_offset
+        try:
+            # Everything that can fail comes before anything is written.
+            pieces = None if queue is None else queue.room(placed)
+            if pieces is None and placed:
+                return _Need(size_bytes, placed)
+            segment = self.log.room(size_bytes)
+            if segment is None:
+                return _Need(size_bytes, placed)
+        except (OSError, TruncatedError) as error:
+            raise self._explained(error) from error
+        now_ms = self._clock.now_ms()
+        first = 0 if queue is None else queue.max_offset
+        starts, units = self.log.write(segment, drafts, first, now_ms)
+        if units and pieces is not None and isinstance(queue, ConsumeQueue):
+            queue.append(pieces, units)
+            if key in self._new:
+                self._queues[key] = queue
+                del self._new[key]
+        self._last_store_ms = now_ms
+        return Written(first, starts, now_ms, self.log.end_phy_offset)
+
+    def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
+        """Appends under the append lock, or returns what it needs to."""
+        self._check_open()
+        self._latch.check()
+        (topic, queue_id), queues = keys[0], [self._known(key) for key in keys]
+        offsets = [0 if queue is None else queue.max_offset for queue in queues]
+        drafts = order.make(offsets[0], offsets[1:])
+        need = _Need(
+            sum(draft.size_bytes for draft in drafts), sum(draft.takes_queue_offset for draft in drafts)
+        )
+        is_compaction = topic in self._kinds.compaction
+        with self._failing():
+            pieces = [None if queue is None else queue.room(need.placed) for queue in queues]
+            if need.placed and None in pieces:
+                return need
+            # Its files are made under the lock: such a topic needs few, and they are long.
+            compaction = self._compaction.prepare(topic, queue_id, drafts) if is_compaction else None
+            segment = self.log.room(need.size_bytes)
+            if segment is None:
+                return need
+            now_ms = self._clock.now_ms()
+            starts, units = self.log.write(segment, drafts, offsets[0], now_ms)
+        for key, queue, room in zip(keys, queues, pieces, strict=True):
+            if not units or queue is None or room is None:
+                continue
+            if isinstance(queue, BatchQueue):
+                queue.append(room, units, now_ms, order.batch_size)
+                self._batch_queues[key] = queue
+            else:
+                queue.append(room, units)
+                self._queues[key] = queue
+            self._new.pop(key, None)
+        if compaction is not None:
+            self._compaction.append(*compaction, units, offsets[0], now_ms)
+        self._last_store_ms = now_ms
+        return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
+
+    def _grow_and_try(
+        self, keys: Sequence[tuple[str, int]], need: _Need, attempt: Callable[[], Written | _Need]
+    ) -> Written:
+        """Makes room and tries to append, until nobody else took the room before."""
+        written: Written | _Need = need
+        while not isinstance(written, Written):
+            self._grow(keys, written)
+            with self._append_lock:
+                written = attempt()
+        for key in keys:
+            queue = self.queue(*key)
+            if queue is not None and queue.is_staging:
+                with suppress(OSError, FullError, StoreFailedError):  # the next sync tries again, and tells
+                    queue.publish()
+        return written
+
+    def _grow(self, keys: Sequence[tuple[str, int]], need: _Need) -> None:
+        """Makes files and space; only those wait who need some, and nobody behind the append lock."""
+        with self._grow_lock:
             self._check_open()
-            self._commit.check()
-            queue = self._queue_to_append(topic, queue_id, unused)
-            further = {name: self._plain_queue(name, 0, unused) for name in order.further}
-            first = queue.max_offset
-            drafts = order.make(first, [further[name].max_offset for name in order.further])
+            self._latch.check()
             try:
-                segment = self.log.prepare(sum(draft.size_bytes for draft in drafts))
-                placed = sum(draft.takes_queue_offset for draft in drafts)
-                pieces = queue.prepare(placed)
-                further_pieces = [(each, each.prepare(placed)) for each in further.values()]
-                is_compaction = topic in self._kinds.compaction
-                compaction = self._compaction.prepare(topic, queue_id, drafts) if is_compaction else None
-                now_ms = self._clock.now_ms()
-                starts, units = self.log.write(segment, drafts, first, now_ms)
+                with self._failing():
+                    self.log.grow(need.size_bytes)
+                    for key in keys if need.placed else ():
+                        (self._known(key) or self._make_queue(key)).grow(need.placed)
+            except StoreError:
+                self._drop_new(keys)
+                raise
+
+    def _grow_ahead(self) -> None:
+        with self._grow_lock:
+            if self._closed or self._latch.is_closed:
+                return
+            try:
+                self.log.grow_ahead()
             except OSError as error:
                 if not is_passing(error):
-                    self._commit.fail(error)
-                self._commit.check()
-                raise explain_os_error(error) from error
-            unused.pop_all()
-            if units:
-                if isinstance(queue, BatchQueue):
-                    queue.append(pieces, units, now_ms, order.batch_size)
-                    self._batch_queues[topic, queue_id] = queue
-                else:
-                    queue.append(pieces, units)
-                    self._queues[topic, queue_id] = queue
-                for each, room in further_pieces:
-                    each.append(room, units)
-                    self._queues[each.topic, each.queue_id] = each
-            if compaction is not None:
-                self._compaction.append(*compaction, units, first, now_ms)
-            self._last_store_ms = now_ms
-            end = self.log.end_phy_offset
-        for name, number in ((topic, queue_id), *((name, 0) for name in further)):
-            self._waiters.notify(name, number)
-        return Written(first, starts, now_ms, end)
+                    self._latch.fail(error, "making a file of the log")
+            except StoreError:
+                return  # the append that it was for says the same
 
-    def _queue_to_append(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue | BatchQueue:
-        if topic not in self._kinds.batch:
-            return self._plain_queue(topic, queue_id, unused)
-        queue = self._batch_queues.get((topic, queue_id))
-        if queue is None:
-            queue = self._open_batch_queue(BatchQueueState.empty(topic, queue_id))
-            unused.callback(queue.close)
+    def _known(self, key: tuple[str, int]) -> ConsumeQueue | BatchQueue | None:
+        return self.queue(*key) or self._new.get(key)
+
+    def _make_queue(self, key: tuple[str, int]) -> ConsumeQueue | BatchQueue:
+        """Makes a queue that is not served before its first message."""
+        queue: ConsumeQueue | BatchQueue
+        if key[0] in self._kinds.batch:
+            queue = self._open_batch_queue(BatchQueueState.empty(*key))
+        else:
+            queue = self._open_queue(QueueState.empty(*key))
+        self._new[key] = queue
         return queue
 
-    def _plain_queue(self, topic: str, queue_id: int, unused: ExitStack) -> ConsumeQueue:
-        queue = self._queues.get((topic, queue_id))
-        if queue is None:
-            queue = self._open_queue(QueueState.empty(topic, queue_id))
-            unused.callback(queue.close)
-        return queue
+    def _drop_new(self, keys: Sequence[tuple[str, int]]) -> None:
+        """Takes away what was made for queues that cannot have their first message now."""
+        with self._append_lock:
+            dropped = [self._new.pop(key) for key in keys if key in self._new]
+        for queue in dropped:
+            queue.close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raises what the disk did to the block as the error that explains it."""
+        try:
+            yield
+        except (OSError, TruncatedError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: OSError | TruncatedError) -> StoreError:
+        """Returns what to raise; closes the latch unless the machine only lacked something for a moment."""
+        if isinstance(error, OSError) and is_passing(error):
+            return self._latch.error() if self._latch.is_closed else explain_os_error(error)
+        self._latch.fail(error, "making room for a message" if isinstance(error, OSError) else "writing")
+        return self._latch.error()
 
     def ensure(self, phy_offset: int) -> None:
         """Returns once the log below ``phy_offset`` is on the disk.
@@ -315,58 +453,91 @@ class Writer:
         Raises:
             StoreFailedError: The disk failed, now or earlier.
         """
-        self._commit.ensure(phy_offset)
+        self.commit.ensure(phy_offset)
 
     def flush(self) -> None:
         """Brings log, queues and checkpoint to the disk.
 
         Raises:
-            StoreFailedError: The disk failed.
+            StoreFailedError: The disk failed, now or earlier.
+            FullError: No space for the checkpoint.
+            StoreError: The machine lacked something.
         """
         with self._flush_lock:
             newest_ms = self._last_store_ms
-            self._commit.ensure(self.log.end_phy_offset)
-            try:
+            self.commit.ensure(self.log.end_phy_offset)
+            with self._failing():
                 for queue in self.queues():
                     queue.sync()
                 self._compaction.sync()
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
-                    self._checkpoint = replace(
+                    checkpoint = replace(
                         self._checkpoint,
                         physic_timestamp_ms=newest_ms,
                         logics_timestamp_ms=newest_ms,
                         index_timestamp_ms=self.index.full_timestamp_ms
                         or self._checkpoint.index_timestamp_ms,
                     )
-                    write_checkpoint(self._files, self._root, self._checkpoint)
-            except OSError as error:
-                self._commit.fail(error)
-        self._commit.check()
+                    write_checkpoint(self._files, self._root, checkpoint)
+                    self._checkpoint = checkpoint
+        self._latch.check()
 
     def close(self) -> None:
-        """Flushes everything and marks the stop as clean; only gives everything back after a failed flush."""
+        """Flushes everything and marks the stop as clean; only gives everything back after a failure."""
         if self._closed:
             return
         with self._append_lock:
             self._closed = True
+        self._ahead.stop()
         self._flusher.stop()
         self._indexer.stop()
         self._sealer.stop()
+        self._points.stop()
         self._waiters.notify_all()
         try:
+            self._latch.check()
             self._finish_index()
             self.flush()
-            with explained():
+            with self._grow_lock, explained():
+                self.log.remove_unused()
+                if self._has_points:
+                    self._points.finish()
                 # A broker that our lock kept out removes the file when it gives up.
                 with suppress(FileNotFoundError):
                     self._files.remove(self._root / ABORT_FILE)
                 self._files.sync_dir(self._root)
         finally:
-            for queue in self.queues():
-                queue.close()
-            self._compaction.close()
-            self.index.close()
-            self.log.close()
+            self.commit.close()
+            with self._grow_lock:
+                for queue in (*self.queues(), *self._new.values()):
+                    queue.close()
+                self._compaction.close()
+                self.index.close()
+                self.log.close()
+
+    def _log_end(self) -> LogEnd:
+        with self._append_lock:
+            return LogEnd(self.log.end_phy_offset, self.log.last_phy_offset, self._last_store_ms)
+
+    def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
+        """Returns whether the queue that a record names leads to it, as far as it has a place in one."""
+        if not takes_queue_offset(record.sys_flag):
+            return True
+        queue = self._queues.get((record.topic.decode("utf-8", "replace"), record.queue_id))
+        if queue is None or not queue.min_offset <= record.queue_offset < queue.max_offset:
+            return False
+        return int(queue.units(record.queue_offset, 1)["phy_offset"][0]) == phy_offset
+
+    def _check_unindexed(self, guard: BlockGuard) -> None:
+        """Looks for damage where the index must go on below what opening walked."""
+        start = self.index.next_phy_offset
+        segment = self.geometry.segment_size_bytes
+        holes: list[Hole] = []
+        for first in guard.damaged_segments(start, guard.end_phy_offset):
+            holes += segment_holes(self._files, self._root, first, segment, guard.end_phy_offset)
+        if holes:
+            self.holes = (*self.holes, *holes)
+            self.index.step_over(holes)
 
     def _finish_index(self) -> None:
         """Brings the index to the end of the log, so that RocketMQ finds every key after a clean stop."""
@@ -376,12 +547,12 @@ class Writer:
         except FullError:
             return  # the next open goes on where this ended
         except OSError as error:
-            self._commit.fail(error)
+            self._latch.fail(error, "writing the index")
 
     def _open_queue(self, state: QueueState) -> ConsumeQueue:
         size = self.geometry.queue_file_size_bytes
-        start, end = state.first_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
-        first_offsets = range(start - start % size, end, size) if len(state.units) else ()
+        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
+        first_offsets = range(start - start % size, end, size) if start < end else ()
         segments = Segments(
             self._files,
             self._root / queue_directory(state.topic, state.queue_id),
@@ -424,13 +595,13 @@ class Writer:
         self._flush_rounds += 1
         try:
             if self._flush_rounds % _CHECKPOINT_ROUNDS:
-                self._commit.ensure(self.log.end_phy_offset)
+                self.commit.ensure(self.log.end_phy_offset)
             else:
                 self.flush()
-        except FullError:
-            return True  # only the checkpoint needs space here, and it can wait
         except StoreFailedError:
             return False  # the latch holds the reason; every later put reports it
+        except StoreError:
+            return True  # the checkpoint needs space, or descriptors, and can wait for them
         return True
 
     def _index_round(self) -> bool:
@@ -442,8 +613,12 @@ class Writer:
                 self.index.catch_up(lambda: self._indexer.is_stopping)
         except FullError:
             return True  # it catches up when there is space, or at the next open
+        except StoreError:
+            return False  # the latch closed, or the log was cut: appends say so
         except OSError as error:
-            self._commit.fail(error)
+            if is_passing(error):
+                return True
+            self._latch.fail(error, "writing the index")
             return False
         return True
 

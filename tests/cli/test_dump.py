@@ -8,6 +8,7 @@ import pytest
 
 from seglog.cli.dump import iter_holes
 from seglog.storage.files import RealFiles
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support import golden
 
@@ -121,3 +122,20 @@ def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog, mo
     ran = seglog("dump", store, "--json")
     assert ran.exit_code == 0
     assert len([line for line in ran.lines if line["kind"] == "hole"]) == 400
+
+
+def test_dump_names_what_was_lost_before_and_after_recovery(seglog, tmp_path):
+    path = golden.extract("d-trunclast", tmp_path)
+    lines = seglog("dump", path, "--json").lines
+    lost = [line for line in lines if line["kind"] == "lost"]
+    assert sum(line["count"] for line in lost) == 32
+    codes = {line["code"] for line in lines if line["kind"] == "finding"}
+    assert {"log-tail-lost", "messages-lost", "checkpoint-ahead"} <= codes
+    assert "lost TopicA/0" in seglog("dump", path).stdout
+    MessageStore.open(path, create=False).close()
+    again = seglog("dump", path, "--json").lines
+    assert [line for line in again if line["kind"] == "lost"] == lost
+    assert {line["code"] for line in again if line["kind"] == "finding"} == {"tombstones"}
+    assert [line for line in again if line["kind"] == "msg"] == [
+        line for line in lines if line["kind"] == "msg"
+    ]

@@ -24,9 +24,9 @@ from tests.support.scale import scaled
 from tests.support.stores import SMALL, read_all
 
 COMPACTION = Path(__file__).parents[1] / "storage" / "format" / "stores" / "compaction-5.4.0.tar.xz"
-PARTS = 10
-LIVES = scaled(42, 840)
-"""In each part; a life has twelve images."""
+PARTS = scaled(10, 200)
+LIVES = 42
+"""In each part; a life has twelve images, so these are 5,000 or 100,000."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))

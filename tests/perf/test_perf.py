@@ -133,3 +133,14 @@ def test_kernels_are_measured_side_by_side(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "| 1024 B, usual, " in done.stdout
     assert (tmp_path / "R.md").read_text() == "# Walking a log: native kernels beside Python\n" + done.stdout
+
+
+def test_bench_of_puts_measures_both_tables():
+    done = subprocess.run(
+        [sys.executable, "-m", "perf.bench_puts", "--size", "0.5", "--rounds", "1"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("| seglog")]
+    assert [row.count("|") for row in rows] == [8, 5, 5, 5]
+    assert "16 in flight" in rows[2]

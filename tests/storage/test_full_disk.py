@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.disks import disk, memory_disk, why_not
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,15 +76,20 @@ WORK = """
 """
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 4 MiB, 2 of them taken by a file that can be shortened."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", folder], check=True)
-    (folder / "ballast").write_bytes(bytes(2 << 20))
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(tmp_path, request):
+    """A file system with some MiB free, the rest of it taken by a file that can be shortened."""
+    if (reason := why_not(request.param)) is not None:
+        pytest.skip(reason)
+    if request.param == "tmpfs":
+        with memory_disk(tmp_path, 4) as path:
+            (path / "ballast").write_bytes(bytes(2 << 20))
+            yield path
+        return
+    with disk(tmp_path, "ext4", 16) as mounted:
+        free = os.statvfs(mounted.path)
+        (mounted.path / "ballast").write_bytes(bytes(free.f_bavail * free.f_bsize - (2 << 20)))
+        yield mounted.path
 
 
 @pytest.mark.parametrize("kind", ["one queue", "new queues", "batches"])

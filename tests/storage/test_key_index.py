@@ -132,6 +132,24 @@ def test_files_stay_in_order_when_the_clock_is_set_back_a_year(open_tiny, tmp_pa
     assert ends == sorted(ends)
 
 
+def test_no_key_is_missed_behind_a_tombstone_for_a_record_that_was_indexed(open_tiny, tmp_path):
+    with open_tiny() as store:
+        store.put("T", b"0", keys="k0")
+        lost = store.put("T", b"1", keys="a b c d")
+        store.flush()
+        assert queried(store, "T", "a") == [b"1"]
+        killed = copy_store(store.path, tmp_path / "killed")
+    with (killed / "commitlog" / f"{0:020d}").open("r+b") as log:
+        log.seek(lost.phy_offset)
+        log.write(bytes(lost.size_bytes))
+    with MessageStore.open(killed) as store:
+        puts = [store.put("T", b"%d" % number, keys=f"k{number}") for number in range(2, 7)]
+        assert [put.queue_offset for put in puts] == [2, 3, 4, 5, 6]
+        for number in range(2, 7):
+            assert queried(store, "T", f"k{number}") == [b"%d" % number]
+        assert queried(store, "T", "a") == []
+
+
 def test_records_that_rocketmq_does_not_index_are_not_found(open_tiny):
     rollback, prepared = 0xC, 0x4
     with open_tiny() as store:

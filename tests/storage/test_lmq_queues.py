@@ -10,6 +10,8 @@ import pytest
 
 from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.files import RealFiles
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.values import NewMessage
@@ -81,6 +83,20 @@ def test_queues_follow_from_the_log(tmp_path, lost, crash):
         after = queue_files(copy)
         assert all(after[name].startswith(data) for name, data in before.items())
         assert survey(copy, RealFiles()).findings == []
+
+
+def test_a_unit_that_leads_to_a_record_without_queue_is_not_served(tmp_path):
+    with open_store(tmp_path / "store") as store:
+        put(store, "%LMQ%a")
+        half = store.append("Parent", 0, b"half", b"", 0, sys_flag=TRANSACTION_ROLLBACK)
+        store.flush()
+        killed = copy_store(store.path, tmp_path / "killed")
+    with (killed / "consumequeue" / "%LMQ%a" / "0" / ("0" * 20)).open("r+b") as file:
+        file.seek(CQ_UNIT_BYTES)
+        file.write(CQ_UNIT.struct.pack(half.phy_offset, half.size_bytes, 0))
+    with MessageStore.open(killed) as store:
+        assert [message.body for message in read_all(store, "%LMQ%a", 0)] == [b"body"]
+        assert store.max_offset("%LMQ%a", 0) == 1
 
 
 def test_reader_follows_further_queues(tmp_path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,9 +14,10 @@ from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import decode_message
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.values import NewMessage
-from tests.support.stores import SEGMENT_BYTES, as_written, fill, read_all, served
+from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, as_written, fill, read_all, served
 
 PREPARED, COMMIT, ROLLBACK, INNER_BATCH = 0x4, 0x8, 0xC, 0x80
 
@@ -370,3 +374,33 @@ def test_records_cannot_be_written_to(open_store):
     store = open_store()
     store.put("T", b"x")
     assert all(record.readonly for record in store.get("T", 0, 0).records)
+
+
+class SlowlyRenaming(RealFiles):
+    """Files whose renames take a while to be told of."""
+
+    def rename(self, source, target):
+        super().rename(source, target)
+        time.sleep(0.001)
+
+
+def test_queue_files_may_get_their_names_while_they_are_synced(tmp_path):
+    """A flush that found a file under the name that it waits with must not take that for a failure."""
+    stop = threading.Event()
+
+    def flush(store):
+        while not stop.is_set():
+            store.flush()
+
+    with (
+        MessageStore.open(tmp_path / "store", files=SlowlyRenaming(), **SMALL, **SMALL_INDEX) as store,
+        ThreadPoolExecutor() as pool,
+    ):
+        flushing = pool.submit(flush, store)
+        try:
+            for number in range(600):
+                store.put("T", b"%d" % number, queue_id=number % 300)
+        finally:
+            stop.set()
+        flushing.result()
+        assert sum(queue.max_offset for queue in store.queues()) == 600

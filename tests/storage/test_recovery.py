@@ -179,7 +179,12 @@ def check(image: Image, survivors: list[int], given: int = 0) -> None:
 
     found = survey(image.root, RealFiles())
     assert found.mode == "normal"
-    assert {f.code for f in found.findings} <= {"log-hole", "log-file-missing", "queue-file-size"}
+    assert {f.code for f in found.findings} <= {
+        "log-hole",
+        "log-file-missing",
+        "queue-file-size",
+        "tombstones",
+    }
     with MessageStore.open(image.root, clock=new_clock()) as again:
         assert slots(again) == [*survivors, *range(following, last + 1)]
         assert again.recovery.rewritten_queue_files == 0

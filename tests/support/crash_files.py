@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from seglog.errors import StoreLockedError
 from seglog.storage.files import Entry
+from seglog.storage.store_lock import LOCK_MARK
 from tests.support.crash_disk import PAGE_BYTES, Change, Content, Disk, Folder, Node, is_hole
 
 _MAX_FILE_BYTES: Final = 64 << 20
@@ -217,7 +218,7 @@ class CrashFiles:
         if self._find(path) is None:
             self.write_file(path, b"lock", sync=False)
         self._locked.add(path)
-        return CrashLock(self._locked, path)
+        return CrashLock(self, self._locked, path)
 
     # --------------------------------------------------------------------------- what really happens
 
@@ -276,9 +277,17 @@ class CrashFiles:
 class CrashLock:
     """The lock of a store, gone with the process."""
 
-    def __init__(self, locked: set[Path], path: Path) -> None:
+    def __init__(self, files: CrashFiles, locked: set[Path], path: Path) -> None:
+        self._files = files
         self._locked = locked
         self._path = path
+
+    def is_marked(self) -> bool:
+        return self._files.read_file(self._path) == LOCK_MARK
+
+    def mark(self) -> None:
+        if not self.is_marked():
+            self._files.write_file(self._path, LOCK_MARK)
 
     def release(self) -> None:
         self._locked.discard(self._path)

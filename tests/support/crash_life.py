@@ -27,7 +27,7 @@ INDEX_GEOMETRY: Final = IndexGeometry(16, 64)
 _NO_ROUNDS_MS: Final = 1 << 40
 _MAX_DEPTH: Final = 3
 """So many crashes of a recovery follow each other at most."""
-_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap"})
+_HOLE_CODES: Final = frozenset({"log-hole", "queue-gap", "tombstones"})
 """What stays to be said of a store that has lost messages in the middle."""
 
 
@@ -41,6 +41,7 @@ class Outcome:
         nested: Crashes of either kind within a recovery.
         closes: Clean stops.
         holes: Openings that named a hole.
+        quick: Openings that began at a recovery point.
         violation: The promise that was not kept, which ended it.
     """
 
@@ -49,6 +50,7 @@ class Outcome:
     nested: int = 0
     closes: int = 0
     holes: int = 0
+    quick: int = 0
     violation: ViolationError | None = None
 
 
@@ -79,6 +81,8 @@ class Life:
     def live(self) -> Outcome:
         """Lives to the end."""
         try:
+            if self._chance.random() < 0.5:
+                self._work.declare(self._files)
             while self.outcome.images < self._wanted_images:
                 self._store = store = self._open()
                 self._check(store)
@@ -105,6 +109,7 @@ class Life:
                     queue_file_size_bytes=QUEUE_FILE_BYTES,
                     index_geometry=INDEX_GEOMETRY,
                     flush_interval_ms=_NO_ROUNDS_MS,
+                    recovery_step_bytes=1,
                     clock=self._clock,
                     files=self._files,
                 )
@@ -122,7 +127,9 @@ class Life:
     def _check(self, store: MessageStore) -> None:
         report = store.recovery
         findings = [str(finding) for finding in report.findings]
-        self._tell(f"opens {report.mode}, {report.records} records to {report.end_phy_offset}, {findings}")
+        self.outcome.quick += report.walked_from > 0
+        walk = f"{report.records} records from {report.walked_from} to {report.end_phy_offset}"
+        self._tell(f"opens {report.mode}, {walk}, {findings}")
         try:
             self._model.check(store)
             self.outcome.holes += self._model.has_holes
@@ -147,14 +154,16 @@ class Life:
 
     def _be_busy(self, store: MessageStore) -> None:
         """Works until the crash, or to a clean stop."""
-        if self._chance.random() < 0.7:
+        # Behind a cut, what is left of the old tail shows where little is written over it.
+        is_brief = store.recovery.cut_bytes > 0 and self._chance.random() < 0.4
+        if not is_brief and self._chance.random() < 0.7:
             self._files.calls_left = self._chance.randrange(60)
         try:
             if self._chance.random() < 0.5:
                 self._work.put_again(store)
-            for _step in range(self._chance.choice((0, 1, 2, 3, 5, 8, 12))):
+            for _step in range(self._chance.choice((0, 1) if is_brief else (0, 1, 2, 3, 5, 8, 12))):
                 self._work.step(store, self._files)
-            if self._chance.random() < 0.2:
+            if is_brief or self._chance.random() < 0.2:
                 self._stop(store)
                 return
         except KilledError:

@@ -2,16 +2,16 @@
 
 A message is *certain* once it was put with SYNC, flushed, or served by a store that had recovered; then it
 must be there for ever, at its offsets, byte for byte. Others may be lost in a power cut: the last ones of the
-log, or those of pages that did not reach the disk while later ones did, which the store must name as a hole.
-A queue that was served once never ends before where it did.
+log, or those of pages that did not reach the disk while later ones did. The store must name those, as a hole
+or to whoever reads their queue. A queue that was served once never ends before where it did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from seglog.errors import NotFoundError
 from seglog.storage.findings import Finding
@@ -122,7 +122,7 @@ class Model:
         Raises:
             ViolationError: It is not the same.
         """
-        served = read_everything(store)
+        served, told = read_everything(store)
         found = {message.phy_offset: message for message in served.values()}
         places: dict[int, set[Place]] = {}
         for place, message in served.items():
@@ -132,13 +132,21 @@ class Model:
             if phy_offset not in found:
                 found |= _message_at(store, phy_offset)
         self._take_up(found)
-        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code == "log-hole"]
+        holes = [_stretch(finding) for finding in store.recovery.findings if finding.code in _LOSSES]
+        ranges = {(info.topic, info.queue_id): (info.min_offset, info.max_offset) for info in store.queues()}
         last = max(found, default=-1)
         self.has_holes = bool(holes)
         self.lost = []
         for phy_offset, kept in list(self.log.items()):
             if phy_offset not in found:
-                self._lose(kept, last, holes)
+                silent = {place for place in kept.places - told if _is_within(place, ranges)}
+                if (
+                    silent
+                    and phy_offset < last
+                    and not any(start <= phy_offset < end for start, end in holes)
+                ):
+                    raise ViolationError("lost without a word", kept.message)
+                self._lose(kept)
             elif found[phy_offset] != kept.message:
                 raise ViolationError("other message than put", (found[phy_offset], kept.message))
             elif places.get(phy_offset, set()) != kept.places:
@@ -163,12 +171,10 @@ class Model:
                 raise ViolationError(kind, message)
             self.add(message, left.pop(0))
 
-    def _lose(self, kept: Kept, last: int, holes: Iterable[tuple[int, int]]) -> None:
+    def _lose(self, kept: Kept) -> None:
         at = kept.message.phy_offset
         if kept.is_certain:
             raise ViolationError("lost", kept.message)
-        if at < last and not any(start <= at < end for start, end in holes):
-            raise ViolationError("lost without a word", kept.message)
         del self.log[at]
         self._gone.add(at)
         self.lost.append(kept.message)
@@ -184,13 +190,14 @@ def places_of(message: Message) -> frozenset[Place]:
     return frozenset({(message.topic, message.queue_id, message.queue_offset), *further})
 
 
-def read_everything(store: MessageStore) -> dict[Place, Message]:
-    """Returns what a store serves, each queue read from its minimum to its maximum.
+def read_everything(store: MessageStore) -> tuple[dict[Place, Message], set[Place]]:
+    """Returns what a store serves, each queue read from its minimum to its maximum, and what it says is lost.
 
     Raises:
         ViolationError: Something is served in a place that it does not belong to.
     """
     found: dict[Place, Message] = {}
+    told: set[Place] = set()
     for queue in store.queues():
         at = queue.min_offset
         while at < queue.max_offset:
@@ -202,8 +209,9 @@ def read_everything(store: MessageStore) -> dict[Place, Message]:
                 if len(own) != 1 or not at <= own[0][2] < result.next_offset:
                     raise ViolationError("in a queue of others", (queue, message))
                 found[own[0]] = message
+            told |= {(queue.topic, queue.queue_id, lost) for each in result.lost for lost in each}
             at = result.next_offset
-    return found
+    return found, told
 
 
 def _message_at(store: MessageStore, phy_offset: int) -> dict[int, Message]:
@@ -212,6 +220,15 @@ def _message_at(store: MessageStore, phy_offset: int) -> dict[int, Message]:
     except NotFoundError:
         return {}
     return {} if message.topic == FILLER_TOPIC else {phy_offset: message}
+
+
+def _is_within(place: Place, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> bool:
+    low, high = ranges.get(place[:2], (0, 0))
+    return low <= place[2] < high
+
+
+_LOSSES: Final = frozenset({"log-hole", "log-tail-lost", "tombstones"})
+"""Findings that say where messages were lost."""
 
 
 def _stretch(hole: Finding) -> tuple[int, int]:

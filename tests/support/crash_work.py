@@ -5,6 +5,7 @@ Everything is small, so that log, queue and index files begin anew every few ste
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from functools import partial
@@ -19,8 +20,17 @@ from seglog.storage.config_file import ConfigFile
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.config_json import ConfigValue
-from seglog.storage.format.sys_flag import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from seglog.storage.format.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.names import CONFIG
+from seglog.storage.format.sys_flag import (
+    INNER_BATCH,
+    NEED_UNWRAP,
+    TRANSACTION_COMMIT,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+)
 from seglog.storage.format.tags import tags_code
+from seglog.storage.known_topics import TOPICS_FILE
 from seglog.storage.sealer import Sealer
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
@@ -30,8 +40,10 @@ from tests.support.records import Record
 
 STORE: Final = Path("/store")
 SEGMENT_BYTES: Final = 16384
-_CONFIG: Final = STORE / "config" / "consumerOffset.json"
-_QUEUES: Final = (("A", 0), ("A", 1), ("B", 0), ("C" * 130, 0))
+_CONFIG: Final = STORE / CONFIG / "consumerOffset.json"
+_PLAIN_QUEUES: Final = (("A", 0), ("A", 1), ("B", 0), ("C" * 130, 0))
+_BATCH_TOPIC: Final = "I"
+_QUEUES: Final = (*_PLAIN_QUEUES, (_BATCH_TOPIC, 0))
 _BODY_BYTES: Final = (0, 0, 10, 60, 300, 900, 2500, 5000)
 _HOUR_BACK_MS: Final = -3_600_000
 _TRANSACTION: Final = (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, TRANSACTION_COMMIT)
@@ -64,6 +76,17 @@ class Work:
         self._tell = tell
         self._number = 0
         self._configs: set[int | None] = {None}
+        self._has_batch_queues = False
+
+    def declare(self, files: CrashFiles) -> None:
+        """Makes one of the topics one with batch queues, before there is a store."""
+        self._tell("batch queues")
+        self._has_batch_queues = True
+        topics: dict[str, dict[str, object]] = {topic: {} for topic, _queue_id in _QUEUES}
+        topics[_BATCH_TOPIC] = {"attributes": {"queue.type": "BatchCQ"}}
+        files.make_dirs(STORE / CONFIG)
+        files.write_file(STORE / CONFIG / TOPICS_FILE, json.dumps({"topicConfigTable": topics}).encode())
+        files.sync_dir(STORE / CONFIG)
 
     def step(self, store: MessageStore, files: CrashFiles) -> None:
         """Does one thing; now and then time passes, or the clock is set back."""
@@ -74,6 +97,7 @@ class Work:
             partial(self._put_batch, store): 12,
             partial(self._put_half, store): 8,
             partial(self._put_to_further, store): 8,
+            partial(self._put_inner_batch, store): 8 * self._has_batch_queues,
             partial(self._flush, store): 6,
             partial(self._index, store): 4,
             partial(self._seal, store, files): 4,
@@ -113,7 +137,7 @@ class Work:
         self._put_one(store, self._message(store, *self._chance.choice(_QUEUES)))
 
     def _put_to_further(self, store: MessageStore) -> None:
-        plain = self._message(store, *self._chance.choice(_QUEUES))
+        plain = self._message(store, *self._chance.choice(_PLAIN_QUEUES))
         names = self._chance.choice(("%LMQ%x", "%LMQ%y", "%LMQ%x,%LMQ%y"))
         properties = {**plain.properties, props.INNER_MULTI_DISPATCH: names}
         self._put_one(store, Wanted(plain.topic, plain.queue_id, plain.body, properties))
@@ -146,13 +170,31 @@ class Work:
     def _put_half(self, store: MessageStore) -> None:
         """A record of a transaction: half messages and rollbacks have no place in a queue."""
         flag = self._chance.choice(_TRANSACTION)
-        wanted = self._message(store, *self._chance.choice(_QUEUES), flag)
+        self._append(store, self._message(store, *self._chance.choice(_PLAIN_QUEUES), flag))
+
+    def _put_inner_batch(self, store: MessageStore) -> None:
+        """One record that takes several offsets."""
+        plain = self._message(store, _BATCH_TOPIC, 0)
+        pieces = [
+            BatchMessage(plain.body),
+            *(BatchMessage(b"more") for _ in range(self._chance.randrange(3))),
+        ]
+        flag = INNER_BATCH | NEED_UNWRAP
+        self._append(store, Wanted(_BATCH_TOPIC, 0, encode_batch(pieces), plain.properties, flag))
+
+    def _append(self, store: MessageStore, wanted: Wanted) -> None:
         code = tags_code(wanted.properties.get(props.TAGS))
         raw = props.encode_properties(dict(wanted.properties))
 
         def put(durability: Durability) -> list[int]:
             made = store.append(
-                wanted.topic, wanted.queue_id, wanted.body, raw, code, sys_flag=flag, durability=durability
+                wanted.topic,
+                wanted.queue_id,
+                wanted.body,
+                raw,
+                code,
+                sys_flag=wanted.sys_flag,
+                durability=durability,
             )
             return [made.phy_offset]
 
@@ -160,7 +202,9 @@ class Work:
 
     def _do(self, store: MessageStore, wanted: list[Wanted], put: Callable[[Durability], list[int]]) -> None:
         durability = Durability.SYNC if self._chance.random() < 0.25 else Durability.ASYNC
-        shown = [(item.topic[:1], item.queue_id, item.body[:8].decode(), len(item.body)) for item in wanted]
+        shown = [
+            (item.topic[:1], item.queue_id, item.properties[props.KEYS], len(item.body)) for item in wanted
+        ]
         self._tell(f"put {durability.value} {shown}")
         end = store.max_phy_offset
         self._model.in_flight = wanted

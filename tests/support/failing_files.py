@@ -46,7 +46,7 @@ class Fault:
         self.count += 1
         if self.at and (self.count >= self.at if self.sticky else self.count == self.at):
             self.fired.append(f"{name} {path.name}")
-            if self.error == errno.ENOSPC and name in NEEDS_SPACE:
+            if self.error in {errno.ENOSPC, errno.EDQUOT} and name in NEEDS_SPACE:
                 raise FullError(f"{path}: no space left for the next write")
             raise OSError(self.error, os.strerror(self.error), str(path))
 

@@ -115,11 +115,18 @@ class Seal:
         return min(len(self.blocks), -(-used_bytes // SEAL_BLOCK_BYTES))
 
 
-def checksum(data: Buffer, crc: int = 0) -> int:
-    """Returns the CRC-32C of ``data``, going on from ``crc``."""
+def checksum(data: Buffer, crc: int = 0, *, keeps_gil: bool = False) -> int:
+    """Returns the CRC-32C of ``data``, going on from ``crc``.
+
+    Args:
+        data: What to sum.
+        crc: That of the bytes before.
+        keeps_gil: Whether other threads of Python must wait: for short pieces beside a busy thread, which
+            would give the interpreter back only after 5 ms each time.
+    """
     from crc32c import crc32c
 
-    return crc32c(data, crc)
+    return crc32c(data, crc, gil_release_mode=0 if keeps_gil else -1)
 
 
 def block_count(segment_bytes: int) -> int:

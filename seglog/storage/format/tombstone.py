@@ -5,10 +5,11 @@ RocketMQ takes it for a message, so the offset is never given again, whoever ope
 behind it keeps its place. Stretches of which no queue knows anything become fillers: ROLLBACK records, to
 which RocketMQ gives neither offset nor queue nor index entry.
 
-How readers tell them apart: :data:`LOST_FLAG` in the record's head, which every tombstone has, however
-small it is. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes brokers
-leave tombstones out of what they send to consumers that asked for tags. It also gives the queue unit the
-code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code or none.
+How readers tell them apart: :data:`LOST_FLAG` in the record's head, which every tombstone and filler has,
+however small it is. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes
+brokers leave tombstones out of what they send to consumers that asked for tags. It also gives the queue
+unit the code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code or
+none.
 
 Some of RocketMQ's own topics need more properties (:data:`_SYSTEM_PROPERTIES`): without a time the timer
 would try for ever, and half messages without producer group would be checked for ever.
@@ -41,7 +42,7 @@ from seglog.storage.format.tags import tags_code
 
 LOST: Final = "SEGLOG_LOST"
 LOST_FLAG: Final = 0x4C4F_5354
-"""``flag`` of every tombstone: "LOST" in ASCII."""
+"""``flag`` of every tombstone and filler: "LOST" in ASCII."""
 LOST_TAGS_CODE: Final = tags_code(LOST)
 FILLER_TOPIC: Final = "SEGLOG_FILLER"
 MAX_FILLER_BYTES: Final = 1 << 20
@@ -149,7 +150,7 @@ def encode_fillers(
             size,
             b"",
             store_timestamp_ms,
-            0,
+            LOST_FLAG,
             TRANSACTION_ROLLBACK,
             record_crc=record_crc,
         )
@@ -162,7 +163,7 @@ def has_lost_flag(record: memoryview) -> bool:
 
 
 def is_tombstone(record: memoryview) -> bool:
-    """Returns whether a whole record is a tombstone: marked, and with nothing but zeros for a body."""
+    """Returns whether a whole record is a tombstone or filler: marked, and nothing but zeros for a body."""
     if len(record) < MIN_RECORD_BYTES or not has_lost_flag(record):
         return False
     # Where it lies was looked at when it was found; here only its parts are wanted.

@@ -108,18 +108,18 @@ class QueueTable:
         return self.numbers.get((topic, queue_id))
 
 
-def places(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Returns which rows have a place of their own in a plain queue.
-
-    PREPARED and ROLLBACK records have none, and inner batches go to batch queues.
-    """
-    flags = rows["sys_flag"]
-    transaction = flags & TRANSACTION_MASK
-    placed: npt.NDArray[np.bool_] = (
-        (transaction != TRANSACTION_PREPARED)
-        & (transaction != TRANSACTION_ROLLBACK)
-        & (flags & INNER_BATCH == 0)
+def are_dispatched(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Returns which rows have a place in some queue; PREPARED and ROLLBACK records, so fillers, have none."""
+    transaction = rows["sys_flag"] & TRANSACTION_MASK
+    dispatched: npt.NDArray[np.bool_] = (transaction != TRANSACTION_PREPARED) & (
+        transaction != TRANSACTION_ROLLBACK
     )
+    return dispatched
+
+
+def places(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Returns which rows have a place of their own in a plain queue; inner batches go to batch queues."""
+    placed: npt.NDArray[np.bool_] = are_dispatched(rows) & (rows["sys_flag"] & INNER_BATCH == 0)
     return placed
 
 

@@ -112,7 +112,7 @@ def test_fillers_take_a_stretch_without_gaps_and_have_no_place_in_any_queue(size
         assert row.size_bytes == end - start <= MAX_FILLER_BYTES
         assert not takes_queue_offset(row.sys_flag)
         assert row.tags_code == 0
-        assert not is_tombstone(memoryview(filler))
+        assert is_tombstone(memoryview(filler))
         assert filler.endswith(b"\x02") == record_crc
 
 

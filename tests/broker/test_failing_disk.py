@@ -1,0 +1,51 @@
+"""A broker whose disk failed once answers that it is not available, whatever the failed sync was of."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.broker.topics import TopicConfig
+from seglog.errors import StoreFailedError
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.store import MessageStore
+from tests.support.failing_files import FailingFiles, Fault
+from tests.support.stores import read_all
+
+
+@pytest.mark.parametrize("call", ["write_file", "sync_dir"])
+def test_failed_sync_of_a_config_file_is_the_last_of_the_store_too(tmp_path, call):
+    fault = Fault(names=frozenset({call}))
+    broker = Broker.open(tmp_path / "store", files=FailingFiles(fault), background=False)
+    broker.topics.put(TopicConfig("Kept", 1, 1))
+    broker.store.put("Kept", b"x")
+    fault.at, fault.count = 1, 0
+    with pytest.raises(StoreFailedError, match=r"the disk failed|config"):
+        broker.topics.put(TopicConfig("Lost", 1, 1))
+    with pytest.raises(StoreFailedError, match="config"):
+        broker.store.put("Kept", b"y")
+    with pytest.raises(StoreFailedError, match="config"):
+        broker.topics.put(TopicConfig("Later", 1, 1))
+    assert [message.body for message in read_all(broker.store, "Kept", 0)] == [b"x"]
+    with pytest.raises(StoreFailedError, match="config"):
+        broker.close()
+    assert len(fault.fired) == 1
+    with Broker.open(tmp_path / "store", background=False) as again:
+        assert again.topics.get("Kept") == TopicConfig("Kept", 1, 1)
+        assert again.store.recovery.mode == "abnormal"
+    assert (tmp_path / "store" / "commitlog" / segment_file_name(0)).exists()
+
+
+def test_failed_sync_of_the_log_fails_config_files_too(tmp_path):
+    fault = Fault(names=frozenset({"sync"}))
+    broker = Broker.open(tmp_path / "store", files=FailingFiles(fault), background=False)
+    broker.store.put("T", b"x")
+    fault.at, fault.count = 1, 0
+    with pytest.raises(StoreFailedError):
+        broker.store.flush()
+    with pytest.raises(StoreFailedError, match="commitlog"):
+        broker.topics.put(TopicConfig("Lost", 1, 1))
+    with pytest.raises(StoreFailedError):
+        broker.close()
+    with MessageStore.open(tmp_path / "store") as again:
+        assert again.recovery.mode == "abnormal"

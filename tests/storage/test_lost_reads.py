@@ -1,0 +1,91 @@
+"""Reads step over what was lost, say which offsets that were, and always make progress."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.storage.format.tombstone import LOST_FLAG
+from seglog.storage.get import GetStatus
+from seglog.storage.store import MessageStore
+from tests.support.images import Image
+from tests.support.stores import SEGMENT_BYTES, SMALL, UNITS_PER_FILE, copy_store, new_clock, read_all
+
+COUNT = 30
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A store of which messages 4, 5 and 7 lie in holes, and 20 to 29 behind the end of the log."""
+    folder = tmp_path_factory.mktemp("original")
+    with MessageStore.open(folder / "store", clock=new_clock(), **SMALL) as store:
+        puts = [
+            store.put("T", b"%d " % slot + bytes(60), tags="A" if slot % 2 else "B") for slot in range(COUNT)
+        ]
+        root = copy_store(store.path, folder / "killed")
+    image = Image(root, [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+    for slot in (4, 5, 7):
+        image.flip(image.starts[slot] + 90)
+    path = image.segment(image.starts[20])
+    path.write_bytes(path.read_bytes()[: image.starts[20] % SEGMENT_BYTES].ljust(SEGMENT_BYTES, b"\0"))
+    for later in path.parent.iterdir():
+        if int(later.name) > image.starts[20]:
+            later.unlink()
+    return root
+
+
+@pytest.fixture(params=["read only", "recovered", "recovered, queues made again"])
+def store(request, original, memory_path):
+    root = copy_store(original, memory_path / "store")
+    if request.param.endswith("again"):
+        MessageStore.open(root, clock=new_clock()).close()
+        shutil.rmtree(root / "consumequeue")
+    with MessageStore.open(root, read_only=request.param == "read only", clock=new_clock()) as store:
+        yield store
+
+
+READS = {
+    "over two holes": ((0, 8), GetStatus.FOUND, [0, 1, 2, 3, 6], 8, [(4, 6), (7, 8)]),
+    "up to a hole": ((0, 4), GetStatus.FOUND, [0, 1, 2, 3], 4, []),
+    "nothing but a hole": ((4, 2), GetStatus.MESSAGE_WAS_REMOVING, [], 6, [(4, 6)]),
+    "from a hole on": ((5, 5), GetStatus.FOUND, [6, 8, 9], 10, [(5, 6), (7, 8)]),
+    "the lost tail": ((20, 32), GetStatus.MESSAGE_WAS_REMOVING, [], 30, [(20, 30)]),
+    "behind the lost tail": ((30, 32), GetStatus.OFFSET_OVERFLOW_ONE, [], 30, []),
+}
+
+
+@pytest.mark.parametrize(("asked", "status", "slots", "next_offset", "lost"), READS.values(), ids=READS)
+def test_read_says_what_it_stepped_over(store, asked, status, slots, next_offset, lost):
+    assert UNITS_PER_FILE == 10
+    result = store.get("T", 0, *asked)
+    assert (result.status, result.next_offset) == (status, next_offset)
+    assert [message.queue_offset for message in result] == slots
+    assert result.lost == tuple(range(*ends) for ends in lost)
+
+
+def test_filtered_read_tells_of_what_may_have_matched(store):
+    result = store.get("T", 0, 0, 32, "A")
+    # How far one read goes depends on the length of queue files, which only queue files tell.
+    assert [message.queue_offset for message in result][:3] == [1, 3, 9]
+    lost = {offset for stretch in result.lost for offset in stretch if offset < 10}
+    assert {5, 7} <= lost <= {4, 5, 7}
+    tail = store.get("T", 0, 20, 32, "A")
+    assert (tail.status, tail.next_offset) == (GetStatus.MESSAGE_WAS_REMOVING, 30)
+
+
+def test_consumer_that_goes_on_where_it_is_told_gets_everything_and_ends(store):
+    found = [message.queue_offset for message in read_all(store, "T", 0)]
+    assert found == [slot for slot in range(20) if slot not in (4, 5, 7)]
+    assert store.max_offset("T", 0) == COUNT
+
+
+@pytest.mark.parametrize("body", [b"payload", b"\0\0\0x"])
+def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_path, body):
+    with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL) as store:
+        for tags in (None, "SEGLOG_LOST"):
+            store.put("T", body, flag=LOST_FLAG, tags=tags)
+        assert [message.body for message in store.get("T", 0, 0)] == [body, body]
+        assert store.get("T", 0, 0, filter="SEGLOG_LOST").messages[0].queue_offset == 1
+        assert store.get("T", 0, 0).lost == ()
+        assert store.queue("T", 0).columns(["is_message"])["is_message"].all()
