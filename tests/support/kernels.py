@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
+from seglog.storage.kernels import append as append_module
 from seglog.storage.kernels import walk as walk_module
 
 BOTH = (PYTHON, NATIVE)
@@ -25,9 +26,10 @@ def native() -> ModuleType:
 
 @contextmanager
 def running(kernels: str) -> Iterator[None]:
-    """Makes one or the other serve for a while."""
+    """Makes one or the other serve for a while; ``append.Draft`` only for who asks that module for it."""
     module = native() if kernels == NATIVE else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk_module, "native_walk", module and module.walk)
         patch.setattr(walk_module, "native_find", module and module.find_record)
+        patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
         yield

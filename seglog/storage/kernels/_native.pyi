@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from seglog.storage.format.host import Host
+
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
 
@@ -30,3 +32,35 @@ def walk(
 
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
     """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
+
+class Draft:
+    """What ``PythonDraft`` is, for usual values: of all others ``Draft(...)`` makes a ``PythonDraft``.
+
+    Usual are topics of one length byte but the delay topic, and properties that are stored as they are given.
+    """
+
+    properties: bytes
+    size_bytes: int
+    takes_queue_offset: bool
+
+    def __init__(
+        self,
+        topic: bytes,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        tags_code: int,
+        sys_flag: int,
+        flag: int,
+        born_timestamp_ms: int,
+        born_host: Host,
+        store_host: Host,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        record_crc: bool,
+        /,
+    ) -> None: ...
+    def unit_tags_code(self, store_timestamp_ms: int, /) -> int: ...
+    def write(
+        self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int, /
+    ) -> None: ...

@@ -1,14 +1,11 @@
 /* The extension module seglog.storage.kernels._native; what it holds is said in _native.pyi.
- *
- * Kept to the stable ABI of Python 3.11: one build serves all later versions.
  */
 
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python_api.h"
 
 #include "../layout.h"
 #include "crc32.h"
+#include "draft_type.h"
 #include "queues.h"
 #include "walk.h"
 
@@ -186,7 +183,7 @@ static bool seed_hashes(void)
 static int prepare(PyObject *module)
 {
     crc32_prepare();
-    if (!seed_hashes())
+    if (!seed_hashes() || draft_type_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }

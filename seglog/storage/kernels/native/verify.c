@@ -4,6 +4,7 @@
 
 #include "../layout.h"
 #include "crc32.h"
+#include "own_check.h"
 #include "properties.h"
 #include "record.h"
 
@@ -47,13 +48,6 @@ static bool are_digits(const uint8_t *at)
     return true;
 }
 
-/* As the entry has them: least significant first. */
-static void write_digits(uint32_t crc, uint8_t *digits)
-{
-    for (int i = 0; i < DIGITS; i++, crc /= 10)
-        digits[i] = (uint8_t)('0' + crc % 10);
-}
-
 static bool is_entry(struct span tail, const uint8_t *digits)
 {
     return tail.size == ENTRY_BYTES && memcmp(tail.at, crc_name, NAME_BYTES) == 0 &&
@@ -72,7 +66,7 @@ static bool own_check_is_right(const struct record *record, struct span tail)
         return true;
     uint8_t digits[DIGITS];
     struct span covered = span_of(record->bytes.at, record->bytes.size - ENTRY_BYTES);
-    write_digits(crc32_of(covered) & SEGLOG_CRC_MASK, digits);
+    own_check_digits(crc32_of(covered) & SEGLOG_CRC_MASK, digits);
     return is_entry(tail, digits) || !(is_near || memcmp(stored, digits, DIGITS) == 0);
 }
 
