@@ -33,6 +33,7 @@ import numpy as np
 from seglog.errors import CorruptError
 from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -132,6 +133,7 @@ class _Attempt:
 
     def run(self) -> Survey:
         point = self._point
+        checkpoint = read_checkpoint(self._files, self._root)  # before the walk: a writer may go on
         geometry = infer_geometry(self._log_files, self._queue_files.values())
         found = (geometry.segment_size_bytes, geometry.queue_file_size_bytes)
         _demand(found == (point.segment_bytes, point.queue_file_bytes), "files have other lengths")
@@ -160,7 +162,7 @@ class _Attempt:
             self._root,
             geometry,
             mode,
-            read_checkpoint(self._files, self._root),
+            checkpoint,
             self._log_files,
             scan,
             rows,
@@ -182,6 +184,9 @@ class _Attempt:
         segment = result.geometry.segment_size_bytes
         log = (max(0, result.min_phy_offset), result.max_phy_offset)
         result.findings += tombstone_findings(self._files, result.root, segment, log, result.holes)
+        log_end = LogEnd(result.newest_store_ms, scan.last_store_ms, result.max_phy_offset)
+        result.findings += checkpoint_findings(self._files, self._root, checkpoint, log_end, mode)
+        result.findings += config_findings(self._files, self._root)
         for queue in self._queue_files.values():
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
         for state in result.queues.values():
@@ -199,6 +204,8 @@ class _Attempt:
         point = self._point
         start, end, segment = self._start, point.end_phy_offset, point.segment_bytes
         _demand(point.min_phy_offset <= start <= point.last_phy_offset, "the log starts elsewhere")
+        newest_ms, last_ms = point.newest_store_timestamp_ms, point.last_store_timestamp_ms
+        _demand(start == point.min_phy_offset or newest_ms <= last_ms, "the newest record may have expired")
         below = [file for file in self._log_files if file.first_offset < end]
         wanted = [LogFile(first, segment) for first in range(start, end, segment)]
         _demand(below == wanted, "segments below the point are missing or not in full length")

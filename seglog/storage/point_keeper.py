@@ -57,11 +57,13 @@ class LogEnd(NamedTuple):
         phy_offset: Where it is.
         last_phy_offset: Where the last record starts.
         last_store_ms: Its store time.
+        newest_store_ms: The latest store time of any record.
     """
 
     phy_offset: int
     last_phy_offset: int
     last_store_ms: int
+    newest_store_ms: int
 
 
 def can_have_points(found: Survey) -> bool:
@@ -197,6 +199,7 @@ class PointKeeper:
             self._geometry.queue_file_size_bytes,
             end.last_phy_offset,
             end.last_store_ms,
+            end.newest_store_ms,
             min(indexed, end.phy_offset),
             index_end,
             self._sums.first_phy_offset,

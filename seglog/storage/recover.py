@@ -299,7 +299,7 @@ def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[
 def _write_checkpoint(found: Survey, files: Files) -> None:
     """Makes the checkpoint say no more than the log holds: RocketMQ would begin its walk behind damage."""
     checkpoint = found.checkpoint
-    newest_ms = int(found.rows["store_timestamp_ms"].max()) if len(found.rows) else 0
+    newest_ms = found.newest_store_ms
     right = Checkpoint(
         _within(checkpoint.physic_timestamp_ms, newest_ms),
         _within(checkpoint.logics_timestamp_ms, newest_ms),

@@ -139,6 +139,12 @@ class Survey:
         return max(1, self.scan.last_store_ms)
 
     @property
+    def newest_store_ms(self) -> int:
+        """The latest store time of any record, 0 without records."""
+        known_ms = 0 if self.point is None else self.point.newest_store_timestamp_ms
+        return int(self.rows["store_timestamp_ms"].max(initial=known_ms))
+
+    @property
     def mended(self) -> dict[int, int]:
         """Queue offset by physical offset of records that say another one of themselves."""
         # An LMQ queue holds records of other queues: what they say of themselves is not said of it.

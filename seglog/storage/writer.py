@@ -130,6 +130,7 @@ class Writer:
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
         self._last_store_ms = found.scan.last_store_ms if found is not None else 0
+        self._newest_store_ms = found.newest_store_ms if found is not None else 0
         step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
@@ -331,6 +332,7 @@ class Writer:
                 self._queues[key] = queue
                 del self._new[key]
         self._last_store_ms = now_ms
+        self._newest_store_ms = max(self._newest_store_ms, now_ms)
         return Written(first, starts, now_ms, self.log.end_phy_offset)
 
     def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
@@ -368,6 +370,7 @@ class Writer:
         if compaction is not None:
             self._compaction.append(*compaction, units, offsets[0], now_ms)
         self._last_store_ms = now_ms
+        self._newest_store_ms = max(self._newest_store_ms, now_ms)
         return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
 
     def _grow_and_try(
@@ -517,7 +520,12 @@ class Writer:
 
     def _log_end(self) -> LogEnd:
         with self._append_lock:
-            return LogEnd(self.log.end_phy_offset, self.log.last_phy_offset, self._last_store_ms)
+            return LogEnd(
+                self.log.end_phy_offset,
+                self.log.last_phy_offset,
+                self._last_store_ms,
+                self._newest_store_ms,
+            )
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
         """Returns whether the queue that a record names leads to it, as far as it has a place in one."""

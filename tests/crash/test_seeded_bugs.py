@@ -18,7 +18,7 @@ from tests.support.crash_files import CrashFiles
 from tests.support.crash_life import Life
 from tests.support.kernels import PYTHON, running
 
-LIVES = 120
+LIVES = 300
 LOST = "lost"
 BAD_CONFIG = ("config cannot be read", "config is neither the old nor the new")
 

@@ -80,7 +80,7 @@ class Life:
         body = b"%d:" % act.value + bytes([act.value % 251]) * act.value
         match act.kind:
             case "put":
-                self.clock.advance(act.value % 7)
+                self.clock.advance(act.value % 7 - 2)
                 put = self.store.put(topic, body, queue_id=queue_id, tags="t", keys=f"k{act.value % 5}")
                 self.bodies[topic, queue_id, put.queue_offset] = body
                 self.places.append(put.phy_offset)

@@ -13,7 +13,7 @@ from tests.support.child import Child
 from tests.support.stores import SMALL
 
 PATIENCE_S = 20
-BACKGROUND_THREADS = 3
+BACKGROUND_THREADS = 4
 
 
 def until(done) -> None:

@@ -40,6 +40,7 @@ RECOVERY_POINT_HEAD: Final = Layout(
             "last_phy_offset", "i64", "bytes from log start", "where the last record below the point starts"
         ),
         Field("last_store_timestamp_ms", "i64", "ms", "store time of that record"),
+        Field("newest_store_timestamp_ms", "i64", "ms", "the latest store time of any record below"),
         Field("indexed_phy_offset", "i64", "bytes from log start", "every key below is in the index"),
         Field("index_end_phy_offset", "i64", "bytes from log start", "the index's last record; -1: no file"),
         Field("blocks_from", "i64", "bytes from log start", "segments below have seals; blocks start here"),
@@ -116,6 +117,7 @@ class RecoveryPoint:
         queue_file_bytes: Length of queue files.
         last_phy_offset: Where the last record below the end starts.
         last_store_timestamp_ms: Its store time.
+        newest_store_timestamp_ms: The latest of all records below the end; clocks may have been set back.
         indexed_phy_offset: Every key of a record below is in the index, as it was then; a record's end.
         index_end_phy_offset: The last record that the index knew then; -1 without any index file.
         blocks_from: Where the first of the blocks starts; all segments below have seals.
@@ -129,6 +131,7 @@ class RecoveryPoint:
     queue_file_bytes: int
     last_phy_offset: int
     last_store_timestamp_ms: int
+    newest_store_timestamp_ms: int
     indexed_phy_offset: int
     index_end_phy_offset: int
     blocks_from: int
@@ -160,6 +163,7 @@ def encode_recovery_point(point: RecoveryPoint) -> bytes:
         point.queue_file_bytes,
         point.last_phy_offset,
         point.last_store_timestamp_ms,
+        point.newest_store_timestamp_ms,
         point.indexed_phy_offset,
         point.index_end_phy_offset,
         point.blocks_from,
@@ -207,9 +211,21 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
         raise CorruptError("point-lengths", expected=f"{names} bytes of names, {files} files")
     sums = _queue_sums(queue_rows, file_rows, data[at:end])
     crcs = block_rows["crc32c"].astype(np.uint32)
-    start, point, segment, queue_file, last, last_ms, indexed, index_end, blocks_from = head[2:11]
+    start, point, segment, queue_file, last, last_ms, newest_ms = head[2:9]
+    indexed, index_end, blocks_from = head[9:12]
     return RecoveryPoint(
-        start, point, segment, queue_file, last, last_ms, indexed, index_end, blocks_from, crcs, sums
+        start,
+        point,
+        segment,
+        queue_file,
+        last,
+        last_ms,
+        newest_ms,
+        indexed,
+        index_end,
+        blocks_from,
+        crcs,
+        sums,
     )
 
 

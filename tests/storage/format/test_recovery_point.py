@@ -31,7 +31,7 @@ def queue_sums(draw):
 @st.composite
 def points(draw):
     crcs = np.array(draw(st.lists(U32, max_size=9)), np.uint32)
-    numbers = [draw(I63) for _ in range(9)]
+    numbers = [draw(I63) for _ in range(10)]
     return RecoveryPoint(*numbers, crcs, tuple(draw(st.lists(queue_sums(), max_size=5))))
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_was_cut_is_none(point, share):
 )
 def test_a_point_of_another_shape_is_refused_although_its_checksum_is_right(field):
     point = RecoveryPoint(
-        0, 9, 1, 2, 3, 4, 5, -1, 0, np.array([7], np.uint32), (QueueSum("T", 0, 0, 1, (8,), (0,)),)
+        0, 9, 1, 2, 3, 4, 4, 5, -1, 0, np.array([7], np.uint32), (QueueSum("T", 0, 0, 1, (8,), (0,)),)
     )
     data = bytearray(encode_recovery_point(point))
     data[RECOVERY_POINT_HEAD.offsets[field] + 3] ^= 1
