@@ -1,8 +1,8 @@
-"""``python -m perf.bench_kernels``: walking a log, the native kernels beside the Python ones; prints a table.
+"""``python -m perf.bench_kernels``: the native kernels beside the Python ones; prints two tables.
 
-The log lies in memory, so this is the CPU's share of opening and verifying. Kernels take turns within each
-round, and ratios are formed within a round. *Bare* records have neither properties nor a checksum of their
-own, *usual* ones TAGS, KEYS, UNIQ_KEY and ``__CRC32#``; both belong to four queues.
+Logs lie in memory, so these are the CPU's shares of opening and verifying, and of putting. Kernels take turns
+within each round, and ratios are formed within a round. *Bare* records have neither properties nor a checksum
+of their own, *usual* ones TAGS, KEYS, UNIQ_KEY and ``__CRC32#``; those of logs belong to four queues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from perf import machine
 from seglog.storage.format.host import Host
 from seglog.storage.kernels import NATIVE, PYTHON, _native, walk
-from seglog.storage.kernels.append import Draft
+from seglog.storage.kernels.append import PythonDraft
 
 KERNELS: Final = (PYTHON, NATIVE)
 _LOG_BYTES_AT_SIZE_1: Final = 8 << 20
@@ -30,6 +30,12 @@ _BODY_SIZES: Final = (128, 1024)
 _USUAL: Final = b"KEYS\x01order-1234567\x02UNIQ_KEY\x017F0000010ABC18B4AAC20000000A0001\x02TAGS\x01TagA\x02"
 _HOST: Final = Host(b"\x7f\0\0\1", 10911)
 _MIN_SIZE: Final = 0.01
+_NOW_MS: Final = 1_800_000_000_000
+_DRAFTS_A_ROUND: Final = 5000
+DRAFTS: Final[dict[str, type[PythonDraft] | type[_native.Draft]]] = {
+    PYTHON: PythonDraft,
+    NATIVE: _native.Draft,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +52,30 @@ class Log:
     count: int
 
 
+def title_of(body_bytes: int, *, usual: bool, size_bytes: int) -> str:
+    """Returns what a row is about."""
+    return f"{body_bytes} B, {'usual' if usual else 'bare'}, {size_bytes} B a record"
+
+
+def new_draft(kernels: str, queue_id: int, body: bytes, *, usual: bool) -> PythonDraft | _native.Draft:
+    """Returns a record that lacks its place and time."""
+    properties = _USUAL if usual else b""
+    return DRAFTS[kernels](
+        b"TopicTest", queue_id, body, properties, 0, 0, 0, _NOW_MS, _HOST, _HOST, 0, 0, usual
+    )
+
+
 def make_log(body_bytes: int, *, usual: bool, size_bytes: int) -> Log:
     """Returns a log of equal records with random bodies, of about the size."""
     out = bytearray(size_bytes)
     view = memoryview(out)
     at = count = 0
     while True:
-        draft = Draft(
-            b"TopicTest", count % _QUEUES, os.urandom(body_bytes), _USUAL if usual else b"", 0, 0, 0,
-            1_800_000_000_000, _HOST, _HOST, 0, 0, usual,
-        )  # fmt: skip
+        draft = new_draft(PYTHON, count % _QUEUES, os.urandom(body_bytes), usual=usual)
         if at + draft.size_bytes > size_bytes:
-            title = f"{body_bytes} B, {'usual' if usual else 'bare'}, {draft.size_bytes} B a record"
+            title = title_of(body_bytes, usual=usual, size_bytes=draft.size_bytes)
             return Log(title, memoryview(bytes(view[:at])), count)
-        draft.write(view, at, count // _QUEUES, at, 1_800_000_000_000)
+        draft.write(view, at, count // _QUEUES, at, _NOW_MS)
         at += draft.size_bytes
         count += 1
 
@@ -77,6 +93,34 @@ def walk_s(log: Log, kernels: str) -> float:
     if (len(result.rows), result.position) != (log.count, len(log.content)):
         raise SystemExit(f"the walk of the {kernels} kernels saw {len(result.rows)} of {log.count} records")
     return taken
+
+
+def draft_s(kernels: str, body: bytes, buffer: memoryview, *, usual: bool) -> float:
+    """Returns the CPU seconds of making a record and writing it."""
+    begun = time.process_time()
+    for number in range(_DRAFTS_A_ROUND):
+        new_draft(kernels, 0, body, usual=usual).write(buffer, 0, number, number, _NOW_MS)
+    return (time.process_time() - begun) / _DRAFTS_A_ROUND
+
+
+def draft_row(body_bytes: int, *, usual: bool, rounds: int) -> str:
+    """Measures making records, and returns a row of the table.
+
+    Raises:
+        SystemExit: The kernels do not make the same bytes.
+    """
+    body = os.urandom(body_bytes)
+    size_bytes = new_draft(PYTHON, 0, body, usual=usual).size_bytes
+    buffers = {kernels: memoryview(bytearray(size_bytes)) for kernels in KERNELS}
+    taken: dict[str, list[float]] = {kernels: [] for kernels in KERNELS}
+    for _ in range(rounds):
+        for kernels in KERNELS:
+            taken[kernels].append(draft_s(kernels, body, buffers[kernels], usual=usual) * 1e9)
+    if buffers[PYTHON] != buffers[NATIVE]:
+        raise SystemExit("the kernels do not make the same record")
+    ratios = [slow / fast for slow, fast in zip(taken[PYTHON], taken[NATIVE], strict=True)]
+    title = title_of(body_bytes, usual=usual, size_bytes=size_bytes)
+    return f"| {title} | {spread(taken[PYTHON], 0)} | {spread(taken[NATIVE], 0)} | {spread(ratios, 1)} |"
 
 
 def spread(values: Sequence[float], digits: int) -> str:
@@ -123,6 +167,11 @@ def main(arguments: Sequence[str]) -> None:
         for body_bytes in _BODY_SIZES
         for usual in (False, True)
     ]
+    draft_rows = [
+        draft_row(body_bytes, usual=usual, rounds=options.rounds)
+        for body_bytes in _BODY_SIZES
+        for usual in (False, True)
+    ]
     ran = f"`python -m perf.bench_kernels {' '.join(arguments)}".rstrip() + "`"
     measured = machine.describe((load, os.getloadavg()[0]), java="")
     lines = [
@@ -133,10 +182,16 @@ def main(arguments: Sequence[str]) -> None:
         "| body, records | Python, M records/s | GB/s | native, M records/s | GB/s | ratio |",
         "| --- | --- | --- | --- | --- | --- |",
         *rows,
+        "",
+        "A record made from its values (topic, body and properties as bytes), and written into the log:",
+        "",
+        "| body, records | Python, ns | native, ns | ratio |",
+        "| --- | --- | --- | --- |",
+        *draft_rows,
     ]
     print("\n".join(lines))
     if options.write is not None:
-        text = "\n".join(["# Walking a log: native kernels beside Python", *lines, ""])
+        text = "\n".join(["# Native kernels beside Python", *lines, ""])
         options.write.write_text(text, encoding="utf-8")
 
 
