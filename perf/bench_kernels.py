@@ -32,7 +32,7 @@ _HOST: Final = Host(b"\x7f\0\0\1", 10911)
 _MIN_SIZE: Final = 0.01
 _NOW_MS: Final = 1_800_000_000_000
 _DRAFTS_A_ROUND: Final = 5000
-DRAFTS: Final[dict[str, type[PythonDraft] | type[_native.Draft]]] = {
+DRAFTS: Final[dict[str, type[PythonDraft | _native.Draft]]] = {
     PYTHON: PythonDraft,
     NATIVE: _native.Draft,
 }
