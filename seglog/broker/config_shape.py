@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 
 
 def as_object(value: ConfigValue, name: str) -> Mapping[str | int, ConfigValue]:

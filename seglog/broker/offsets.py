@@ -22,7 +22,7 @@ from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import check_group
 from seglog.storage.os_errors import explained
 

@@ -21,7 +21,7 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE
 from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import DLQ_PREFIX, MAX_SYSTEM_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.os_errors import explained
 

@@ -31,7 +31,7 @@ from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import living_queues, queue_file_findings
 
 if TYPE_CHECKING:
-    from seglog.spark.audit import AuditPlan
+    from seglog.spark.plan import AuditPlan
 
 _QueueKey = tuple[str, int]
 

@@ -4,41 +4,30 @@ What it says of a store is what :func:`seglog.storage.survey.survey` says, whate
 records, holes, end, queues and findings. A survey reads one file after the other in one process; an audit
 reads many at a time on as many machines as see the files.
 
-Three steps. :func:`plan_audit` lists the files and cuts the log into splits. Tasks walk the splits and
-send stretches (:mod:`seglog.spark.job`). :func:`conclude` puts them together on the driver. The first and
-the last need no Spark.
+Three steps. :func:`~seglog.spark.plan.plan_audit` lists the files and cuts the log into splits. Tasks walk
+the splits and send stretches (:mod:`seglog.spark.job`). :func:`conclude` puts them together on the driver.
+The first and the last need no Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog.errors import NotFoundError
 from seglog.spark.all_queues import conclude_queues
+from seglog.spark.plan import AuditPlan, plan_audit
 from seglog.spark.report import AuditReport
 from seglog.spark.split_scan import SplitScan
-from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
+from seglog.spark.splits import DEFAULT_SPLIT_BYTES
 from seglog.spark.stitch import LogOutcome, stitch
 from seglog.spark.stretches import Stretch
-from seglog.storage.checkpoint_file import read_checkpoint
-from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings
 from seglog.storage.files import Files, RealFiles
-from seglog.storage.findings import Finding
-from seglog.storage.format import names
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT
-from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.known_topics import configured_kinds
-from seglog.storage.log_files import LogFile, list_log_files, place_log_files
-from seglog.storage.queue_files import QueueFiles, list_queues
 from seglog.storage.survey import (
     batch_topics,
-    check_is_store,
-    infer_geometry,
     log_findings,
     log_start,
     tombstone_findings,
@@ -46,37 +35,6 @@ from seglog.storage.survey import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPlan:
-    """What is known of a store before its records are read.
-
-    Attributes:
-        root: The store directory, absolute: tasks have folders of their own.
-        geometry: Lengths of its files.
-        mode: ``normal`` or ``abnormal``.
-        log_files: Commit-log files in order.
-        queue_files: The files of each queue that has a directory.
-        batch_files: The files of each batch queue that has one.
-        batch_topics: Topics with batch queues, as far as directories and attributes tell.
-        splits: What the tasks read.
-        verify: Whether to compute checksums.
-        findings: What the listing already shows.
-        checkpoint: What it says before the log is walked: a writer may be at work.
-    """
-
-    root: Path
-    geometry: StoreGeometry
-    mode: str
-    log_files: list[LogFile]
-    queue_files: dict[tuple[str, int], QueueFiles]
-    batch_files: dict[tuple[str, int], QueueFiles]
-    batch_topics: frozenset[str]
-    splits: list[Split]
-    verify: bool
-    findings: list[Finding]
-    checkpoint: Checkpoint
 
 
 def audit_store(
@@ -111,43 +69,6 @@ def audit_store(
         from seglog.spark.job import scan_on_spark
 
         return conclude(plan, scan_on_spark(plan, session), files)
-
-
-def plan_audit(
-    root: Path, files: Files, *, split_bytes: int = DEFAULT_SPLIT_BYTES, verify: bool = True
-) -> AuditPlan:
-    """Lists the files of a store and cuts its log into splits.
-
-    Raises:
-        NotFoundError: There is nothing at ``root``.
-        NotAStoreError: Something else is there.
-        UnsupportedStoreError: The store is of another kind.
-        InvalidArgumentError: ``split_bytes`` is too small.
-    """
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
-    log_files, findings = list_log_files(files, root)
-    queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
-    batch_files = {
-        (queue.topic, queue.queue_id): queue
-        for queue in list_queues(files, root, names.BATCH_CONSUME_QUEUE, BATCH_UNIT)
-    }
-    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
-    log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
-    findings += misplaced
-    return AuditPlan(
-        root.absolute(),
-        geometry,
-        "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
-        log_files,
-        queue_files,
-        batch_files,
-        batch_topics(configured_kinds(files, root).batch, queue_files, batch_files),
-        plan_splits(log_files, geometry.segment_size_bytes, split_bytes),
-        verify,
-        findings + config_findings(files, root),
-        read_checkpoint(files, root),
-    )
 
 
 def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditReport:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from seglog.spark.audit import AuditPlan
+    from seglog.spark.plan import AuditPlan
     from seglog.spark.stretches import Stretch
 
 

@@ -20,7 +20,8 @@ from typing import TypeVar
 
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files import Files
-from seglog.storage.format.config_json import ConfigValue, decode_config, encode_config
+from seglog.storage.format.config_json import decode_config, encode_config
+from seglog.storage.format.config_value import ConfigValue
 
 T = TypeVar("T")
 

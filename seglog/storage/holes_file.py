@@ -18,7 +18,7 @@ from typing import Final
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import OURS
 from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.get import ranges_of

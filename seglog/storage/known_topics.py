@@ -12,7 +12,7 @@ from pathlib import Path
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG
 
 TOPICS_FILE = "topics.json"

@@ -89,7 +89,9 @@ def subject(request, tmp_path_factory):
     return Subject.of(golden.extract(request.param, folder))
 
 
-def test_damage_costs_no_message_that_it_does_not_hit(subject, memory_path, record_property):
+def test_damage_costs_no_message_that_it_does_not_hit(
+    subject, memory_path, request, record_testsuite_property
+):
     bad, tally = [], Counter()
     for seed in range(EACH):
         copy = memory_path / str(seed)
@@ -107,5 +109,5 @@ def test_damage_costs_no_message_that_it_does_not_hit(subject, memory_path, reco
             bad.append((seed, outcome))
         shutil.rmtree(copy)
     for name, count in tally.items():
-        record_property(name, count)
+        record_testsuite_property(f"{request.node.name}: {name}", count)
     assert bad == []

@@ -44,7 +44,7 @@ def flips_of(records, count):
 
 @pytest.mark.parametrize(("record_crc", "most"), [(True, 0.0), (False, 0.45)])
 def test_share_of_flips_that_change_what_is_served_and_that_nothing_reports(
-    memory_path, record_property, record_crc, most
+    memory_path, record_testsuite_property, record_crc, most
 ):
     root = memory_path / "store"
     make_store(root, record_crc=record_crc)
@@ -61,7 +61,8 @@ def test_share_of_flips_that_change_what_is_served_and_that_nothing_reports(
         with MessageStore.open(root, read_only=True, clock=new_clock()) as reader:
             unseen += not reader.recovery.findings and served(reader) != truth
         path.write_bytes(content)
-    record_property("flips", len(flips))
-    record_property("unseen", unseen)
+    store = "with record CRC" if record_crc else "without record CRC"
+    record_testsuite_property(f"flips, {store}", len(flips))
+    record_testsuite_property(f"flips unseen, {store}", unseen)
     assert unseen <= most * len(flips)
     assert record_crc or unseen > 0, "the measure sees what is unseen"

@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from seglog.spark.audit import plan_audit
 from seglog.spark.log_lookup import LogLookup
+from seglog.spark.plan import plan_audit
 from seglog.spark.split_scan import SplitScan
 from seglog.storage.files import RealFiles
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from seglog.storage.files import RealFiles
+from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.survey import survey
@@ -23,6 +24,8 @@ def write_store(root, queue_offsets, change=lambda units: units):
     records = [replace(ONE, queue_offset=queue_offset) for queue_offset in queue_offsets]
     write_log(root, pack_log(records, segment_size_bytes=SEGMENT_BYTES), SEGMENT_BYTES)
     rows = survey(root, RealFiles()).rows
+    checkpoint = Checkpoint(physic_timestamp_ms=int(rows["store_timestamp_ms"][-1]))
+    (root / "checkpoint").write_bytes(encode_checkpoint(checkpoint))
     units = np.zeros(max(queue_offsets) + 1, CQ_UNIT.dtype)
     for row in reversed(rows):
         units[int(row["queue_offset"])] = (row["phy_offset"], row["size_bytes"], row["tags_code"])

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from seglog.spark.audit import conclude, plan_audit
+from seglog.spark.audit import conclude
+from seglog.spark.plan import plan_audit
 from seglog.spark.split_scan import SplitScan
 from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from seglog.spark.audit import AuditPlan, conclude, plan_audit
+from seglog.spark.audit import conclude
+from seglog.spark.plan import AuditPlan, plan_audit
 from seglog.spark.report import AuditReport
 from seglog.spark.split_scan import SplitScan
 from seglog.spark.stretches import Stretch

@@ -19,7 +19,7 @@ from seglog.errors import ConfigError, CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
-from seglog.storage.format.config_json import ConfigValue
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.sys_flag import (

@@ -22,7 +22,8 @@ from typing import Final, NamedTuple
 from seglog.errors import CorruptError, InvalidArgumentError, MessageIllegalError, TruncatedError
 from seglog.storage.format import properties as props
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.config_json import ConfigValue, decode_config, encode_config
+from seglog.storage.format.config_json import decode_config, encode_config
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.layout import Buffer, Layout
 from seglog.storage.format.record import FILLER_BYTES, HEAD_V4, PHY_OFFSET_AT
 

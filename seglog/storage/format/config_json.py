@@ -17,15 +17,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn
 
 from seglog.errors import CorruptError
 from seglog.storage.format.config_refs import REF, resolve_refs
-
-ConfigValue: TypeAlias = (
-    "bool | int | float | str | Sequence[ConfigValue] | Mapping[str | int, ConfigValue] | None"
-)
-"""What a config file holds; reading makes lists and dicts."""
+from seglog.storage.format.config_value import ConfigValue
 
 MAX_DEPTH: Final = 32
 """RocketMQ's own files nest seven deep."""

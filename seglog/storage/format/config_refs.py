@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog.errors import CorruptError
 
 if TYPE_CHECKING:
-    from seglog.storage.format.config_json import ConfigValue
+    from seglog.storage.format.config_value import ConfigValue
 
 REF: Final = "$ref"
 MAX_HEIGHT: Final = 64
