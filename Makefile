@@ -18,13 +18,16 @@ ARGS ?=
 SIZE ?=
 export PYTHON
 
-# A stamp says what is installed; a changed pyproject.toml makes it stale.
+# A stamp says what is installed; a changed pyproject.toml or kernel makes it stale.
 MADE := $(VENV)/.stamp-made
 BASE := $(VENV)/.stamp-base
 SPARK := $(VENV)/.stamp-spark
 DEV := $(VENV)/.stamp-dev
+# Installing compiles the kernels, where a compiler is.
+INSTALLED := pyproject.toml seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
-.PHONY: help setup demo test lint types layers format interop perf coverage docs build ci fresh-results clean
+.PHONY: help setup demo test twin kernels sanitize lint types layers format interop perf coverage docs build ci \
+    fresh-results clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -35,17 +38,17 @@ $(MADE):
 	@tools/make-venv $(VENV)
 	@touch $@
 
-$(BASE): pyproject.toml | $(MADE)
+$(BASE): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV) ..."
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
-$(SPARK): pyproject.toml | $(MADE)
+$(SPARK): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV), PySpark included (about 500 MB) ..."
 	@$(PIP_INSTALL) -e '.[spark]'
 	@touch $@ $(BASE)
 
-$(DEV): pyproject.toml | $(MADE)
+$(DEV): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
 	@$(PIP_INSTALL) -e '.[dev,spark]'
 	@touch $@ $(SPARK) $(BASE)
@@ -61,6 +64,20 @@ test: $(DEV) ## Run all tests but interop; installs a headless Java where it can
 	@mkdir -p $(RESULTS)
 	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
 	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
+
+twin: $(DEV) ## Run the tests of the engine over the Python kernels
+	@mkdir -p $(RESULTS)
+	@SEGLOG_KERNEL=python $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/twin.xml \
+	    tests/storage tests/damage tests/fuzz/test_decoders.py $(ARGS)
+
+kernels: $(DEV) ## Compile the C kernels with every warning an error, and load them
+	@PYTHON=$(BIN)/python tools/build-kernels seglog/storage/kernels
+	@SEGLOG_KERNEL=native $(BIN)/seglog version > /dev/null
+
+sanitize: $(DEV) ## Run the tests of the kernels over C kernels with sanitizers
+	@mkdir -p $(RESULTS)
+	@PYTHON=$(BIN)/python tools/test-sanitized build/sanitized --junitxml=$(RESULTS)/sanitize.xml \
+	    tests/storage/kernels tests/fuzz/test_decoders.py $(ARGS)
 
 interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
 	@mkdir -p $(RESULTS)
@@ -102,10 +119,11 @@ build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
 	@$(BIN)/check-wheel-contents dist/*.whl
 
 ci: SIZE := 1
-ci: fresh-results lint types layers test interop build perf ## Everything, as CI runs it
+ci: fresh-results lint types layers kernels test twin sanitize interop build perf ## Everything, as CI runs it
 
 fresh-results:
 	@rm -rf $(RESULTS)
 
 clean: ## Remove .venv and everything made
+	@rm -f seglog/storage/kernels/*.so
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

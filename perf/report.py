@@ -10,12 +10,13 @@ from typing import Final
 
 from perf.cases import Case, Sample
 from perf.machine import Machine
+from seglog.storage.kernels import KERNELS
 
-_NOTES: Final = """\
+_NOTES: Final = f"""\
 Medians of all rounds (lowest–highest); × is how many times as fast seglog was in the same round. One thread
 unless said, one queue, files of RocketMQ's default lengths. A write counts when it can be consumed. Records
 carry neither properties nor `__CRC32#` unless said; then both engines write both, and index the key. seglog
-runs its Python kernels. SQLite commits each call; the plain file is one `write` a call, and has no queue.
+runs its {KERNELS} kernels. SQLite commits each call; the plain file is one `write` a call, and has no queue.
 """
 
 Round = dict[str, Sample]

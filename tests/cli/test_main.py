@@ -13,6 +13,7 @@ import pytest
 from seglog.cli import failures
 from seglog.cli.main import COMMANDS
 from seglog.errors import FullError, NotFoundError, ReadOnlyError, StoreError, error_classes
+from seglog.storage.kernels import KERNELS
 from seglog.storage.os_errors import explain_os_error
 
 
@@ -39,7 +40,7 @@ def test_help_lists_every_command_and_every_command_has_help(seglog):
 
 def test_version_says_which_kernels_run(seglog):
     (facts,) = seglog("version", "--json").lines
-    assert facts["kernels"] == "python"
+    assert facts["kernels"] == KERNELS
     assert facts["numpy"]
     assert set(facts) >= {"version", "python", "platform", "crc32c", "pyspark", "java"}
     assert "kernels" in seglog("version").stdout
@@ -144,3 +145,11 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
     _stdout, stderr = tail.communicate(timeout=30)
     assert tail.returncode == failures.INTERRUPTED_EXIT_CODE
     assert stderr == b""
+
+
+def test_a_command_with_unknown_kernels_says_so(command_line):
+    done = subprocess.run(
+        [*command_line, "version"], env=os.environ | {"SEGLOG_KERNEL": "x"}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (24, b"")
+    assert b"unset SEGLOG_KERNEL" in done.stderr

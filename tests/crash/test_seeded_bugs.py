@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import zlib
 
+import pytest
+
 from seglog.storage import log_scan, recover
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format import record
@@ -14,10 +16,18 @@ from seglog.storage.format.config_json import encode_config
 from seglog.storage.kernels import walk
 from tests.support.crash_files import CrashFiles
 from tests.support.crash_life import Life
+from tests.support.kernels import PYTHON, running
 
 LIVES = 300
 LOST = "lost"
 BAD_CONFIG = ("config cannot be read", "config is neither the old nor the new")
+
+
+@pytest.fixture(autouse=True)
+def python_kernels():
+    """The bugs are put into Python."""
+    with running(PYTHON):
+        yield
 
 
 def finds(*kinds, files_type=CrashFiles):

@@ -14,6 +14,7 @@ from perf.logs import FileLog, SqliteLog
 from perf.machine import Machine
 from perf.report import Results, Spread, cpu_us, rates, ratios, to_json, to_markdown
 from perf.workloads import run
+from tests.support.kernels import native
 
 ROOT = Path(__file__).resolve().parents[2]
 CASE = {case.name: case for case in CASES}
@@ -122,6 +123,16 @@ def test_views_of_a_queue_are_measured_and_checked(tmp_path):
 def test_views_refuse_sizes_that_show_nothing():
     refused = perf("--size", "0.001", module="perf.bench_views")
     assert (refused.returncode, "--size must be" in refused.stderr) == (2, True)
+
+
+def test_kernels_are_measured_side_by_side(tmp_path):
+    native()
+    done = perf(
+        "--size", "0.02", "--rounds", "1", "--write", str(tmp_path / "R.md"), module="perf.bench_kernels"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("| 1024 B, usual, ") == 2
+    assert (tmp_path / "R.md").read_text() == "# Native kernels beside Python\n" + done.stdout
 
 
 def test_bench_of_puts_measures_both_tables():

@@ -37,7 +37,9 @@ ENTRY_END: Final = 2
 MAX_PROPERTIES_BYTES: Final = 32767
 """The length field is a signed 16-bit integer; the reserved CRC property counts."""
 
-_TORN_NULS: Final = bytes(8)
+TORN_NULS: Final = 8
+"""So many in a row are a page that is missing."""
+_TORN: Final = bytes(TORN_NULS)
 CRC_NAME: Final = CRC32.encode() + b"\x01"
 CRC_DIGITS: Final = 10
 CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
@@ -110,7 +112,7 @@ def look_torn(raw: bytes) -> bool:
 
     That is a run inside them, where a page is missing, or any at their end, where the file was cut.
     """
-    return raw[-1:] == b"\0" or raw.find(_TORN_NULS) >= 0
+    return raw[-1:] == b"\0" or raw.find(_TORN) >= 0
 
 
 def without_crc_property(raw: bytes) -> bytes:

@@ -89,7 +89,7 @@ _CRC_NAME_BITS: Final = int.from_bytes(_CRC_NAME)
 MAX_NAME_FLIPS: Final = 8
 """Bits by which what stands where ``__CRC32#`` would be may differ from it and still be taken for it."""
 _CRC_BYTES: Final = props.CRC_PROPERTY_BYTES
-_INNER_NAMES: Final = b"INNER_"
+INNER_NAMES: Final = b"INNER_"
 """What INNER_NUM, INNER_BASE and INNER_MULTI_DISPATCH begin with."""
 _DIGITS: Final = slice(-props.CRC_DIGITS - 1, -1)
 """Where the ``__CRC32#`` entry has its digits."""
@@ -212,7 +212,7 @@ def examine(buffer: memoryview, at: int, phy_offset: int, verify: bool = True) -
             body_size,
             properties_at - at,
             properties_size,
-            properties.find(_INNER_NAMES) >= 0,
+            properties.find(INNER_NAMES) >= 0,
         ),
     )
 
@@ -282,7 +282,7 @@ def unit_tags_code(topic: bytes, properties: bytes, store_timestamp_ms: int) -> 
     if topic == _SCHEDULE_TOPIC:
         level = delay_level(props.find_property(properties, b"DELAY"))
         if level > 0:
-            return store_timestamp_ms + delay_ms(level)
+            return as_i64(store_timestamp_ms + delay_ms(level))
     # find, not `in`: that tries whether it is given a number first, and takes twice as long.
     if properties.find(b"TAGS\x01") < 0:
         return 0
@@ -326,6 +326,11 @@ def delay_level(value: bytes | None) -> int:
     digits = value.lstrip(b"0")
     # Never int() of a text of any length: it is refused beyond 4300 digits.
     return len(DELAY_LEVELS_S) if len(digits) > 2 else min(int(digits or b"0"), len(DELAY_LEVELS_S))
+
+
+def as_i64(value: int) -> int:
+    """Returns what Java's ``long`` holds of a sum that does not fit it."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def delay_ms(level: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format import properties as props
@@ -29,6 +29,7 @@ from seglog.storage.format.record import (
     MAGIC_V2,
     unit_tags_code,
 )
+from seglog.storage.kernels import KERNELS, NATIVE
 
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
@@ -69,7 +70,7 @@ def _encode_topic(topic: bytes) -> _Topic:
     return _Topic(MAGIC_V1, bytes((len(topic),)) + topic, topic == _SCHEDULE_TOPIC)
 
 
-class Draft:
+class PythonDraft:
     """A record that still lacks its place and time.
 
     Attributes:
@@ -208,3 +209,11 @@ def _as_bytes(body: memoryview) -> bytes | memoryview:
 def filler(rest_bytes: int) -> bytes:
     """Returns the 8 bytes that end a segment file whose last ``rest_bytes`` hold no record."""
     return FILLER.struct.pack(rest_bytes, MAGIC_BLANK)
+
+
+Draft: TypeAlias = PythonDraft
+"""What runs. The native one takes the same positional parameters, and leaves unusual values to Python."""
+if KERNELS == NATIVE and not TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+    Draft = _native.Draft

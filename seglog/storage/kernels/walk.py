@@ -1,5 +1,8 @@
 """Walks over records: from one to the next, and from damage to the next record that proves itself.
 
+The native kernels, where they run, take the whole and right records in one go. What stops them the Python
+kernels look at, which know the words for every damage.
+
 Pure: works on a buffer that holds some stretch of one segment. The rows of all records come back as
 one structured array, so that what follows (queues, audits) needs no object per message.
 """
@@ -9,9 +12,9 @@ from __future__ import annotations
 import enum
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +36,7 @@ from seglog.storage.format.sys_flag import (
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
+from seglog.storage.kernels import KERNELS, NATIVE
 
 ROW: Final = np.dtype(
     [
@@ -51,6 +55,18 @@ _PACK_ROW: Final = struct.Struct("".join([ROW[name].char for name in ROW.fields 
 """Makes one row: an array of packed rows takes a tenth of the time of one of tuples."""
 
 Rows = npt.NDArray[np.void]
+
+NativeWalk: TypeAlias = Callable[
+    [memoryview, int, bool, Callable[[bytes, int], int]], tuple[bytes, list[int], int]
+]
+NativeFind: TypeAlias = Callable[[memoryview, int, int], int]
+
+native_walk: NativeWalk | None = None
+native_find: NativeFind | None = None
+if KERNELS == NATIVE:
+    from seglog.storage.kernels import _native
+
+    native_walk, native_find = _native.walk, _native.find_record
 
 _MAGIC: Final = re.compile(
     b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
@@ -141,6 +157,10 @@ def walk(
     rows: list[bytes] = []
     saying_more: list[int] = []
     position = 0
+    if native_walk is not None:
+        taken, saying_more, position = native_walk(buffer, phy_offset, verify, queues.number)
+        rows.append(taken)
+    # A writer may finish a record between the two looks at its place: then this goes on with it.
     numbers = queues.numbers
     while True:
         row = examine(buffer, position, phy_offset + position, verify)
@@ -196,6 +216,11 @@ def iter_resync(buffer: memoryview, phy_offset: int, start: int) -> Iterator[int
         phy_offset: Physical offset of its first byte.
         start: First place to consider.
     """
+    if native_find is not None:
+        while (start := native_find(buffer, phy_offset, start)) >= 0:
+            yield start
+            start += 1
+        return
     for found in _MAGIC.finditer(buffer, start + MAGIC_AT):
         at = found.start() - MAGIC_AT
         if len(buffer) - at < MIN_RECORD_BYTES:

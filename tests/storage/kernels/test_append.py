@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import decode_message
+from seglog.storage.kernels import append
 from seglog.storage.kernels.append import Draft, filler
 from tests.support.records import Record, records
+
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def draft(record: Record, **other: object) -> Draft:
@@ -27,7 +30,9 @@ def draft(record: Record, **other: object) -> Draft:
         "prepared_transaction_offset": record.prepared_transaction_offset,
         "record_crc": record.record_crc,
     }
-    return Draft(record.topic, record.queue_id, record.body, record.properties, **(values | other))
+    return append.Draft(
+        record.topic, record.queue_id, record.body, record.properties, *(values | other).values()
+    )
 
 
 def written(record: Record, made: Draft, at: int = 0) -> bytes:
@@ -40,6 +45,22 @@ def written(record: Record, made: Draft, at: int = 0) -> bytes:
 @given(records(), st.integers(0, 30))
 def test_draft_writes_the_reference_bytes_and_nothing_around_them(record, at):
     assert written(record, draft(record), at) == record.pack()
+
+
+@given(records())
+def test_draft_says_what_it_is(record):
+    made = draft(record, tags_code=record.queue_offset)
+    assert made.size_bytes == len(record.pack())
+    assert made.takes_queue_offset is (record.sys_flag & 0xC in (0, 8))
+    assert made.unit_tags_code(record.store_timestamp_ms) == record.queue_offset
+    assert made.properties == record.stored_properties.removesuffix(b"__CRC32#\x01" + bytes(10) + b"\x02")
+
+
+@given(records(), records())
+def test_draft_may_be_written_again_to_another_place(record, other):
+    made = draft(record)
+    written(other, made)
+    assert written(record, made) == record.pack()
 
 
 @given(records(properties=b"a\x01b"))
@@ -98,13 +119,13 @@ def test_properties_that_would_look_torn_are_refused_without_a_record_crc(proper
 )
 def test_body_may_be_any_bytes(body):
     record = Record()
-    made = Draft(record.topic, 0, body, b"", **_plain(record))
+    made = append.Draft(record.topic, 0, body, b"", *_plain(record).values())
     assert decode_message(written(record, made)).body == b"abc"
 
 
 def test_body_of_wider_items_is_taken_as_its_bytes():
     record = Record()
-    made = Draft(record.topic, 0, memoryview(b"abcdefgh").cast("H"), b"", **_plain(record))
+    made = append.Draft(record.topic, 0, memoryview(b"abcdefgh").cast("H"), b"", *_plain(record).values())
     assert decode_message(written(record, made)).body == b"abcdefgh"
 
 

@@ -12,6 +12,8 @@ from seglog.storage.kernels.append import filler
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, iter_resync, places, walk
 from tests.support.records import Record, pack_log, records
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 START = 65536
 END = 2 * 65536
 ONE = Record(topic=b"T", body=b"x" * 50, phy_offset=START).pack()
@@ -106,6 +108,16 @@ def test_rows_say_what_queues_need():
     assert rows["queue"].tolist() == [0, 1, 0]
     assert rows["tags_code"].tolist() == [2598919, 0, 0]
     assert places(rows).tolist() == [True, True, False]
+
+
+def test_time_of_delivery_wraps_as_a_java_long():
+    record = Record(
+        topic=b"SCHEDULE_TOPIC_XXXX",
+        properties=b"DELAY\x012\x02",
+        phy_offset=START,
+        store_timestamp_ms=2**63 - 1,
+    )
+    assert walked(record.pack()).rows["tags_code"].tolist() == [-(2**63) + 4999]
 
 
 def test_no_rows_are_still_an_array_of_rows():

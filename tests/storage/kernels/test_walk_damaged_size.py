@@ -8,6 +8,8 @@ from seglog import MessageStore
 from seglog.storage.format.record import FILLER
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 SEGMENT_BYTES = 1 << 20
 
 

@@ -1,0 +1,19 @@
+/* Message properties, as seglog/storage/format/properties.py reads them: entries `name 0x01 value 0x02`. */
+#ifndef SEGLOG_PROPERTIES_H
+#define SEGLOG_PROPERTIES_H
+
+#include <stdbool.h>
+
+#include "bytes.h"
+
+/* The value of a property, empty if it has none; of several the last that has one counts.
+ * `name` ends with the 0x01 that ends it.
+ */
+struct span property_value(struct span properties, struct span name);
+
+bool properties_hold(struct span properties, struct span text);
+
+/* Whether they hold the zeros of a write that did not reach the disk. */
+bool properties_look_torn(struct span properties);
+
+#endif

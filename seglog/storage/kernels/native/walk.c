@@ -1,0 +1,138 @@
+/* The walk. Memory comes from malloc, because it runs without the GIL. */
+
+#include "walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../layout.h"
+#include "properties.h"
+#include "record.h"
+#include "tags.h"
+
+enum { FIRST_ROOM = 256 };
+
+/* Doubles an array; leaves it as it is without memory. */
+static void *doubled(void *items, size_t *room, size_t item_size)
+{
+    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
+    if (wanted > SIZE_MAX / item_size)
+        return NULL;
+    void *grown = realloc(items, wanted * item_size);
+    if (grown)
+        *room = wanted;
+    return grown;
+}
+
+static bool make_room(struct walk *walk)
+{
+    if (walk->count == walk->room) {
+        uint8_t *rows = doubled(walk->rows, &walk->room, SEGLOG_ROW_SIZE);
+        if (!rows)
+            return false;
+        walk->rows = rows;
+    }
+    if (walk->more_count == walk->more_room) {
+        size_t *saying_more = doubled(walk->saying_more, &walk->more_room, sizeof *saying_more);
+        if (!saying_more)
+            return false;
+        walk->saying_more = saying_more;
+    }
+    return true;
+}
+
+static void write_i64(uint8_t *at, int64_t value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+static void write_i32(uint8_t *at, int32_t value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+static void write_row(uint8_t *row, const struct record *record, int64_t phy_offset, int32_t queue)
+{
+    write_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
+    write_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
+    write_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
+              unit_tags_code(record->topic, record->properties, record->store_timestamp_ms));
+    write_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
+    write_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
+    write_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
+    write_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
+}
+
+static bool add(struct walk *walk, const struct record *record, int64_t phy_offset)
+{
+    static const char inner[] = SEGLOG_INNER_NAMES;
+    int32_t queue = queues_number(&walk->queues, record->topic, record->queue_id);
+    if (queue < 0 || !make_room(walk))
+        return false;
+    write_row(walk->rows + walk->count++ * SEGLOG_ROW_SIZE, record, phy_offset, queue);
+    if (properties_hold(record->properties, span_of((const uint8_t *)inner, sizeof inner - 1)))
+        walk->saying_more[walk->more_count++] = walk->position;
+    return true;
+}
+
+static struct span from(struct span log, size_t position)
+{
+    return span_of(log.at + position, log.size - position);
+}
+
+/* Reads the record at a place of the log; none can lie where its offset would not fit its field. */
+static bool read_at(struct span log, size_t position, int64_t phy_offset, struct record *found)
+{
+    if (log.size - position < SEGLOG_MIN_RECORD_BYTES || position > (uint64_t)(INT64_MAX - phy_offset))
+        return false;
+    return record_read(from(log, position), phy_offset + (int64_t)position, found);
+}
+
+bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, bool verify)
+{
+    struct record record;
+    while (read_at(log, walk->position, phy_offset, &record) && (!verify || record_verifies(&record))) {
+        if (!add(walk, &record, phy_offset + (int64_t)walk->position))
+            return false;
+        walk->position += record.bytes.size;
+    }
+    return true;
+}
+
+void walk_renumber(struct walk *walk, const int32_t *numbers)
+{
+    for (size_t i = 0; i < walk->count; i++) {
+        uint8_t *at = walk->rows + i * SEGLOG_ROW_SIZE + SEGLOG_ROW_QUEUE_AT;
+        int32_t own;
+        memcpy(&own, at, sizeof own);
+        write_i32(at, numbers[own]);
+    }
+}
+
+void walk_free(struct walk *walk)
+{
+    free(walk->rows);
+    free(walk->saying_more);
+    queues_free(&walk->queues);
+}
+
+/* Both magics begin with the same byte, which text never has. */
+static const uint8_t *next_magic_byte(struct span bytes)
+{
+    return bytes.size ? memchr(bytes.at, SEGLOG_MAGIC_V1 >> 24, bytes.size) : NULL;
+}
+
+size_t find_record(struct span log, int64_t phy_offset, size_t start)
+{
+    struct record record;
+    while (start < log.size && log.size - start >= SEGLOG_MIN_RECORD_BYTES) {
+        const uint8_t *magic = next_magic_byte(from(log, start + SEGLOG_MAGIC_AT));
+        if (!magic)
+            break;
+        start = (size_t)(magic - log.at) - SEGLOG_MAGIC_AT;
+        if (read_at(log, start, phy_offset, &record) && record_verifies(&record))
+            return start;
+        start++;
+    }
+    return log.size;
+}

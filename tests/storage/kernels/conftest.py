@@ -1,0 +1,13 @@
+"""Tests of what both kernels do use the fixture ``kernels``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.kernels import BOTH, running
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def kernels(request):
+    with running(request.param):
+        yield request.param

@@ -1,0 +1,58 @@
+"""Which kernels run: the native ones where they can be loaded, unless the environment forces others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.storage.kernels import NATIVE, PYTHON, choose_kernels
+from tests.support.kernels import BOTH, native
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    """As if the extension had never been built."""
+    monkeypatch.setitem(sys.modules, "seglog.storage.kernels._native", None)
+
+
+def test_native_kernels_run_where_they_can_be_loaded():
+    native()
+    assert (choose_kernels(""), choose_kernels(NATIVE), choose_kernels(PYTHON)) == (NATIVE, NATIVE, PYTHON)
+
+
+@pytest.mark.usefixtures("missing")
+def test_without_native_kernels_the_python_ones_serve():
+    assert (choose_kernels(""), choose_kernels(PYTHON)) == (PYTHON, PYTHON)
+
+
+@pytest.mark.usefixtures("missing")
+def test_native_kernels_that_are_asked_for_and_missing_are_an_error():
+    with pytest.raises(MissingDependencyError, match="SEGLOG_KERNEL is native, but") as raised:
+        choose_kernels(NATIVE)
+    assert "C compiler" in raised.value.help
+
+
+def test_unknown_kernels_are_an_error():
+    with pytest.raises(InvalidArgumentError, match="SEGLOG_KERNEL is 'fortran'"):
+        choose_kernels("fortran")
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_the_environment_forces_one(kernels):
+    native()
+    code = (
+        "import json, seglog.storage.kernels as k; from seglog.storage.kernels import walk;"
+        "print(json.dumps([k.KERNELS, walk.native_walk is not None, walk.native_find is not None]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"SEGLOG_KERNEL": kernels},
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [kernels, kernels == NATIVE, kernels == NATIVE]

@@ -1,0 +1,35 @@
+"""Runs tests over the Python kernels and over the native ones, whichever of them serve usually."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+
+from seglog.storage.kernels import NATIVE, PYTHON
+from seglog.storage.kernels import append as append_module
+from seglog.storage.kernels import walk as walk_module
+
+BOTH = (PYTHON, NATIVE)
+
+
+def native() -> ModuleType:
+    """Returns the native kernels; without them the test is skipped."""
+    try:
+        return importlib.import_module("seglog.storage.kernels._native")
+    except ImportError:
+        pytest.skip("the native kernels were not built (make kernels)")
+
+
+@contextmanager
+def running(kernels: str) -> Iterator[None]:
+    """Makes one or the other serve for a while; ``append.Draft`` only for who asks that module for it."""
+    module = native() if kernels == NATIVE else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_module, "native_walk", module and module.walk)
+        patch.setattr(walk_module, "native_find", module and module.find_record)
+        patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
+        yield
