@@ -6,7 +6,9 @@
 #include "../layout.h"
 #include "crc32.h"
 #include "draft_type.h"
+#include "lane_type.h"
 #include "queues.h"
+#include "take.h"
 #include "tips.h"
 #include "walk.h"
 
@@ -184,7 +186,8 @@ static bool seed_hashes(void)
 static int prepare(PyObject *module)
 {
     crc32_prepare();
-    if (!seed_hashes() || draft_type_add(module) < 0 || tips_add(module) < 0)
+    if (!seed_hashes() || !take_prepare() || draft_type_add(module) < 0 || tips_add(module) < 0 ||
+        lane_type_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }
