@@ -111,9 +111,10 @@ class MessageStore(AsyncCalls):
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
-        # What is asked of it most goes to the lane at once; a subclass that changes it is asked as before.
-        if appender is not None and type(self).put is MessageStore.put:
-            vars(self)["put"] = open_lane(appender, self._writer(), self.put).put
+        if appender is not None and type(self) is MessageStore:  # others may have changed what is called
+            # These calls enter the lane at once: a step in Python would take as long as all of it.
+            ways = (self.put, self.put_batch, self.append, self.append_batch)
+            vars(self).update(open_lane(appender, self._writer(), *ways))
 
     @classmethod
     def open(

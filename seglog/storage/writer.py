@@ -64,7 +64,7 @@ from seglog.storage.recover import kept_log_files
 from seglog.storage.sealer import Sealer
 from seglog.storage.segments import Segments
 from seglog.storage.survey import Survey
-from seglog.storage.values import PutResult
+from seglog.storage.values import BatchResult, PutResult
 from seglog.storage.waiters import Waiters
 
 LOG_STEP_BYTES = 16 << 20
@@ -175,7 +175,7 @@ class Writer:
             self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset, latch
         )
         self._closed = False
-        self._lanes: list[Lane[PutResult, Durability]] = []
+        self._lanes: list[Lane[PutResult, BatchResult, Durability]] = []
         latch.on_close(self._close_lanes)
         _writers.add(self)
         self.index, self.index_findings = open_key_index(
@@ -262,7 +262,7 @@ class Writer:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
 
-    def serve(self, lane: Lane[PutResult, Durability]) -> None:
+    def serve(self, lane: Lane[PutResult, BatchResult, Durability]) -> None:
         """Lets a lane append from now on, as long as the store is open and sound."""
         with self.append_lock, self._tip:
             if self._closed or self._latch.is_closed:

@@ -19,7 +19,7 @@ from seglog.errors import ClosedError, SeglogError, StoreFailedError
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
 from seglog.storage.store import MessageStore
-from seglog.storage.values import PutResult
+from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
 from tests.support.kernels import BOTH
 from tests.support.lanes import contents, lanes_of, without_lane
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock, read_all
@@ -85,15 +85,92 @@ USUAL = st.fixed_dictionaries(
         "flag": st.integers(-(2**31), 2**31 - 1),
     },
 )
-STEPS = st.tuples(st.sampled_from(["put", "put by name", "tick"]), USUAL | PUTS)
+MESSAGES = st.one_of(
+    BODIES,
+    st.binary(max_size=300),
+    st.builds(
+        NewMessage,
+        BODIES,
+        st.none() | st.just("TagA") | TEXTS,
+        st.none() | TEXTS | st.just(["k", "l"]),
+        st.none() | PROPERTIES,
+        NUMBERS | st.integers(-5, 5),
+    ),
+)
+ORDINARY_MESSAGES = st.binary(max_size=300) | st.builds(
+    NewMessage, st.binary(max_size=300), st.just("TagA"), st.just("k"), st.just({"UNIQ_KEY": "u"}), st.just(3)
+)
+BATCHES = st.fixed_dictionaries(
+    {"topic": TOPICS, "messages": st.lists(MESSAGES, max_size=4) | st.lists(ORDINARY_MESSAGES, max_size=12)},
+    optional={
+        "queue_id": QUEUE_IDS,
+        "durability": st.sampled_from([None, Durability.SYNC]),
+        "unknown": st.just(1),
+    },
+)
+RAW = st.sampled_from(
+    [
+        b"",
+        b"TAGS\1TagA\2",
+        b"open\1end",
+        b"INNER_NUM\0012\2",
+        b"__CRC32#\1x\2",
+        bytes(9),
+        bytes(32767),
+        "text",
+        None,
+    ]
+)
+CODES = st.sampled_from([0, 5, -1, 2**63 - 1, 2**63, "5"])
+BROKER = {
+    "sys_flag": st.sampled_from([0, 0, 1, 0x30, 4, 8, 12, 0x80, 2**31, None]),
+    "born_timestamp_ms": st.sampled_from([None, 123, -1, 2**63]),
+    "born_host": st.sampled_from([None, IPV6, Host(b"\1\2\3\4", 5), Host(b"short", 5)]),
+    "reconsume_times": NUMBERS,
+    "durability": st.sampled_from([None, Durability.SYNC]),
+}
+APPENDS = st.fixed_dictionaries(
+    {"topic": TOPICS, "queue_id": QUEUE_IDS, "body": BODIES, "properties": RAW, "tags_code": CODES},
+    optional=BROKER
+    | {
+        "flag": NUMBERS,
+        "store_host": st.sampled_from([None, IPV6, Host(b"\1\2\3\4", 5), 5]),
+        "prepared_transaction_offset": NUMBERS,
+    },
+)
+RAW_MESSAGES = st.builds(RawMessage, BODIES, RAW, CODES, NUMBERS) | st.builds(
+    RawMessage, st.binary(max_size=300), st.just(b"TAGS\1TagA\2"), st.integers(0, 9)
+)
+RAW_BATCHES = st.fixed_dictionaries(
+    {
+        "topic": TOPICS,
+        "queue_id": QUEUE_IDS,
+        "messages": st.lists(RAW_MESSAGES, max_size=6) | st.lists(RAW_MESSAGES, max_size=3).map(tuple),
+    },
+    optional=BROKER,
+)
+PLACES = {
+    "put": ("topic", "body"),
+    "put_batch": ("topic", "messages"),
+    "append": ("topic", "queue_id", "body", "properties", "tags_code"),
+    "append_batch": ("topic", "queue_id", "messages"),
+}
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.booleans(), USUAL),
+    st.tuples(st.just("put"), st.booleans(), PUTS),
+    st.tuples(st.just("put_batch"), st.booleans(), BATCHES),
+    st.tuples(st.just("append"), st.booleans(), APPENDS),
+    st.tuples(st.just("append_batch"), st.booleans(), RAW_BATCHES),
+    st.just(("tick", False, {})),
+)
 
 
-def outcome(store, kind, values):
+def outcome(store, kind, by_name, values):
     named = dict(values)
     try:
-        if kind == "put by name":
-            return store.put(**named)
-        return store.put(named.pop("topic"), named.pop("body"), **named)
+        if by_name:
+            return getattr(store, kind)(**named)
+        return getattr(store, kind)(*[named.pop(name) for name in PLACES[kind]], **named)
     except (SeglogError, TypeError, ValueError, AttributeError) as error:
         return type(error), str(error).replace("PythonLane", "MessageStore")
 
@@ -106,11 +183,11 @@ def drive(root, clock, steps, options):
     with MessageStore.open(root, **settled) as store:
         if not has_lane:
             without_lane(store)
-        for kind, values in steps:
+        for kind, by_name, values in steps:
             if kind == "tick":
                 clock.advance(1)
             else:
-                found.append(outcome(store, kind, values))
+                found.append(outcome(store, kind, by_name, values))
     return found
 
 
@@ -154,6 +231,39 @@ def test_usual_puts_take_the_lane(open_store):
     assert made == []
     store.put("T", bytearray(b"x"), queue_id=1)
     assert made == [("T", 1)]
+
+
+def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
+    if lanes == "python":
+        pytest.skip("its lane takes puts only")
+    store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
+    store.put("T", b"first")
+    made = ordinary_appends(store)
+    batch = store.put_batch("T", [b"a", NewMessage(b"b", "TagB", "k", {"p": "v"}, 7), b"c"])
+    assert isinstance(batch, BatchResult)
+    assert [store.message_at(at).body for at in batch.phy_offsets] == [b"a", b"b", b"c"]
+    assert (batch.queue_offset, batch.count) == (1, 3)
+    assert batch.size_bytes == store.max_phy_offset - batch.phy_offset
+    store.append("T", 0, memoryview(b"d"), b"", 0, born_timestamp_ms=5, born_host=IPV6, sys_flag=1)
+    store.append_batch("T", 0, [RawMessage(b"e", b"TAGS\1TagE\2", 9), RawMessage(memoryview(b"f"), b"", 0)])
+    assert made == []
+    found = read_all(store, "T", 0)[1:]
+    assert [message.body for message in found] == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert (found[1].tags, found[1].keys, found[1].properties["p"], found[1].flag) == ("TagB", ["k"], "v", 7)
+    assert (found[3].born_timestamp_ms, found[3].born_host, found[3].sys_flag) == (5, IPV6, 0x11)
+    assert found[4].tags == "TagE"
+
+
+def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    before = store.max_phy_offset
+    for odd in (5, NewMessage(b"x", tags="\x02"), bytes(5 << 20)):
+        with pytest.raises((SeglogError, TypeError, AttributeError)):
+            store.put_batch("T", [b"whole", odd])
+    assert store.max_phy_offset == before
+    store.close()
+    assert open_store().max_phy_offset == before
 
 
 def test_the_lane_goes_on_in_the_next_files(open_store):

@@ -13,11 +13,9 @@ from seglog.storage import writer as writer_module
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels import lane as lane_module
 from seglog.storage.kernels import tips as tips_module
+from seglog.storage.lanes import LANE_CALLS
 from seglog.storage.store import MessageStore
 from tests.support.kernels import native
-
-CALLS = ("put",)
-"""What enters the lane first."""
 
 
 @contextmanager
@@ -33,8 +31,8 @@ def lanes_of(kernels: str) -> Iterator[None]:
 
 def without_lane(store: MessageStore) -> MessageStore:
     """Lets all calls go the ordinary way."""
-    for name in CALLS:
-        vars(store).pop(name)
+    for name in LANE_CALLS:
+        vars(store).pop(name, None)
     return store
 
 

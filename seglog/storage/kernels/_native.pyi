@@ -7,6 +7,7 @@ from seglog.storage.format.host import Host
 from seglog.storage.kernels.lane import LaneOwner
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
+_B = TypeVar("_B")
 _D = TypeVar("_D")
 
 CRC32_WAY: str
@@ -99,14 +100,14 @@ class QueueTip:
     def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
     def take_back(self) -> None: ...
 
-class Lane(Generic[_R, _D]):
-    """What ``PythonLane`` is.
+class Lane(Generic[_R, _B, _D]):
+    """What ``PythonLane`` is; it takes batches and messages of brokers too.
 
     It never lets go of the GIL between looking at the tips and changing them, so puts need no lock. While
     ``is_shut`` of the log's tip says that somebody holds the append lock, it leaves them to the ordinary way.
     """
 
-    def __init__(self, tip: LogTip, owner: LaneOwner[_R, _D], /) -> None: ...
+    def __init__(self, tip: LogTip, owner: LaneOwner[_R, _B, _D], /) -> None: ...
     def add(self, topic: str, queue_id: int, tip: QueueTip, /) -> None: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...
@@ -122,3 +123,6 @@ class Lane(Generic[_R, _D]):
         flag: int = 0,
         durability: _D | None = None,
     ) -> _R: ...
+    put_batch: Callable[..., _B]
+    append: Callable[..., _R]
+    append_batch: Callable[..., _B]

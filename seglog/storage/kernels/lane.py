@@ -30,6 +30,7 @@ from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 
 R = TypeVar("R", bound=tuple[Any, ...])
+B = TypeVar("B")
 D = TypeVar("D")
 
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
@@ -43,16 +44,22 @@ _NEW_TUPLE: Final = tuple.__new__
 
 
 @dataclass(frozen=True)
-class LaneOwner(Generic[R, D]):
+class LaneOwner(Generic[R, B, D]):
     """What a lane works for.
 
     Attributes:
         put: The ordinary way: :meth:`MessageStore.put`.
+        put_batch: That of batches.
+        append: That of messages of brokers.
+        append_batch: That of their batches.
         lend: Lends the windows of a topic and queue anew, and adds the queue.
         notify: Wakes who waits for a topic and queue.
         ensure: Waits until the log below an offset is on the disk.
         waiting: Empty as long as nobody waits.
         put_result: What puts return, a tuple of eight fields.
+        batch_result: What batches return; takes eight arguments.
+        new_message: A message of :meth:`MessageStore.put_batch` that is more than a body.
+        raw_message: A message of :meth:`MessageStore.append_batch`, a tuple of four fields.
         store_host: What records name as their broker.
         record_crc: Whether records carry ``__CRC32#``.
         max_body_bytes: Longest body.
@@ -64,11 +71,17 @@ class LaneOwner(Generic[R, D]):
     """
 
     put: Callable[..., R]
+    put_batch: Callable[..., B]
+    append: Callable[..., R]
+    append_batch: Callable[..., B]
     lend: Callable[[str, int], None]
     notify: Callable[[str, int], None]
     ensure: Callable[[int], None]
     waiting: Mapping[tuple[str, int], object]
     put_result: type[R]
+    batch_result: type[B]
+    new_message: type
+    raw_message: type
     store_host: Host
     record_crc: bool
     max_body_bytes: int
@@ -92,13 +105,13 @@ class _Queue:
         self.bare_bytes = head_bytes + len(self.tail) + crc_bytes
 
 
-class PythonLane(Generic[R, D]):
+class PythonLane(Generic[R, B, D]):
     """Puts messages.
 
     Thread rule: any thread.
     """
 
-    def __init__(self, tip: PythonLogTip, owner: LaneOwner[R, D], /) -> None:
+    def __init__(self, tip: PythonLogTip, owner: LaneOwner[R, B, D], /) -> None:
         self._tip = tip
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._is_closed = False

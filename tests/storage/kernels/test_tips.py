@@ -18,8 +18,10 @@ def test_tips_say_what_was_stated_of_them_last(kernels):
     log = log_tip(10, -1, 5, 7)
     assert (log.end_phy_offset, log.last_phy_offset, log.last_store_ms, log.newest_store_ms) == (10, -1, 5, 7)
     assert (log.nudge_at, log.is_shut) == (NEVER, False)
-    log.end_phy_offset, log.is_shut = NEVER, True
-    assert (log.end_phy_offset, log.is_shut) == (NEVER, True)
+    log.end_phy_offset = NEVER
+    with log:
+        assert (log.end_phy_offset, log.is_shut) == (NEVER, True)
+    assert not log.is_shut
     queue = queue_tip(1, 2, -1)
     queue.max_offset += 1
     assert (queue.min_offset, queue.max_offset, queue.max_phy_offset) == (1, 3, -1)

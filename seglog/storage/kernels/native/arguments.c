@@ -53,7 +53,7 @@ bool arguments_sort(const struct signature *signature, PyObject *const *args, Py
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     for (Py_ssize_t i = 0; i < named; i++) {
         int number = number_of(PyTuple_GetItem(names, i));
-        if (number < 0 || sorted[number])
+        if (number < 0 || !(signature->named & NAMED(number)))
             return false;
         sorted[number] = args[count + i];
     }

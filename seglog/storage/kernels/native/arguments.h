@@ -28,18 +28,19 @@ enum argument {
 
 enum { MOST_POSITIONAL = 5 };
 
-/* The calls of one method that the lane looks at: these by place, the rest by name or not at all. */
+/* The calls of one method that the lane looks at: these by place, those of `named` by name or not at all. */
 struct signature {
     size_t positional_count;
     enum argument positional[MOST_POSITIONAL];
+    unsigned named; /* bits of arguments */
 };
+
+#define NAMED(argument) (1u << (argument))
 
 /* Interns the names; to be called before anything else. */
 bool arguments_prepare(void);
 
-/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for a call of another form.
- * Names that a method does not have are the business of the caller, who looks at all it knows.
- */
+/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for a call of another form. */
 bool arguments_sort(const struct signature *signature, PyObject *const *args, Py_ssize_t count,
                     PyObject *names, PyObject *sorted[ARGUMENTS]);
 
