@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.clock import SystemClock
@@ -191,7 +191,6 @@ def drive(root, clock, steps, options):
     return found
 
 
-@settings(max_examples=60)
 @given(
     steps=st.lists(STEPS, max_size=40),
     record_crc=st.booleans(),
