@@ -333,7 +333,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
-        "compare it with the producer's copy; new stores write record CRCs, which show which of both is right",
+        "compare it with the producer's copy; record CRCs, which new stores write, would have told",
         "seglog log show STORE",
     ),
     "record-tags": Code(
