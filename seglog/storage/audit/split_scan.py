@@ -3,7 +3,7 @@
 A split is walked as if a record began at its first byte. Where none does (a record of the split before
 goes on there, or there is damage), that is a stretch without records, and the walk goes on at the next
 record that proves itself. Which of the two it was only the driver can tell, from where the split before
-ended: see :mod:`seglog.spark.stitch`.
+ended: see :mod:`seglog.storage.audit.stitch`.
 
 Memory is bounded by the read window, or the longest record where that is longer.
 """
@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from seglog.spark.batch_runs import BatchUnitFinder
-from seglog.spark.splits import Split
-from seglog.spark.stretch_builder import StretchBuilder
-from seglog.spark.stretches import Stopped, Stretch
-from seglog.spark.unit_files import UnitFiles
+from seglog.storage.audit.batch_runs import BatchUnitFinder
+from seglog.storage.audit.splits import Split
+from seglog.storage.audit.stretch_builder import StretchBuilder
+from seglog.storage.audit.stretches import Stopped, Stretch
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import Files
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seglog.spark.batch_audit import overlay_batch
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue, overlay
-from seglog.spark.report import AuditQueue
-from seglog.spark.stitch import LogOutcome
-from seglog.spark.stretches import BatchRun, Interval
+from seglog.storage.audit.batch_audit import overlay_batch
+from seglog.storage.audit.log_lookup import LogLookup
+from seglog.storage.audit.queue_audit import LogView, audit_queue, overlay
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.audit.stitch import LogOutcome
+from seglog.storage.audit.stretches import BatchRun, Interval
 from seglog.storage.batch_overlay import BatchQueueState, batch_behind_findings
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -31,7 +31,7 @@ from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import living_queues, queue_file_findings
 
 if TYPE_CHECKING:
-    from seglog.spark.plan import AuditPlan
+    from seglog.storage.audit.plan import AuditPlan
 
 _QueueKey = tuple[str, int]
 
