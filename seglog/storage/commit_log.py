@@ -42,6 +42,9 @@ class HoleMap:
         self._starts = [hole.phy_offset for hole in holes]
         self._ends = [hole.end for hole in holes]
 
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
     def covers(self, phy_offset: int) -> bool:
         """Returns whether ``phy_offset`` lies in a hole."""
         if not self._starts:
@@ -107,6 +110,27 @@ class CommitLog:
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
+        record = self._sound(phy_offset, end)
+        if record is None:
+            # In a file, only a guard can have said so.
+            guard = self.guard if self._segments.holds(phy_offset, end) else None
+            return None if guard is None else guard.read(phy_offset, size_bytes)
+        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
+            return with_queue_offset(record, self.mended[phy_offset])
+        return record
+
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
+
+        That is so where some of them may be gone or not as they were written, or lie in several files.
+        """
+        end = phy_offset + size_bytes
+        if end > self.end_phy_offset or self.holes or self.mended:
+            return None
+        return self._sound(phy_offset, end)
+
+    def _sound(self, phy_offset: int, end: int) -> memoryview | None:
+        """Returns bytes that are known to be as they were written and lie in one file."""
         first, file_end, view = self._last_read
         if not (first <= phy_offset and end <= file_end):
             segment = self._segments.find(phy_offset)
@@ -116,15 +140,12 @@ class CommitLog:
             guard = self.guard
             if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
-                    return guard.read(phy_offset, size_bytes)
+                    return None
                 first, file_end = guard.sound_stretch(phy_offset)
             view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
             segment.check_whole()
             self._last_read = first, file_end, view
-        record = view[phy_offset - first : end - first]
-        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
-            return with_queue_offset(record, self.mended[phy_offset])
-        return record
+        return view[phy_offset - first : end - first]
 
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]

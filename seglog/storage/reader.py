@@ -123,6 +123,12 @@ class SnapshotLog:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
 
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
+        if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended:
+            return None
+        return self.stretch(phy_offset, size_bytes)
+
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:

@@ -82,6 +82,11 @@ class Segments:
         """Returns the file that holds ``offset``, None if it is not there."""
         return self._by_offset.get(offset - offset % self.file_size_bytes)
 
+    def holds(self, start: int, end: int) -> bool:
+        """Returns whether one file holds all of ``[start, end)``."""
+        file = self.find(start)
+        return file is not None and end <= file.first_offset + file.size_bytes
+
     def between(self, start: int, end: int) -> list[MappedFile]:
         """Returns the files that hold some of ``[start, end)``, in order."""
         first = start - start % self.file_size_bytes
