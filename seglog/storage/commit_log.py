@@ -25,6 +25,7 @@ from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.block_guard import BlockGuard
 from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
 from seglog.storage.kernels.append import Draft, filler
+from seglog.storage.kernels.tips import NEVER, LogTip
 from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
@@ -32,7 +33,6 @@ from seglog.storage.segments import Segments
 
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
-_NEVER: Final = 1 << 63
 
 
 class HoleMap:
@@ -66,8 +66,7 @@ class CommitLog:
 
     Attributes:
         min_phy_offset: Where it starts.
-        end_phy_offset: Where the next record goes.
-        last_phy_offset: Where the last record starts, -1 before the first.
+        tip: Where it ends.
         holes: Its unreadable stretches.
         mended: Queue offset by physical offset of records that say another one of themselves.
         guard: Checks records that opening did not walk, None if it walked all.
@@ -78,27 +77,34 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        end_phy_offset: int,
+        tip: LogTip,
         holes: Sequence[Hole],
         step_bytes: int,
-        last_phy_offset: int = -1,
         guard: BlockGuard | None = None,
     ) -> None:
         first = segments.first_offset
-        self.min_phy_offset = end_phy_offset if first is None else first
-        self.end_phy_offset = end_phy_offset
-        self.last_phy_offset = last_phy_offset
+        self.min_phy_offset = tip.end_phy_offset if first is None else first
+        self.tip = tip
         self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
         self.mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
-        self._nudge_at = _NEVER
         self._nudge: Callable[[], None] = lambda: None
-        last = segments.find(end_phy_offset)
+        last = segments.find(tip.end_phy_offset)
         if last is not None:
             last.hold()
+
+    @property
+    def end_phy_offset(self) -> int:
+        """Where the next record goes."""
+        return self.tip.end_phy_offset
+
+    @property
+    def last_phy_offset(self) -> int:
+        """Where the last record starts, -1 before the first."""
+        return self.tip.last_phy_offset
 
     @property
     def segment_size_bytes(self) -> int:
@@ -169,7 +175,7 @@ class CommitLog:
         """Has ``nudge`` called, by an append, when :meth:`grow_ahead` has something to do."""
         if self.segment_size_bytes >= AHEAD_MIN_BYTES:
             self._nudge = nudge
-            self._nudge_at = 0
+            self.tip.nudge_at = 0
 
     def room(self, size_bytes: int) -> MappedFile | None:
         """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
@@ -181,8 +187,8 @@ class CommitLog:
             TruncatedError: Another process cut the file.
         """
         at = self.end_phy_offset
-        if at >= self._nudge_at:
-            self._nudge_at = _NEVER
+        if at >= self.tip.nudge_at:
+            self.tip.nudge_at = NEVER
             self._nudge()
         segment = self._segments.find(at)
         if segment is None:
@@ -204,7 +210,7 @@ class CommitLog:
         segment.check_whole()
         following.check_whole()
         view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
-        self.end_phy_offset = following.first_offset
+        self.tip.end_phy_offset = following.first_offset
         return following
 
     def grow(self, size_bytes: int) -> None:
@@ -229,7 +235,7 @@ class CommitLog:
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
-            self._nudge_at = at + 1
+            self.tip.nudge_at = at + 1
             return
         first, following = segment.first_offset, segment.first_offset + segment.size_bytes
         position = at - first
@@ -242,14 +248,14 @@ class CommitLog:
             if at >= due:
                 _mapped = self._segment_to_grow(following).view
         except FullError:
-            self._nudge_at = at + self._step_bytes  # an append that finds no room says so
+            self.tip.nudge_at = at + self._step_bytes  # an append that finds no room says so
             return
         if at >= due:
-            self._nudge_at = following
+            self.tip.nudge_at = following
         elif segment.reserved_end == segment.size_bytes:
-            self._nudge_at = due
+            self.tip.nudge_at = due
         else:
-            self._nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+            self.tip.nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
@@ -285,8 +291,8 @@ class CommitLog:
             else:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
-        self.end_phy_offset = at
-        self.last_phy_offset = starts[-1]
+        self.tip.end_phy_offset = at
+        self.tip.last_phy_offset = starts[-1]
         return starts, units
 
     def sync(self, start: int, end: int) -> None:

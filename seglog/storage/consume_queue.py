@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
+from seglog.storage.kernels.tips import QueueTip
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
 
@@ -24,9 +25,7 @@ class ConsumeQueue:
     """One queue, open for writing.
 
     Attributes:
-        min_offset: Queue offset of the first message that the log holds.
-        max_offset: Queue offset that the next message gets.
-        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+        tip: Where it ends.
 
     Args:
         synced_offset: Queue offset up to which units are known to be on the disk.
@@ -39,10 +38,8 @@ class ConsumeQueue:
         "_prepared_end",
         "_segments",
         "_synced_offset",
-        "max_offset",
-        "max_phy_offset",
-        "min_offset",
         "queue_id",
+        "tip",
         "topic",
     )
 
@@ -51,21 +48,32 @@ class ConsumeQueue:
         topic: str,
         queue_id: int,
         segments: Segments,
+        tip: QueueTip,
         *,
-        min_offset: int,
-        max_offset: int,
-        max_phy_offset: int,
         synced_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        self.min_offset = min_offset
-        self.max_offset = max_offset
-        self.max_phy_offset = max_phy_offset
+        self.tip = tip
         self._segments = segments
         self._synced_offset = synced_offset
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that the log holds."""
+        return self.tip.min_offset
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset that the next message gets."""
+        return self.tip.max_offset
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends, -1 before the first."""
+        return self.tip.max_phy_offset
 
     @property
     def units_per_file(self) -> int:
@@ -155,8 +163,8 @@ class ConsumeQueue:
                 position += CQ_UNIT_BYTES
             done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
-        self.max_phy_offset = last_phy_offset + last_size_bytes
-        self.max_offset += len(units)
+        self.tip.max_phy_offset = last_phy_offset + last_size_bytes
+        self.tip.max_offset += len(units)
 
     @property
     def is_staging(self) -> bool:

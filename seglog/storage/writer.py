@@ -42,6 +42,7 @@ from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
+from seglog.storage.kernels.tips import LogTip, QueueTip
 from seglog.storage.known_topics import TopicKinds
 from seglog.storage.latch import Latch
 from seglog.storage.log_scan import Hole, segment_holes
@@ -129,8 +130,7 @@ class Writer:
         self._flush_lock = threading.Lock()
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._last_store_ms = found.scan.last_store_ms if found is not None else 0
-        self._newest_store_ms = found.newest_store_ms if found is not None else 0
+        self._tip = LogTip(0, -1, 0, 0) if found is None else _tip_of(found)
         step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
@@ -141,10 +141,9 @@ class Writer:
                 step_bytes=step_bytes,
                 first_offsets=kept_log_files(found) if found is not None else (),
             ),
-            found.max_phy_offset if found is not None else 0,
+            self._tip,
             found.holes if found is not None else (),
             step_bytes,
-            found.scan.last_phy_offset if found is not None else -1,
             found.guard if found is not None else None,
         )
         self.holes = () if found is None else tuple(found.holes)
@@ -331,8 +330,8 @@ class Writer:
             if key in self._new:
                 self._queues[key] = queue
                 del self._new[key]
-        self._last_store_ms = now_ms
-        self._newest_store_ms = max(self._newest_store_ms, now_ms)
+        self._tip.last_store_ms = now_ms
+        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
         return Written(first, starts, now_ms, self.log.end_phy_offset)
 
     def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
@@ -369,8 +368,8 @@ class Writer:
             self._new.pop(key, None)
         if compaction is not None:
             self._compaction.append(*compaction, units, offsets[0], now_ms)
-        self._last_store_ms = now_ms
-        self._newest_store_ms = max(self._newest_store_ms, now_ms)
+        self._tip.last_store_ms = now_ms
+        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
         return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
 
     def _grow_and_try(
@@ -467,7 +466,7 @@ class Writer:
             StoreError: The machine lacked something.
         """
         with self._flush_lock:
-            newest_ms = self._last_store_ms
+            newest_ms = self._tip.last_store_ms
             self.commit.ensure(self.log.end_phy_offset)
             with self._failing():
                 for queue in self.queues():
@@ -525,8 +524,8 @@ class Writer:
             return LogEnd(
                 self.log.end_phy_offset,
                 self.log.last_phy_offset,
-                self._last_store_ms,
-                self._newest_store_ms,
+                self._tip.last_store_ms,
+                self._tip.newest_store_ms,
             )
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
@@ -576,9 +575,7 @@ class Writer:
             state.topic,
             state.queue_id,
             segments,
-            min_offset=state.min_offset,
-            max_offset=state.max_offset,
-            max_phy_offset=state.max_phy_offset,
+            QueueTip(state.min_offset, state.max_offset, state.max_phy_offset),
             synced_offset=state.max_offset if self._is_synced else state.first_slot,
         )
 
@@ -631,6 +628,11 @@ class Writer:
             self._latch.fail(error, "writing the index")
             return False
         return True
+
+
+def _tip_of(found: Survey) -> LogTip:
+    scan = found.scan
+    return LogTip(found.max_phy_offset, scan.last_phy_offset, scan.last_store_ms, found.newest_store_ms)
 
 
 def _close_in_child() -> None:

@@ -64,3 +64,26 @@ class Draft:
     def write(
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int, /
     ) -> None: ...
+
+class LogTip:
+    """What ``PythonLogTip`` is; its numbers have 64 bits."""
+
+    end_phy_offset: int
+    last_phy_offset: int
+    last_store_ms: int
+    newest_store_ms: int
+    nudge_at: int
+    is_shut: bool
+
+    def __init__(
+        self, end_phy_offset: int, last_phy_offset: int, last_store_ms: int, newest_store_ms: int
+    ) -> None: ...
+
+class QueueTip:
+    """What ``PythonQueueTip`` is; its numbers have 64 bits."""
+
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
+
+    def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...

@@ -7,6 +7,7 @@
 #include "crc32.h"
 #include "draft_type.h"
 #include "queues.h"
+#include "tips.h"
 #include "walk.h"
 
 enum { LONG_BYTES = 32 << 10 }; /* worth letting other threads run meanwhile */
@@ -183,7 +184,7 @@ static bool seed_hashes(void)
 static int prepare(PyObject *module)
 {
     crc32_prepare();
-    if (!seed_hashes() || draft_type_add(module) < 0)
+    if (!seed_hashes() || draft_type_add(module) < 0 || tips_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }
