@@ -15,8 +15,8 @@ Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCall
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
@@ -68,7 +71,6 @@ class CommitLog:
         min_phy_offset: Where it starts.
         tip: Where it ends.
         holes: Its unreadable stretches.
-        mended: Queue offset by physical offset of records that say another one of themselves.
         guard: Checks records that opening did not walk, None if it walked all.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
@@ -88,10 +90,13 @@ class CommitLog:
         self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
-        self.mended: Mapping[int, int] = {}
+        self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
         self._nudge: Callable[[], None] = lambda: None
+        self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
+        if self.maps is not None and guard is not None:
+            self.maps.guarded_end = guard.end_phy_offset
         last = segments.find(tip.end_phy_offset)
         if last is not None:
             last.hold()
@@ -105,6 +110,21 @@ class CommitLog:
     def last_phy_offset(self) -> int:
         """Where the last record starts, -1 before the first."""
         return self.tip.last_phy_offset
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
+
+    @property
+    def mended(self) -> Mapping[int, int]:
+        """Queue offset by physical offset of records that say another one of themselves."""
+        return self._mended
+
+    @mended.setter
+    def mended(self, mended: Mapping[int, int]) -> None:
+        self._mended = mended
+        self._keep_from_native(phy_offset - phy_offset % self.segment_size_bytes for phy_offset in mended)
 
     @property
     def segment_size_bytes(self) -> int:
@@ -144,6 +164,8 @@ class CommitLog:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
             guard = self.guard
+            if guard is not None and self.maps is not None and first < guard.end_phy_offset:
+                self.maps.know(first, guard.states(first))
             if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
                     return None
@@ -323,6 +345,17 @@ class CommitLog:
         self._segments.close()
         if self.guard is not None:
             self.guard.close()
+
+    def _files_of(self, start: int, end: int) -> range:
+        """Returns where the files begin that hold some of a stretch."""
+        size = self.segment_size_bytes
+        return range(start - start % size, end, size)
+
+    def _keep_from_native(self, first_offsets: Iterable[int]) -> None:
+        """Leaves files to Python that do not hold what they should everywhere."""
+        if self.maps is not None:
+            for first in sorted(set(first_offsets)):
+                self.maps.refuse(first)
 
     def _segment_to_grow(self, phy_offset: int) -> MappedFile:
         return self._segments.find(phy_offset) or self._segments.add(phy_offset)

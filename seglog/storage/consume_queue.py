@@ -9,7 +9,7 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, p
 from seglog.storage.kernels.tips import QueueTip
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 
@@ -59,6 +62,11 @@ class ConsumeQueue:
         self._synced_offset = synced_offset
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
 
     @property
     def min_offset(self) -> int:

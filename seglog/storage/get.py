@@ -11,7 +11,6 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
@@ -23,6 +22,7 @@ from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, 
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE, has_lost_flag, is_tombstone
+from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.found import Found, split
 from seglog.storage.message_filter import MessageFilter
 from seglog.storage.queue_overlay import is_message
@@ -33,20 +33,6 @@ _TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
 """A tombstone has its own tag or, where that did not fit, none."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
-
-
-class GetStatus(enum.Enum):
-    """How a read ended; names and values are RocketMQ's ``GetMessageStatus``."""
-
-    FOUND = "FOUND"
-    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
-    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
-    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
-    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
-    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
-    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
-    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
-    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
 
 TagsCodes = Callable[[Units], npt.NDArray[np.int64]]
@@ -80,12 +66,16 @@ class Queue(Protocol):
         ...
 
 
-class Log(Protocol):
-    """What a read needs of the log."""
+class RecordSource(Protocol):
+    """Where records are."""
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a record's bytes, None if they cannot be served."""
         ...
+
+
+class Log(RecordSource, Protocol):
+    """What a read needs of the log."""
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of records that are neighbours; None if each must be asked for by itself."""
@@ -138,7 +128,7 @@ class GetResult(Found):
             f" records=<{len(records)}>, lost={lost})"
         )
 
-    def _facts(self) -> tuple[object, int, int, int, list[memoryview], tuple[range, ...]]:
+    def _facts(self) -> tuple[GetStatus, int, int, int, list[memoryview], tuple[range, ...]]:
         return self.status, self.next_offset, self.min_offset, self.max_offset, self.records, self.lost
 
 
@@ -182,8 +172,7 @@ def read_queue(
     if wanted is None:
         plain = _collect_runs(log, units.tolist(), max_bytes)
         if plain is not None:
-            runs, sizes = plain
-            return GetResult(GetStatus.FOUND, queue_offset + len(sizes), low, high, runs, (), sizes)
+            return GetResult(GetStatus.FOUND, queue_offset + len(plain[1]), low, high, plain[0], (), plain[1])
     chosen: Sequence[int] = range(len(units))
     passed: Sequence[bool] | None = None
     if wanted is not None:
@@ -246,8 +235,8 @@ def _collect_runs(
         if held_bytes > max_bytes and places:
             break
         places.append((phy_offset, size))
-    runs = _read_runs(log, places)
-    if not runs:
+    runs = _read_runs(log, places) if places else None
+    if runs is None:
         return None
     sizes = [size for _phy_offset, size in places]
     codes = [tags_code for _phy_offset, _size, tags_code in units[: len(sizes)]]

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +40,13 @@ from seglog.storage.async_calls import AsyncCalls
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.compaction_get import read_compaction_queue
+from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
@@ -54,12 +55,14 @@ from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
+from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.pulls import new_reads
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place
-from seglog.storage.message_filter import MessageFilter, make_filter
+from seglog.storage.message_filter import MessageFilter, TagFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.order import INNER
@@ -72,6 +75,10 @@ from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo,
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
 
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+DEFAULT_MAX_COUNT: Final = 32
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
 DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
@@ -109,6 +116,20 @@ class MessageStore(AsyncCalls):
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
+        self._reads: _native.Reads | None = None
+        if type(self).get is MessageStore.get and isinstance(self._side, Writer):
+            log = self._side.log
+            self._reads = new_reads(
+                self.get,
+                GetResult,
+                TagFilter,
+                (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
+                (log.tip, log.maps),
+                (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
+            )
+        if self._reads is not None:
+            # Plain reads enter C at once, and come back to the method below where they are not plain.
+            self.get = self._reads.get  # type: ignore[method-assign, assignment]
 
     @classmethod
     def open(
@@ -394,7 +415,7 @@ class MessageStore(AsyncCalls):
         topic: str,
         queue_id: int,
         queue_offset: int,
-        max_count: int = 32,
+        max_count: int = DEFAULT_MAX_COUNT,
         filter: str | MessageFilter | None = None,  # noqa: A002 - RocketMQ's own word for it
         *,
         max_bytes: int = MAX_TOTAL_BYTES,
@@ -426,6 +447,11 @@ class MessageStore(AsyncCalls):
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         wanted = make_filter(filter)
+        if self._reads is not None:
+            if type(queue) is ConsumeQueue and type(topic) is str and queue.maps is not None:
+                self._reads.add(topic, queue_id, queue.tip, queue.maps)
+            if type(filter) is str:
+                self._reads.know(filter, wanted.tag_set if isinstance(wanted, TagFilter) else None)
         if isinstance(self._side, Writer):
             self._side.log.recheck()
         try:
@@ -585,6 +611,8 @@ class MessageStore(AsyncCalls):
             ReadOnlyError: The store was opened for reading.
         """
         self._writer().add_kinds(configured_kinds(self.files, self.path))
+        if self._reads is not None:
+            self._reads.forget()
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""
@@ -630,6 +658,8 @@ class MessageStore(AsyncCalls):
             return
         self._leases.close(force=force)
         self._closed = True
+        if self._reads is not None:
+            self._reads.close()
         try:
             self._side.close()
         finally:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
 from seglog.storage.format.tags import tags_code
-from seglog.storage.get import GetStatus, read_queue
+from seglog.storage.get import read_queue
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import TagFilter
 from tests.support.records import Record
 

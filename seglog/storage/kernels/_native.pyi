@@ -1,8 +1,12 @@
 """The kernels in C, made of ``native/``. All let go of the GIL while they run for long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from seglog.storage.format.host import Host
+from seglog.storage.format.message import Message
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.found import PythonFound
+from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -87,3 +91,103 @@ class QueueTip:
     max_phy_offset: int
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
+
+class Found:
+    """``PythonFound`` whose runs and records are made when they are first asked for."""
+
+    decoded: list[Message] | None
+
+    def __init__(
+        self,
+        status: GetStatus,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        runs: Sequence[memoryview] = ...,
+        lost: tuple[range, ...] = ...,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        """As ``PythonFound``.
+
+        Raises:
+            ValueError: The records do not fill the runs.
+        """
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    lost: tuple[range, ...]
+    @property
+    def runs(self) -> list[memoryview]: ...
+    @property
+    def records(self) -> list[memoryview]: ...
+    def __len__(self) -> int: ...
+
+class Maps:
+    """The maps of a rolling sequence of files, by the offset of their first byte.
+
+    Attributes:
+        guarded_end: Records that begin below this offset are served only where :meth:`know` said of their
+            blocks that they are as they were written.
+    """
+
+    guarded_end: int
+
+    def __init__(self, file_size_bytes: int, /) -> None: ...
+    def set(self, first_offset: int, view: memoryview, length_now: Callable[[], int] | None, /) -> None:
+        """Takes a file's map.
+
+        Args:
+            first_offset: Of the file.
+            view: The whole file, read-only; results of reads hold it.
+            length_now: Asks the system how long the file is; called at most once a millisecond, and before
+                the map is first read.
+        """
+
+    def drop(self, first_offset: int, /) -> None:
+        """Gives a file's map up."""
+
+    def refuse(self, first_offset: int, /) -> None:
+        """Leaves a file to Python, whatever its map."""
+
+    def know(self, first_offset: int, states: bytearray, /) -> None:
+        """Takes what is known of each block of a file, as BlockGuard keeps it up."""
+
+class TagSet:
+    """The tags codes that a filter lets pass, and the tags that it compares then, unless codes are enough."""
+
+    def __init__(self, codes: tuple[int, ...], tags: tuple[bytes, ...] | None, /) -> None: ...
+
+class Reads:
+    """Serves plain reads of one store; hands all others to the Python method.
+
+    Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
+    nothing that may have been lost.
+    """
+
+    def __init__(
+        self,
+        slow_get: Callable[..., Found | PythonFound],
+        result_type: type[Found | PythonFound],
+        filter_type: type,
+        found: GetStatus,
+        no_match: GetStatus,
+        log_tip: LogTip | PythonLogTip,
+        log_maps: Maps,
+        limits: tuple[int, int, int],
+        /,
+    ) -> None:
+        """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
+    get: Callable[..., Found]
+    """Takes the arguments of ``MessageStore.get``."""
+    def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
+        """Tells of a queue of 20-byte units."""
+
+    def know(self, expression: str, tags: TagSet | None, /) -> None:
+        """Tells what a filter that is text stands for; None for all messages."""
+
+    def forget(self) -> None:
+        """Forgets all queues: some may have become others."""
+
+    def close(self) -> None:
+        """Leaves everything to Python from now on."""

@@ -6,11 +6,14 @@ records before they are asked for.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels import KERNELS, NATIVE
+
+if TYPE_CHECKING:
+    from seglog.storage.format.message import Message
 
 
 class PythonFound:
@@ -24,6 +27,9 @@ class PythonFound:
         runs: Stretches of whole records.
         lost: Queue offsets of messages that were stepped over.
         sizes: Bytes of each record; None if every run is one record.
+
+    Attributes:
+        decoded: The messages, once somebody asked for them.
     """
 
     __slots__ = (
@@ -40,7 +46,7 @@ class PythonFound:
 
     def __init__(
         self,
-        status: object,
+        status: GetStatus,
         next_offset: int,
         min_offset: int,
         max_offset: int,
@@ -56,7 +62,7 @@ class PythonFound:
         self.lost = lost
         self._sizes = sizes
         self._records: list[memoryview] | None = None
-        self.decoded: list[object] | None = None
+        self.decoded: list[Message] | None = None
 
     def __len__(self) -> int:
         return len(self.runs) if self._sizes is None else len(self._sizes)
@@ -70,17 +76,23 @@ class PythonFound:
 
 
 def split(runs: Sequence[memoryview], sizes: Sequence[int]) -> list[memoryview]:
-    """Returns the records of runs, given how long each is."""
-    if len(runs) == len(sizes):
-        return list(runs)
-    ends = list(itertools.accumulate(sizes))
+    """Returns the records of runs, given how long each is.
+
+    Raises:
+        ValueError: They do not fill the runs.
+    """
     records: list[memoryview] = []
-    begun = 0
+    left = iter(sizes)
     for run in runs:
-        while len(records) < len(ends) and ends[len(records)] - begun <= len(run):
-            end = ends[len(records)] - begun
-            records.append(run[end - sizes[len(records)] : end])
-        begun += len(run)
+        at = 0
+        while at < len(run):
+            size = next(left, 0)
+            if size <= 0 or size > len(run) - at:
+                raise ValueError("the records do not fill the runs")
+            records.append(run[at : at + size])
+            at += size
+    if len(records) != len(sizes):
+        raise ValueError("the records do not fill the runs")
     return records
 
 

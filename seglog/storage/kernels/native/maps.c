@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 
 #include "../layout.h"
 
@@ -19,15 +20,23 @@ struct file_map *maps_find(const Maps *maps, int64_t offset)
     return file->view && !file->is_odd ? file : NULL;
 }
 
-bool file_is_sound(const struct file_map *file, int64_t start, int64_t end)
+static bool blocks_are_good(const Maps *maps, const struct file_map *file, int64_t start, int64_t end)
 {
-    if (end > file->guarded_bytes)
-        end = file->guarded_bytes;
     const uint8_t *states = file->states.buf;
-    for (int64_t block = start / SEGLOG_SEAL_BLOCK_BYTES; block * SEGLOG_SEAL_BLOCK_BYTES < end; block++)
+    int64_t first = start - start % maps->file_bytes;
+    for (int64_t block = (start - first) / SEGLOG_SEAL_BLOCK_BYTES;
+         first + block * SEGLOG_SEAL_BLOCK_BYTES < end; block++)
         if (block >= file->states.len || states[block] != GOOD)
             return false;
     return true;
+}
+
+bool maps_are_sound(const Maps *maps, const struct file_map *file, int64_t start, int64_t end)
+{
+    if (start >= maps->guarded_end)
+        return true;
+    return file->states.obj &&
+           blocks_are_good(maps, file, start, end < maps->guarded_end ? end : maps->guarded_end);
 }
 
 int file_is_whole(const Maps *maps, struct file_map *file, int64_t now_ms)
@@ -52,13 +61,10 @@ int file_is_whole(const Maps *maps, struct file_map *file, int64_t now_ms)
 static void unmap(struct file_map *file)
 {
     struct file_map old = *file;
-    memset(file, 0, sizeof *file);
-    file->is_odd = old.is_odd;
+    file->view = NULL;
     if (!old.view)
         return;
     PyBuffer_Release(&old.buffer);
-    if (old.states.obj)
-        PyBuffer_Release(&old.states);
     Py_XDECREF(old.length_now);
     Py_DECREF(old.view);
 }
@@ -87,8 +93,11 @@ static void maps_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     Maps *maps = (Maps *)self;
-    for (size_t i = 0; i < maps->count; i++)
+    for (size_t i = 0; i < maps->count; i++) {
         unmap(&maps->files[i]);
+        if (maps->files[i].states.obj)
+            PyBuffer_Release(&maps->files[i].states);
+    }
     PyMem_Free(maps->files);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -195,32 +204,34 @@ static PyObject *maps_refuse(PyObject *self, PyObject *offset)
     return none_unless_error();
 }
 
-static PyObject *maps_guard(PyObject *self, PyObject *args)
+static PyObject *maps_know(PyObject *self, PyObject *args)
 {
     PyObject *offset, *states;
-    long long guarded_bytes;
-    if (!PyArg_ParseTuple(args, "OOL", &offset, &states, &guarded_bytes))
+    if (!PyArg_ParseTuple(args, "OO", &offset, &states))
         return NULL;
     struct file_map *file = known_place((Maps *)self, offset);
-    if (!file || !file->view || file->states.obj)
-        return none_unless_error();
-    if (PyObject_GetBuffer(states, &file->states, PyBUF_SIMPLE) < 0)
+    if (file && !file->states.obj && PyObject_GetBuffer(states, &file->states, PyBUF_SIMPLE) < 0)
         return NULL;
-    file->guarded_bytes = guarded_bytes;
-    Py_RETURN_NONE;
+    return none_unless_error();
 }
+
+static PyMemberDef members[] = {
+    {"guarded_end", T_LONGLONG, offsetof(Maps, guarded_end), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
 
 static PyMethodDef methods[] = {
     {"set", maps_set, METH_VARARGS, NULL},
     {"drop", maps_drop, METH_O, NULL},
     {"refuse", maps_refuse, METH_O, NULL},
-    {"guard", maps_guard, METH_VARARGS, NULL},
+    {"know", maps_know, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_new, (void *)maps_new},
     {Py_tp_dealloc, (void *)maps_dealloc},
+    {Py_tp_members, members},
     {Py_tp_methods, methods},
     {0, NULL},
 };
