@@ -72,7 +72,9 @@ reads = st.tuples(
     st.integers(0, 3),
     st.integers(-2, 45),
     st.sampled_from([1, 2, 3, 7, 32, 900]),
-    st.sampled_from([None, "*", "TagA", "BB", "Aa || TagA", "none", TagFilter("BB", exact=False), TagFilter("Aa")]),
+    st.sampled_from(
+        [None, "*", "TagA", "BB", "Aa || TagA", "none", TagFilter("BB", exact=False), TagFilter("Aa")]
+    ),
     st.sampled_from([1, 200, 700, 1 << 20]),
 )  # fmt: skip
 
@@ -270,7 +272,7 @@ def test_a_class_with_a_get_of_its_own_keeps_it(tmp_path):
         assert store.get("T", 0, 0) == "loud"
 
 
-def test_a_store_that_nobody_has_any_more_is_collected(open_store, tmp_path):
+def test_a_store_that_nobody_has_any_more_is_collected(tmp_path):
     with MessageStore.open(tmp_path / "other", **SMALL, **SMALL_INDEX) as store:
         put(store, 0, 0, None, "usual", 10)
         store.get("T", 0, 0)
