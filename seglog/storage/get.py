@@ -29,7 +29,7 @@ from seglog.storage.queue_overlay import is_message
 
 MAX_FILTER_BYTES: Final = 16000
 """``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
-_TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
+TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
 """A tombstone has its own tag or, where that did not fit, none."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
@@ -205,7 +205,7 @@ def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
         record: The whole record.
         tags_code: Of the unit.
     """
-    return tags_code in _TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
+    return tags_code in TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
 
 
 def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
@@ -269,12 +269,11 @@ def _read_runs(log: Log, places: list[tuple[int, int]]) -> list[memoryview] | No
 
 
 def _may_hold_tombstone(runs: list[memoryview], sizes: list[int], codes: list[int]) -> bool:
-    if _TOMBSTONE_CODES.isdisjoint(codes):
+    if TOMBSTONE_CODES.isdisjoint(codes):
         return False
     records = split(runs, sizes)
     return any(
-        code in _TOMBSTONE_CODES and has_lost_flag(record)
-        for record, code in zip(records, codes, strict=True)
+        code in TOMBSTONE_CODES and has_lost_flag(record) for record, code in zip(records, codes, strict=True)
     )
 
 
@@ -296,7 +295,7 @@ def _collect(
         if records and (len(records) >= max_count or held_bytes + size > max_bytes):
             return records, index, missing
         record = log.read(phy_offset, size) if 0 < size < PRE_BLANK_BYTES and phy_offset >= 0 else None
-        if record is None or (tags_code in _TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
+        if record is None or (tags_code in TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
             missing.append(index)
         elif wanted is None or passed is None or (passed[index] and wanted.matches(record)):
             records[index] = record

@@ -39,6 +39,7 @@ from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.async_calls import AsyncCalls
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.ext_codes import ExtCodes
@@ -67,8 +68,9 @@ from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.order import INNER
 from seglog.storage.os_errors import explain_os_error, explained
+from seglog.storage.plain_reads import DEFAULT_MAX_COUNT, PlainReads
 from seglog.storage.queue_view import QueueView
-from seglog.storage.reader import Reader
+from seglog.storage.reader import Reader, SnapshotQueue
 from seglog.storage.recover import RecoveryReport
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
@@ -78,7 +80,6 @@ from seglog.storage.writer import Writer
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
-DEFAULT_MAX_COUNT: Final = 32
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
 DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
@@ -116,19 +117,9 @@ class MessageStore(AsyncCalls):
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
-        self._reads: _native.Reads | None = None
-        if type(self).get is MessageStore.get and isinstance(self._side, Writer):
-            log = self._side.log
-            self._reads = new_reads(
-                self.get,
-                GetResult,
-                TagFilter,
-                (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
-                (log.tip, log.maps),
-                (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
-            )
-        if self._reads is not None:
-            # Plain reads enter C at once, and come back to the method below where they are not plain.
+        self._reads = self._new_reads()
+        if type(self).get is MessageStore.get:
+            # Plain reads come back to the method below only where they are not plain.
             self.get = self._reads.get  # type: ignore[method-assign, assignment]
 
     @classmethod
@@ -447,11 +438,7 @@ class MessageStore(AsyncCalls):
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         wanted = make_filter(filter)
-        if self._reads is not None:
-            if type(queue) is ConsumeQueue and type(topic) is str and queue.maps is not None:
-                self._reads.add(topic, queue_id, queue.tip, queue.maps)
-            if type(filter) is str:
-                self._reads.know(filter, wanted.tag_set if isinstance(wanted, TagFilter) else None)
+        self._tell_reads(topic, queue_id, queue, filter, wanted)
         if isinstance(self._side, Writer):
             self._side.log.recheck()
         try:
@@ -589,7 +576,9 @@ class MessageStore(AsyncCalls):
         self._check_open()
         if isinstance(self._side, Reader):
             with explained():
-                return self._side.wait_for_any(queues, timeout_ms)
+                has_any = self._side.wait_for_any(queues, timeout_ms)
+            self._forget_queues()
+            return has_any
         return self._waiters.wait(queues, lambda: self._has_any(queues), timeout_ms) and not self._closed
 
     @override
@@ -611,8 +600,7 @@ class MessageStore(AsyncCalls):
             ReadOnlyError: The store was opened for reading.
         """
         self._writer().add_kinds(configured_kinds(self.files, self.path))
-        if self._reads is not None:
-            self._reads.forget()
+        self._forget_queues()
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""
@@ -639,8 +627,12 @@ class MessageStore(AsyncCalls):
     def refresh(self) -> int:
         """Lets a read-only store see what was written since; returns how many records that were."""
         self._check_open()
+        if not isinstance(self._side, Reader):
+            return 0
         with explained():
-            return self._side.refresh() if isinstance(self._side, Reader) else 0
+            found = self._side.refresh()
+        self._forget_queues()
+        return found
 
     def close(self, *, force: bool = False) -> None:
         """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
@@ -658,8 +650,7 @@ class MessageStore(AsyncCalls):
             return
         self._leases.close(force=force)
         self._closed = True
-        if self._reads is not None:
-            self._reads.close()
+        self._reads.close()
         try:
             self._side.close()
         finally:
@@ -691,6 +682,45 @@ class MessageStore(AsyncCalls):
             return read_compaction_queue(
                 units, queue, queue_offset, max_count, make_filter(wanted), max_bytes
             )
+
+    def _new_reads(self) -> _native.Reads | PlainReads:
+        log = self._side.log
+        made = None
+        if isinstance(log, CommitLog):
+            made = new_reads(
+                self.get,
+                GetResult,
+                TagFilter,
+                (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
+                (log.tip, log.maps),
+                (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
+            )
+        return made or PlainReads(self.get, log)
+
+    def _tell_reads(
+        self,
+        topic: str,
+        queue_id: int,
+        queue: object,
+        expression: str | MessageFilter | None,
+        wanted: MessageFilter | None,
+    ) -> None:
+        """Tells whoever serves plain reads of a queue and a filter that somebody asked for."""
+        reads = self._reads
+        if isinstance(reads, PlainReads):
+            if isinstance(queue, ConsumeQueue | SnapshotQueue):
+                reads.add(topic, queue_id, queue)
+            return
+        if isinstance(queue, ConsumeQueue) and queue.maps is not None and type(topic) is str:
+            reads.add(topic, queue_id, queue.tip, queue.maps)
+        if type(expression) is str:
+            reads.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
+
+    def _forget_queues(self) -> None:
+        if isinstance(self._reads, PlainReads):
+            self._reads.forget(self._side.log)
+        else:
+            self._reads.forget()
 
     def _tags_codes(self, topic: str, queue_id: int, units: Units) -> npt.NDArray[np.int64]:
         return self._ext_codes.resolve(topic, queue_id, units, self._side.log)

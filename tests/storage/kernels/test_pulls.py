@@ -4,65 +4,26 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import ClosedError, InvalidArgumentError
-from seglog.storage.format.tombstone import LOST_FLAG
+from seglog.storage import plain_reads
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels.found import PythonFound
 from seglog.storage.message_filter import TagFilter
 from seglog.storage.store import MessageStore
 from tests.support.kernels import BOTH, native
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.watched_reads import KINDS, Watched, damage
+from tests.support.watched_reads import put_kind as put
 
 TAGS = (None, "TagA", "Aa", "BB")
-KINDS = ("usual", "empty", "lost", "filler")
-
-
-def facts(result):
-    return (
-        result.status, result.next_offset, result.min_offset, result.max_offset, result.lost, len(result),
-        [bytes(record) for record in result.records], [bytes(run) for run in result.runs],
-    )  # fmt: skip
-
-
-class Watched:
-    """A store whose calls of the Python method are counted."""
-
-    def __init__(self, store):
-        native()
-        if store._reads is None:
-            pytest.skip("this run has Python kernels")
-        self.store = store
-        self.slow_calls = 0
-        fast = store._reads
-        store._reads = native().Reads(
-            self._slow, GetResult, TagFilter, GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE,
-            store._side.log.tip, store._side.log.maps, (32, 128 << 20, 800),
-        )  # fmt: skip
-        fast.close()
-        self.get = store._reads.get
-
-    def _slow(self, *arguments, **named):
-        self.slow_calls += 1
-        return MessageStore.get(self.store, *arguments, **named)
-
-    def is_plain(self, *arguments, **named):
-        """Reads in both ways; returns whether C did it alone, knowing what it was told before."""
-        expected = facts(MessageStore.get(self.store, *arguments, **named))
-        before = self.slow_calls
-        assert facts(self.get(*arguments, **named)) == expected
-        return self.slow_calls == before
-
-
-def put(store, number, queue_id, tag, kind, body_bytes):
-    body = bytes(body_bytes) if kind in {"lost", "empty"} else b"%d" % number + b"b" * body_bytes
-    flag = LOST_FLAG if kind in {"lost", "filler"} else 0
-    store.put("T", body, queue_id=queue_id, tags=tag, flag=flag)
 
 
 messages = st.tuples(
@@ -79,39 +40,44 @@ reads = st.tuples(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("reader", [*BOTH, "read-only"])
 @given(
     st.lists(messages, min_size=1, max_size=60),
     st.lists(reads, min_size=1, max_size=20),
     st.sampled_from(["as it is", "reopened", "damaged"]),
     st.integers(0, 1 << 20),
 )
-def test_both_ways_of_reading_find_the_same(tmp_path_factory, puts, questions, life, place):
+def test_both_ways_of_reading_find_the_same(tmp_path_factory, reader, puts, questions, life, place):
     root = tmp_path_factory.mktemp("store") / "store"
-    options = (
-        SMALL | SMALL_INDEX | {"clock": new_clock(), "recovery_step_bytes": 0 if life == "damaged" else 2000}
-    )
-    store = MessageStore.open(root, **options)
+    step_bytes = 0 if life == "damaged" else 2000
+    store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
     for number, message in enumerate(puts):
         put(store, number, *message)
-    if life != "as it is":
+    if life != "as it is" or reader == "read-only":
         end = store.max_phy_offset
         store.close()
         if life == "damaged":
             damage(root, place % end)
-        store = MessageStore.open(root, **SMALL_INDEX, clock=new_clock())
-    with store:
-        watched = Watched(store)
+        store = MessageStore.open(root, **SMALL_INDEX, clock=new_clock(), read_only=reader == "read-only")
+    with store, looking_ahead(units=7, bytes_=1500):
+        watched = Watched(store, NATIVE if reader == NATIVE else PYTHON)
         for queue_id, queue_offset, max_count, wanted, max_bytes in questions:
             watched.is_plain("T", queue_id, queue_offset, max_count, wanted, max_bytes=max_bytes)
+        for queue_id in range(3):
+            at = store.min_offset("T", queue_id)
+            while at < store.max_offset("T", queue_id):
+                watched.is_plain("T", queue_id, at, 3)
+                at = watched.get("T", queue_id, at, 3).next_offset
 
 
-def damage(root, phy_offset):
-    first = phy_offset - phy_offset % SMALL["segment_size_bytes"]
-    path = root / "commitlog" / f"{first:020}"
-    data = bytearray(path.read_bytes())
-    data[phy_offset - first] ^= 0x55
-    path.write_bytes(data)
-    (root / "abort").touch()
+@contextmanager
+def looking_ahead(units, bytes_):
+    """Makes plain reads in Python look ahead in small stores too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_reads, "_STRETCH_UNITS", units)
+        patch.setattr(plain_reads, "_STRETCH_BYTES", bytes_)
+        patch.setattr(plain_reads, "_MIN_STRETCH_UNITS", 2)
+        yield
 
 
 @pytest.fixture
@@ -355,3 +321,39 @@ def test_objects_of_others_are_refused():
     for arguments in (([1], None), ((1,), ["a"]), ((1,), ("a",)), ((2**64,), None), (("1",), None)):
         with pytest.raises((TypeError, OverflowError)):
             module.TagSet(*arguments)
+
+
+@pytest.mark.parametrize("reader", [PYTHON, "read-only"])
+def test_who_reads_on_in_python_is_served_from_what_was_looked_at_ahead(tmp_path, reader):
+    options = {**SMALL_INDEX, "clock": new_clock(), "segment_size_bytes": 1 << 20}
+    store = MessageStore.open(tmp_path / "store", **options)
+    store.put_batch("T", [b"%d" % number for number in range(3000)])
+    for number in range(600):
+        put(store, number, number % 2 + 1, None, "usual", 10)
+    if reader == "read-only":
+        store.close()
+        store = MessageStore.open(tmp_path / "store", read_only=True)
+    with store:
+        watched = Watched(store, PYTHON)
+        for at in (0, 32):
+            watched.get("T", 0, at)
+        assert all(watched.is_plain("T", 0, at) for at in range(64, 3000, 32))
+        assert not watched.is_plain("T", 0, 32)
+        assert watched.is_plain("T", 0, 64)
+        assert all(watched.is_plain("T", 0, at, 1) for at in (2999, 5, 5, 0))
+        watched.get("T", 1, 0)
+        assert not any(watched.is_plain("T", 1, at) for at in range(32, 300, 32))
+
+
+def test_a_reader_finds_what_came_since_it_looked_ahead(tmp_path):
+    options = {**SMALL_INDEX, "clock": new_clock(), "segment_size_bytes": 1 << 20}
+    with MessageStore.open(tmp_path / "store", **options) as store:
+        store.put_batch("T", [b"%d" % number for number in range(600)])
+        with MessageStore.open(tmp_path / "store", read_only=True) as reader:
+            at = 0
+            while at < 600:
+                at = reader.get("T", 0, at, 100).next_offset
+            store.put_batch("T", [b"%d" % number for number in range(600, 700)])
+            assert reader.get("T", 0, at).status is GetStatus.OFFSET_OVERFLOW_ONE
+            assert reader.refresh() == 100
+            assert [int(message.body) for message in reader.get("T", 0, at, 200)] == list(range(600, 700))
