@@ -120,7 +120,7 @@ class MessageStore(AsyncCalls):
         self._reads = self._new_reads()
         if type(self).get is MessageStore.get:
             # Plain reads come back to the method below only where they are not plain.
-            self.get = self._reads.get  # type: ignore[method-assign, assignment]
+            self.get = self._reads.get  # type: ignore[method-assign]
 
     @classmethod
     def open(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from seglog.storage.commit_log import CommitLog
 from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
@@ -18,7 +23,7 @@ KINDS = ("usual", "empty", "lost", "filler")
 """``lost`` looks like a tombstone where its body is empty or zeros; ``filler`` only has the flag of one."""
 
 
-def facts(result):
+def facts(result: GetResult) -> tuple[object, ...]:
     return (
         result.status, result.next_offset, result.min_offset, result.max_offset, result.lost, len(result),
         [bytes(record) for record in result.records], [bytes(run) for run in result.runs],
@@ -33,28 +38,28 @@ class Watched:
         kernels: Whose plain reads are watched.
     """
 
-    def __init__(self, store, kernels=NATIVE):
+    def __init__(self, store: MessageStore, kernels: str = NATIVE) -> None:
         self.store = store
         self.slow_calls = 0
         log = store._side.log
         store._reads.close()
         if kernels == NATIVE:
             module = native()
-            if KERNELS != NATIVE:
-                pytest.skip("this run has Python kernels")
+            if KERNELS != NATIVE or not isinstance(log, CommitLog):
+                pytest.skip("this run has Python kernels, or a store opened for reading")
             store._reads = module.Reads(
                 self._slow, GetResult, TagFilter, GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE,
                 log.tip, log.maps, (32, 128 << 20, 800),
             )  # fmt: skip
         else:
             store._reads = PlainReads(self._slow, log)
-        self.get = store._reads.get
+        self.get: Callable[..., GetResult] = store._reads.get
 
-    def _slow(self, *arguments, **named):
+    def _slow(self, *arguments: Any, **named: Any) -> GetResult:
         self.slow_calls += 1
         return MessageStore.get(self.store, *arguments, **named)
 
-    def is_plain(self, *arguments, **named):
+    def is_plain(self, *arguments: Any, **named: Any) -> bool:
         """Reads in both ways; returns whether the plain way sufficed, with what it was told before."""
         expected = facts(MessageStore.get(self.store, *arguments, **named))
         before = self.slow_calls
@@ -62,13 +67,15 @@ class Watched:
         return self.slow_calls == before
 
 
-def put_kind(store, number, queue_id, tag, kind, body_bytes):
+def put_kind(
+    store: MessageStore, number: int, queue_id: int, tag: str | None, kind: str, body_bytes: int
+) -> None:
     body = bytes(body_bytes) if kind in {"lost", "empty"} else b"%d" % number + b"b" * body_bytes
     flag = LOST_FLAG if kind in {"lost", "filler"} else 0
     store.put("T", body, queue_id=queue_id, tags=tag, flag=flag)
 
 
-def damage(root, phy_offset):
+def damage(root: Path, phy_offset: int) -> None:
     first = phy_offset - phy_offset % SMALL["segment_size_bytes"]
     path = root / "commitlog" / f"{first:020}"
     data = bytearray(path.read_bytes())

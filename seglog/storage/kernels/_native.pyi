@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import Message
+from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.found import PythonFound
 from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
@@ -178,7 +179,7 @@ class Reads:
         /,
     ) -> None:
         """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
-    get: Callable[..., Found]
+    get: Callable[..., GetResult]
     """Takes the arguments of ``MessageStore.get``."""
     def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
         """Tells of a queue of 20-byte units."""
