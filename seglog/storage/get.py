@@ -19,10 +19,11 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
-from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.message import Message
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE, has_lost_flag, is_tombstone
 from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.found import Found, split
 from seglog.storage.message_filter import MessageFilter
 from seglog.storage.queue_overlay import is_message

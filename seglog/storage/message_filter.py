@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format import properties as props
-from seglog.storage.format.message import decode_message
 from seglog.storage.format.tags import tags_code
+from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_tag_set
 
 ALL: Final = "*"

@@ -51,13 +51,14 @@ from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
-from seglog.storage.format.message import Message, decode_message, decode_message_id
+from seglog.storage.format.message import Message, decode_message_id
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue
 from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds

@@ -124,6 +124,27 @@ class Found:
     def records(self) -> list[memoryview]: ...
     def __len__(self) -> int: ...
 
+class Decoder:
+    """Decodes records that are right, and asks ``slow_decode`` to say what is wrong with others."""
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        new_host: Callable[[bytes, int], Host],
+        slow_decode: Callable[..., Message],
+        /,
+    ) -> None:
+        """Takes what messages are made of.
+
+        Args:
+            message_type: Its fields are set without calling it.
+            new_host: Makes a host of address and port; the same may be used for several messages.
+            slow_decode: The Python function.
+        """
+
+    def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
+        """Takes the arguments of ``decode_message``."""
+
 class Maps:
     """The maps of a rolling sequence of files, by the offset of their first byte.
 

@@ -32,7 +32,7 @@ PyObject *known_queues_new(void)
     return PyDict_New();
 }
 
-const struct known_queue *known_queues_find(PyObject *queues, PyObject *topic, int64_t queue_id)
+struct known_queue *known_queues_find(PyObject *queues, PyObject *topic, int64_t queue_id)
 {
     TopicQueues *found = (TopicQueues *)PyDict_GetItemWithError(queues, topic);
     if (!found || queue_id < 0 || (uint64_t)queue_id >= found->count || !found->list[queue_id].tip)

@@ -53,11 +53,15 @@ static enum pull_end go_to(struct cursor *cursor, const Maps *log, int64_t phy_o
     return PULL_DONE;
 }
 
-/* Whether the record may be a tombstone. Its head is looked at only where the unit leaves it open. */
-static bool may_be_lost(const struct unit *unit, const uint8_t *record)
+/* Whether a record may be a tombstone. Its head is looked at only where nothing else tells: the memory of
+ * a record that nobody has read yet is slow to come by.
+ */
+static bool may_be_lost(const struct pull_question *question, size_t i, const struct unit *unit,
+                        const uint8_t *record)
 {
-    return (unit->tags_code == 0 || unit->tags_code == SEGLOG_LOST_TAGS_CODE) &&
-           read_i32(record + SEGLOG_HEADS_0_FLAG_AT) == SEGLOG_LOST_FLAG;
+    bool is_open = unit->tags_code == 0 || unit->tags_code == SEGLOG_LOST_TAGS_CODE;
+    bool is_living = (int64_t)i >= question->living_from && (int64_t)i < question->living_to;
+    return is_open && !is_living && read_i32(record + SEGLOG_HEADS_0_FLAG_AT) == SEGLOG_LOST_FLAG;
 }
 
 /* Compares the tag; whether the record can be read is *is_readable. */
@@ -127,7 +131,7 @@ static enum pull_end walk_units(const struct pull_question *question, const Maps
             return PULL_UNUSUAL;
         const uint8_t *record = cursor.file->memory + (unit.phy_offset - cursor.first);
         bool is_readable = true;
-        if (may_be_lost(&unit, record))
+        if (may_be_lost(question, i, &unit, record))
             return PULL_UNUSUAL;
         if (!is_wanted(wanted, &unit, record, &is_readable)) {
             if (!is_readable)

@@ -16,7 +16,7 @@
 #include "pull.h"
 
 enum { TOPIC, QUEUE_ID, QUEUE_OFFSET, MAX_COUNT, FILTER, MAX_BYTES, PARAMETERS };
-enum { POSITIONAL = FILTER + 1, MS_PER_S = 1000, NS_PER_MS = 1000000, MAX_FILTERS = 64 };
+enum { POSITIONAL = FILTER + 1, MS_PER_S = 1000, NS_PER_MS = 1000000, MAX_FILTERS = 64, MIN_LIVING = 8 };
 
 typedef struct {
     PyObject_HEAD
@@ -118,13 +118,25 @@ static size_t units_to_examine(const Reads *reads, const struct question *questi
     return (size_t)(count < limit ? count : limit);
 }
 
+/* Remembers that none of the messages of a stretch is a tombstone. One that is read message by message, here
+ * and there, is not worth it.
+ */
+static void note_living(struct known_queue *queue, int64_t from, int64_t to)
+{
+    bool adjoins = from <= queue->living_to && to >= queue->living_from;
+    if (!adjoins && to - from < MIN_LIVING)
+        return;
+    queue->living_from = adjoins && queue->living_from < from ? queue->living_from : from;
+    queue->living_to = adjoins && queue->living_to > to ? queue->living_to : to;
+}
+
 /* Reads once, as things are; on PULL_UNCHECKED `*of` is the table of the file. */
 static enum pull_end try_pull(const Reads *reads, const struct question *question, int64_t now,
                               struct found_place *place, struct pull *pull, Maps **of)
 {
     if (!reads->queues)
         return PULL_UNUSUAL;
-    const struct known_queue *queue = known_queues_find(reads->queues, question->topic, question->queue_id);
+    struct known_queue *queue = known_queues_find(reads->queues, question->topic, question->queue_id);
     if (!queue || question->queue_offset < queue->tip->min_offset ||
         question->queue_offset >= queue->tip->max_offset)
         return PULL_UNUSUAL;
@@ -144,12 +156,16 @@ static enum pull_end try_pull(const Reads *reads, const struct question *questio
         .max_bytes = question->max_bytes,
         .end_phy_offset = reads->log_tip->end_phy_offset,
         .wanted = question->wanted,
+        .living_from = queue->living_from - question->queue_offset,
+        .living_to = queue->living_to - question->queue_offset,
     };
     *of = reads->log_maps;
     enum pull_end end = pull_units(&asked, reads->log_maps, now, pull);
     place->min_offset = queue->tip->min_offset;
     place->max_offset = queue->tip->max_offset;
     place->next_offset = question->queue_offset + (int64_t)pull->examined;
+    if (end == PULL_DONE && !question->wanted)
+        note_living(queue, question->queue_offset, place->next_offset);
     return end;
 }
 
