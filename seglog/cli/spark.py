@@ -10,7 +10,7 @@ from seglog.cli import options, render
 from seglog.cli.info import finding_fields, show_findings
 from seglog.cli.queues import kind_of
 from seglog.spark.audit import audit_store
-from seglog.spark.report import AuditQueue, AuditReport
+from seglog.storage.audit.report import AuditQueue, AuditReport
 
 
 @click.group

@@ -220,7 +220,7 @@ class CommitLog:
         if end + FILLER_BYTES <= segment.size_bytes:
             if not segment.has_reserved(position, end):
                 return None
-            segment.check_whole()
+            segment.check_held()
             return segment
         self._check_size(size_bytes)
         following = self._segments.find(segment.first_offset + segment.size_bytes)
@@ -229,8 +229,8 @@ class CommitLog:
         if not segment.has_reserved(position, position + FILLER_BYTES):
             return None
         view, _mapped = segment.view, following.view  # nothing can fail any more once one is written to
-        segment.check_whole()
-        following.check_whole()
+        segment.check_held()
+        following.check_held()
         view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
         self.tip.end_phy_offset = following.first_offset
         return following

@@ -163,8 +163,8 @@ class RealFile:
 
     @property
     def size_bytes(self) -> int:
-        """Length of the file now."""
-        return os.fstat(self._descriptor).st_size
+        """Length of the file now, asked for without its times; see :meth:`MappedFile.check_held`."""
+        return os.lseek(self._descriptor, 0, os.SEEK_END)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads with ``preadv``, as often as it takes."""

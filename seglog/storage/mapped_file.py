@@ -160,6 +160,22 @@ class MappedFile:
         elif (found := length()) < self.size_bytes:
             raise self._cut(found)
 
+    def check_held(self) -> None:
+        """As :meth:`check_whole`, for the one who writes to the file and keeps its descriptor.
+
+        The descriptor is asked for the length alone. Whoever asks for times as well, as ``mmap.size`` does,
+        has Linux note the time of the next store anew, and the sync after it write that as well: 90 µs more
+        for each put that waits for a disk with ext4 without a journal.
+
+        Raises:
+            TruncatedError: It was cut.
+        """
+        held = self._held
+        if held is None or self._view is None:
+            self.check_whole()
+        elif (found := held.size_bytes) < self.size_bytes:
+            raise self._cut(found)
+
     def rename(self, path: Path) -> None:
         """Gives the file another name."""
         with self._map_lock:
