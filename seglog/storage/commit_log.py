@@ -286,6 +286,13 @@ class CommitLog:
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
             )
 
+    def lend(self) -> None:
+        """Lends the file of the end to the tip, for appends that need no other."""
+        at = self.tip.end_phy_offset
+        segment = self._segments.find(at)
+        if segment is not None:
+            segment.lend(self.tip, at - segment.first_offset, segment.size_bytes - FILLER_BYTES)
+
     def write(
         self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
     ) -> tuple[list[int], list[tuple[int, int, int]]]:

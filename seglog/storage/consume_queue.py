@@ -195,6 +195,13 @@ class ConsumeQueue:
         self.tip.max_phy_offset = last_phy_offset + last_size_bytes
         self.tip.max_offset += len(units)
 
+    def lend(self) -> None:
+        """Lends the file of the next unit to the tip."""
+        start = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None:
+            file.lend(self.tip, start - file.first_offset, file.size_bytes)
+
     @property
     def is_staging(self) -> bool:
         """Whether a file has no name yet."""

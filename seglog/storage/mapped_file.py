@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog.errors import FullError, TruncatedError
 from seglog.storage.files import Files, OpenFile
+from seglog.storage.kernels.tips import LogTip, QueueTip
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -71,6 +72,7 @@ class MappedFile:
     """
 
     __slots__ = (
+        "_borrower",
         "_files",
         "_held",
         "_length_now",
@@ -96,6 +98,7 @@ class MappedFile:
         self.maps: _native.Maps | None = None
         self._step_bytes = step_bytes
         self._held: OpenFile | None = None
+        self._borrower: LogTip | QueueTip | None = None
         self._view: memoryview | None = None
         self._length_now: Callable[[], int] | None = None  # asks the system, through the map's descriptor
         self._map_lock = threading.RLock()  # also between opening by name and a new name
@@ -183,10 +186,26 @@ class MappedFile:
             self.path = path
 
     def park(self) -> None:
-        """Gives up the map; views that exist stay valid."""
+        """Gives up the map; views that exist stay valid, and what was lent is taken back."""
         self._view = self._length_now = None
         if self.maps is not None:
             self.maps.drop(self.first_offset)
+        borrower, self._borrower = self._borrower, None
+        if borrower is not None:
+            borrower.take_back()
+
+    def lend(self, borrower: LogTip | QueueTip, position: int, end: int) -> None:
+        """Lends the memory for writing from ``position`` to where there is space, at most to ``end``.
+
+        Only a map that is there is lent; it is taken back when it is given up.
+        """
+        view, (reserved_start, reserved_end) = self._view, self._reserved
+        if view is None or not reserved_start <= position < reserved_end:
+            return
+        self._borrower = borrower
+        borrower.lend(view, self.first_offset, self.first_offset + min(end, reserved_end), self._length_now)
+        if self._view is not view:  # given up between
+            borrower.take_back()
 
     def hold(self) -> None:
         """Keeps one descriptor open, for a file that is synced often.

@@ -34,7 +34,7 @@ from seglog.errors import (
     ReadOnlyError,
     StoreInUseError,
 )
-from seglog.storage.appender import Appender, encode_all_properties
+from seglog.storage.appender import Appender
 from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.async_calls import AsyncCalls
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
@@ -53,6 +53,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message_id
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
@@ -62,6 +63,7 @@ from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds
+from seglog.storage.lanes import open_lane
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place
 from seglog.storage.message_filter import MessageFilter, TagFilter, make_filter
@@ -121,7 +123,10 @@ class MessageStore(AsyncCalls):
         self._reads = self._new_reads()
         if type(self).get is MessageStore.get:
             # Plain reads come back to the method below only where they are not plain.
-            self.get = self._reads.get  # type: ignore[method-assign]
+            vars(self)["get"] = self._reads.get
+        # What is asked of it most goes to the lane at once; a subclass that changes it is asked as before.
+        if appender is not None and type(self).put is MessageStore.put:
+            vars(self)["put"] = open_lane(appender, self._writer(), self.put).put
 
     @classmethod
     def open(

@@ -1,13 +1,18 @@
 """The kernels in C, made of ``native/``. All let go of the GIL while they run for long."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar
 
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import Message
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.found import PythonFound
+from seglog.storage.kernels.lane import LaneOwner
 from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
+
+_R = TypeVar("_R", bound=tuple[Any, ...])
+_D = TypeVar("_D")
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -87,11 +92,15 @@ class LogTip:
     last_store_ms: int
     newest_store_ms: int
     nudge_at: int
-    is_shut: bool
-
+    @property
+    def is_shut(self) -> bool: ...
     def __init__(
         self, end_phy_offset: int, last_phy_offset: int, last_store_ms: int, newest_store_ms: int
     ) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def take_back(self) -> None: ...
 
 class QueueTip:
     """What ``PythonQueueTip`` is; its numbers have 64 bits."""
@@ -101,6 +110,32 @@ class QueueTip:
     max_phy_offset: int
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
+    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def take_back(self) -> None: ...
+
+class Lane(Generic[_R, _D]):
+    """What ``PythonLane`` is.
+
+    It never lets go of the GIL between looking at the tips and changing them, so puts need no lock. While
+    ``is_shut`` of the log's tip says that somebody holds the append lock, it leaves them to the ordinary way.
+    """
+
+    def __init__(self, tip: LogTip, owner: LaneOwner[_R, _D], /) -> None: ...
+    def add(self, topic: str, queue_id: int, tip: QueueTip, /) -> None: ...
+    def forget(self) -> None: ...
+    def close(self) -> None: ...
+    def put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: _D | None = None,
+    ) -> _R: ...
 
 class Found:
     """``PythonFound`` whose runs and records are made when they are first asked for."""

@@ -11,9 +11,10 @@ static PyObject *new_object(PyTypeObject *type)
     return allocate(type, 0);
 }
 
-static void tip_dealloc(PyObject *self)
+static void tip_free(PyObject *self, struct window *window)
 {
     PyTypeObject *type = Py_TYPE(self);
+    window_take_back(window);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
@@ -51,13 +52,71 @@ static PyObject *queue_tip_new(PyTypeObject *type, PyObject *args, PyObject *key
     return (PyObject *)tip;
 }
 
+static void log_tip_dealloc(PyObject *self)
+{
+    tip_free(self, &((LogTip *)self)->window);
+}
+
+static void queue_tip_dealloc(PyObject *self)
+{
+    tip_free(self, &((QueueTip *)self)->window);
+}
+
+static PyObject *log_tip_lend(PyObject *self, PyObject *args)
+{
+    return window_lend(&((LogTip *)self)->window, args);
+}
+
+static PyObject *queue_tip_lend(PyObject *self, PyObject *args)
+{
+    return window_lend(&((QueueTip *)self)->window, args);
+}
+
+static PyObject *log_tip_take_back(PyObject *self, PyObject *Py_UNUSED(nothing))
+{
+    window_take_back(&((LogTip *)self)->window);
+    Py_RETURN_NONE;
+}
+
+static PyObject *queue_tip_take_back(PyObject *self, PyObject *Py_UNUSED(nothing))
+{
+    window_take_back(&((QueueTip *)self)->window);
+    Py_RETURN_NONE;
+}
+
+static PyObject *log_tip_enter(PyObject *self, PyObject *Py_UNUSED(nothing))
+{
+    ((LogTip *)self)->is_shut = 1;
+    return Py_NewRef(self);
+}
+
+static PyObject *log_tip_exit(PyObject *self, PyObject *Py_UNUSED(args))
+{
+    ((LogTip *)self)->is_shut = 0;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef log_tip_methods[] = {
+    {"lend", log_tip_lend, METH_VARARGS, NULL},
+    {"take_back", log_tip_take_back, METH_NOARGS, NULL},
+    {"__enter__", log_tip_enter, METH_NOARGS, NULL},
+    {"__exit__", log_tip_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef queue_tip_methods[] = {
+    {"lend", queue_tip_lend, METH_VARARGS, NULL},
+    {"take_back", queue_tip_take_back, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef log_tip_members[] = {
     {"end_phy_offset", T_LONGLONG, offsetof(LogTip, end_phy_offset), 0, NULL},
     {"last_phy_offset", T_LONGLONG, offsetof(LogTip, last_phy_offset), 0, NULL},
     {"last_store_ms", T_LONGLONG, offsetof(LogTip, last_store_ms), 0, NULL},
     {"newest_store_ms", T_LONGLONG, offsetof(LogTip, newest_store_ms), 0, NULL},
     {"nudge_at", T_LONGLONG, offsetof(LogTip, nudge_at), 0, NULL},
-    {"is_shut", T_BOOL, offsetof(LogTip, is_shut), 0, NULL},
+    {"is_shut", T_BOOL, offsetof(LogTip, is_shut), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -70,15 +129,17 @@ static PyMemberDef queue_tip_members[] = {
 
 static PyType_Slot log_tip_slots[] = {
     {Py_tp_new, (void *)log_tip_new},
-    {Py_tp_dealloc, (void *)tip_dealloc},
+    {Py_tp_dealloc, (void *)log_tip_dealloc},
     {Py_tp_members, log_tip_members},
+    {Py_tp_methods, log_tip_methods},
     {0, NULL},
 };
 
 static PyType_Slot queue_tip_slots[] = {
     {Py_tp_new, (void *)queue_tip_new},
-    {Py_tp_dealloc, (void *)tip_dealloc},
+    {Py_tp_dealloc, (void *)queue_tip_dealloc},
     {Py_tp_members, queue_tip_members},
+    {Py_tp_methods, queue_tip_methods},
     {0, NULL},
 };
 

@@ -9,15 +9,19 @@
 
 #include <stdint.h>
 
+#include "window.h"
+
 typedef struct {
     PyObject_HEAD
     long long end_phy_offset, last_phy_offset, last_store_ms, newest_store_ms, nudge_at;
     char is_shut;
+    struct window window;
 } LogTip;
 
 typedef struct {
     PyObject_HEAD
     long long min_offset, max_offset, max_phy_offset;
+    struct window window; /* its offsets are those of bytes */
 } QueueTip;
 
 /* Whatever it is, as a tip; NULL with a TypeError if it is none. Borrowed. */
