@@ -15,8 +15,8 @@ Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCall
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
 
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
 
@@ -41,6 +44,9 @@ class HoleMap:
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._starts = [hole.phy_offset for hole in holes]
         self._ends = [hole.end for hole in holes]
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
 
     def covers(self, phy_offset: int) -> bool:
         """Returns whether ``phy_offset`` lies in a hole."""
@@ -65,7 +71,6 @@ class CommitLog:
         min_phy_offset: Where it starts.
         tip: Where it ends.
         holes: Its unreadable stretches.
-        mended: Queue offset by physical offset of records that say another one of themselves.
         guard: Checks records that opening did not walk, None if it walked all.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
@@ -85,10 +90,13 @@ class CommitLog:
         self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
-        self.mended: Mapping[int, int] = {}
+        self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
         self._nudge: Callable[[], None] = lambda: None
+        self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
+        if self.maps is not None and guard is not None:
+            self.maps.guarded_end = guard.end_phy_offset
         last = segments.find(tip.end_phy_offset)
         if last is not None:
             last.hold()
@@ -104,6 +112,21 @@ class CommitLog:
         return self.tip.last_phy_offset
 
     @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
+
+    @property
+    def mended(self) -> Mapping[int, int]:
+        """Queue offset by physical offset of records that say another one of themselves."""
+        return self._mended
+
+    @mended.setter
+    def mended(self, mended: Mapping[int, int]) -> None:
+        self._mended = mended
+        self._keep_from_native(phy_offset - phy_offset % self.segment_size_bytes for phy_offset in mended)
+
+    @property
     def segment_size_bytes(self) -> int:
         """Length of every file."""
         return self._segments.file_size_bytes
@@ -113,6 +136,27 @@ class CommitLog:
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
+        record = self._sound(phy_offset, end)
+        if record is None:
+            # In a file, only a guard can have said so.
+            guard = self.guard if self._segments.holds(phy_offset, end) else None
+            return None if guard is None else guard.read(phy_offset, size_bytes)
+        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
+            return with_queue_offset(record, self.mended[phy_offset])
+        return record
+
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
+
+        That is so where some of them may be gone or not as they were written, or lie in several files.
+        """
+        end = phy_offset + size_bytes
+        if end > self.end_phy_offset or self.holes or self.mended:
+            return None
+        return self._sound(phy_offset, end)
+
+    def _sound(self, phy_offset: int, end: int) -> memoryview | None:
+        """Returns bytes that are known to be as they were written and lie in one file."""
         first, file_end, view = self._last_read
         if not (first <= phy_offset and end <= file_end):
             segment = self._segments.find(phy_offset)
@@ -120,17 +164,16 @@ class CommitLog:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
             guard = self.guard
+            if guard is not None and self.maps is not None and first < guard.end_phy_offset:
+                self.maps.know(first, guard.states(first))
             if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
-                    return guard.read(phy_offset, size_bytes)
+                    return None
                 first, file_end = guard.sound_stretch(phy_offset)
             view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
             segment.check_whole()
             self._last_read = first, file_end, view
-        record = view[phy_offset - first : end - first]
-        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
-            return with_queue_offset(record, self.mended[phy_offset])
-        return record
+        return view[phy_offset - first : end - first]
 
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
@@ -309,6 +352,17 @@ class CommitLog:
         self._segments.close()
         if self.guard is not None:
             self.guard.close()
+
+    def _files_of(self, start: int, end: int) -> range:
+        """Returns where the files begin that hold some of a stretch."""
+        size = self.segment_size_bytes
+        return range(start - start % size, end, size)
+
+    def _keep_from_native(self, first_offsets: Iterable[int]) -> None:
+        """Leaves files to Python that do not hold what they should everywhere."""
+        if self.maps is not None:
+            for first in sorted(set(first_offsets)):
+                self.maps.refuse(first)
 
     def _segment_to_grow(self, phy_offset: int) -> MappedFile:
         return self._segments.find(phy_offset) or self._segments.add(phy_offset)

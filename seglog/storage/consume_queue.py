@@ -9,7 +9,7 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,12 @@ from seglog.storage.kernels.tips import QueueTip
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
 
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
 _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
+_UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
+_NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
 class ConsumeQueue:
@@ -34,6 +39,7 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_last_read",
         "_prepared",
         "_prepared_end",
         "_segments",
@@ -57,8 +63,14 @@ class ConsumeQueue:
         self.tip = tip
         self._segments = segments
         self._synced_offset = synced_offset
+        self._last_read = _NOTHING_READ
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
 
     @property
     def min_offset(self) -> int:
@@ -79,6 +91,23 @@ class ConsumeQueue:
     def units_per_file(self) -> int:
         """Units in each file."""
         return self._segments.file_size_bytes // CQ_UNIT_BYTES
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """Returns place, size and tags code of one unit below the maximum; zeros without its file."""
+        at = queue_offset * CQ_UNIT_BYTES
+        first, end, view = self._last_read
+        if not first <= at < end:
+            file = self._segments.find(at)
+            if file is None:
+                return 0, 0, 0
+            first, end, view = file.first_offset, file.first_offset + file.size_bytes, file.view.toreadonly()
+            file.check_whole()
+            self._last_read = first, end, view
+        return _UNPACK_UNIT(view, at - first)
+
+    def recheck(self) -> None:
+        """Lets the next look at a unit make sure that nobody cut the file."""
+        self._last_read = _NOTHING_READ
 
     def units(self, queue_offset: int, count: int) -> Units:
         """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
@@ -194,6 +223,7 @@ class ConsumeQueue:
 
     def close(self) -> None:
         """Gives up maps and descriptors."""
+        self._last_read = _NOTHING_READ
         self._segments.close()
 
     def _begin(self, start: int) -> MappedFile:

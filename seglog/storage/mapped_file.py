@@ -15,11 +15,14 @@ import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog.errors import FullError, TruncatedError
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.kernels.tips import LogTip, QueueTip
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 _KEPT_DESCRIPTORS: Final = 256
 _MIN_MAPS: Final = 64
@@ -63,6 +66,7 @@ class MappedFile:
         path: Where it is.
         first_offset: Offset in the sequence of its first byte.
         size_bytes: Its length.
+        maps: Where native kernels look maps up, None without them.
 
     Thread rule: any thread may read; one at a time may write, and one reserve.
     """
@@ -78,6 +82,7 @@ class MappedFile:
         "_step_bytes",
         "_view",
         "first_offset",
+        "maps",
         "path",
         "size_bytes",
     )
@@ -90,6 +95,7 @@ class MappedFile:
         self.first_offset = first_offset
         self.size_bytes = size_bytes
         self._pool = pool
+        self.maps: _native.Maps | None = None
         self._step_bytes = step_bytes
         self._held: OpenFile | None = None
         self._borrower: LogTip | QueueTip | None = None
@@ -134,6 +140,8 @@ class MappedFile:
                 view = self._with_handle(self._map)
                 under = view.obj
                 self._length_now = under.size if isinstance(under, mmap.mmap) else None
+                if self.maps is not None:
+                    self.maps.set(self.first_offset, view.toreadonly(), self._length_now)
                 self._view = view
             else:
                 return self._view
@@ -180,6 +188,8 @@ class MappedFile:
     def park(self) -> None:
         """Gives up the map; views that exist stay valid, and what was lent is taken back."""
         self._view = self._length_now = None
+        if self.maps is not None:
+            self.maps.drop(self.first_offset)
         borrower, self._borrower = self._borrower, None
         if borrower is not None:
             borrower.take_back()

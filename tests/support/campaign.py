@@ -11,7 +11,7 @@ from typing import Final
 
 from seglog.errors import SeglogError
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock
 

@@ -1,10 +1,15 @@
 """The kernels in C, made of ``native/``. All let go of the GIL while they run for long."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from seglog.storage.format.host import Host
+from seglog.storage.format.message import Message
+from seglog.storage.get import GetResult
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.found import PythonFound
 from seglog.storage.kernels.lane import LaneOwner
+from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
@@ -135,3 +140,124 @@ class Lane(Generic[_R, _B, _D]):
     put_batch: Callable[..., _B]
     append: Callable[..., _R]
     append_batch: Callable[..., _B]
+
+class Found:
+    """``PythonFound`` whose runs and records are made when they are first asked for."""
+
+    decoded: list[Message] | None
+
+    def __init__(
+        self,
+        status: GetStatus,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        runs: Sequence[memoryview] = ...,
+        lost: tuple[range, ...] = ...,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        """As ``PythonFound``.
+
+        Raises:
+            ValueError: The records do not fill the runs.
+        """
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    lost: tuple[range, ...]
+    @property
+    def runs(self) -> list[memoryview]: ...
+    @property
+    def records(self) -> list[memoryview]: ...
+    def __len__(self) -> int: ...
+
+class Decoder:
+    """Decodes records that are right, and asks ``slow_decode`` to say what is wrong with others."""
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        new_host: Callable[[bytes, int], Host],
+        slow_decode: Callable[..., Message],
+        /,
+    ) -> None:
+        """Takes what messages are made of.
+
+        Args:
+            message_type: Its fields are set without calling it.
+            new_host: Makes a host of address and port; the same may be used for several messages.
+            slow_decode: The Python function.
+        """
+
+    def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
+        """Takes the arguments of ``decode_message``."""
+
+class Maps:
+    """The maps of a rolling sequence of files, by the offset of their first byte.
+
+    Attributes:
+        guarded_end: Records that begin below this offset are served only where :meth:`know` said of their
+            blocks that they are as they were written.
+    """
+
+    guarded_end: int
+
+    def __init__(self, file_size_bytes: int, /) -> None: ...
+    def set(self, first_offset: int, view: memoryview, length_now: Callable[[], int] | None, /) -> None:
+        """Takes a file's map.
+
+        Args:
+            first_offset: Of the file.
+            view: The whole file, read-only; results of reads hold it.
+            length_now: Asks the system how long the file is; called at most once a millisecond, and before
+                the map is first read.
+        """
+
+    def drop(self, first_offset: int, /) -> None:
+        """Gives a file's map up."""
+
+    def refuse(self, first_offset: int, /) -> None:
+        """Leaves a file to Python, whatever its map."""
+
+    def know(self, first_offset: int, states: bytearray, /) -> None:
+        """Takes what is known of each block of a file, as BlockGuard keeps it up."""
+
+class TagSet:
+    """The tags codes that a filter lets pass, and the tags that it compares then, unless codes are enough."""
+
+    def __init__(self, codes: tuple[int, ...], tags: tuple[bytes, ...] | None, /) -> None: ...
+
+class Reads:
+    """Serves plain reads of one store; hands all others to the Python method.
+
+    Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
+    nothing that may have been lost.
+    """
+
+    def __init__(
+        self,
+        slow_get: Callable[..., Found | PythonFound],
+        result_type: type[Found | PythonFound],
+        filter_type: type,
+        found: GetStatus,
+        no_match: GetStatus,
+        log_tip: LogTip | PythonLogTip,
+        log_maps: Maps,
+        limits: tuple[int, int, int],
+        /,
+    ) -> None:
+        """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
+    get: Callable[..., GetResult]
+    """Takes the arguments of ``MessageStore.get``."""
+    def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
+        """Tells of a queue of 20-byte units."""
+
+    def know(self, expression: str, tags: TagSet | None, /) -> None:
+        """Tells what a filter that is text stands for; None for all messages."""
+
+    def forget(self) -> None:
+        """Forgets all queues: some may have become others."""
+
+    def close(self) -> None:
+        """Leaves everything to Python from now on."""
