@@ -51,7 +51,5 @@ def _records(buffer: memoryview, phy_offset: int) -> list[IndexedRecord]:
         start = at + row.properties_at
         properties = bytes(buffer[start : start + row.properties_bytes])
         topic = row.topic.decode("utf-8", "replace")
-        found.append(
-            IndexedRecord(phy_offset + at, row.store_timestamp_ms, row.sys_flag, topic, properties)
-        )
+        found.append(IndexedRecord(phy_offset + at, row.store_timestamp_ms, row.sys_flag, topic, properties))
         at += row.size_bytes
