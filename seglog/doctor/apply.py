@@ -43,6 +43,7 @@ def apply_changes(
     """
     pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
     abort = root / ABORT_FILE
+    stays = draft.exists(abort)
     if not files.exists(abort):
         files.write_file(abort, b"")
         files.sync_dir(root)
@@ -53,7 +54,7 @@ def apply_changes(
     for change in changes:
         if change.path == abort and change.kind != CREATED:
             _apply(draft, files, root, change, pack)
-    if files.exists(abort) and not draft.exists(abort):
+    if files.exists(abort) and not stays:
         files.remove(abort)
     files.sync_dir(root)
     finish_pack(files, root, pack)

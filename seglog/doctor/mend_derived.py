@@ -1,0 +1,115 @@
+"""What is made from the log beside the queues: the logs of compaction topics, and the key index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seglog.clock import Clock
+from seglog.doctor.actions import Action
+from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.compaction_writer import CompactionWriter
+from seglog.storage.cross_check import cross_check
+from seglog.storage.files import Files
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
+from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
+from seglog.storage.index_files import list_index_files
+from seglog.storage.index_opening import open_key_index
+from seglog.storage.log_files import LogReader
+from seglog.storage.mapped_file import MapPool
+from seglog.storage.survey import Survey
+
+_WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray"})
+
+
+class _Records:
+    """Reads records through ``pread``."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        record = self._reader.read(phy_offset, size_bytes)
+        return record if len(record) == size_bytes else None
+
+
+def mend_compaction(found: Survey, files: Files) -> None:
+    """Adds to the logs of compaction topics what the commit log has more."""
+    if not found.compaction:
+        return
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None)
+    try:
+        writer.open(found)
+        writer.sync()
+    finally:
+        writer.close()
+        reader.close()
+
+
+def mend_index(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None) -> Iterator[Action]:
+    """Brings the key index to what the log says; yields what it did.
+
+    Args:
+        found: A survey of the store, whose log and queues are in order.
+        files: Where the store is.
+        clock: Names new files.
+        geometry: Division of index files where there is none to tell; RocketMQ's default if None and the
+            store has default segments too. Where it cannot be known, files are not made but left to
+            RocketMQ.
+    """
+    wrong = [finding.code for finding in cross_check(found, files) if finding.code in _WRONG]
+    if not wrong:
+        return
+    known, damaged = list_index_files(files, found.root)
+    listed = sorted([*(file.path for file in known), *damaged])
+    if known:
+        geometry = known[-1].geometry
+    elif geometry is None and found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES:
+        geometry = DEFAULT_INDEX_GEOMETRY
+    if geometry is None:
+        for path in listed:
+            files.remove(path)
+        yield Action(
+            "index", INDEX, detail=f"{len(listed)} files removed; only RocketMQ knows their division"
+        )
+        return
+    _catch_up(found, files, clock, geometry)
+    how = "brought to the end of the log"
+    if _is_wrong(found, files):
+        known, damaged = list_index_files(files, found.root)
+        for path in (*(file.path for file in known), *damaged):
+            files.remove(path)
+        _catch_up(found, files, clock, geometry)
+        how = "made anew"
+    yield Action("index", INDEX, detail=f"{', '.join(sorted(set(wrong)))}: {how}")
+
+
+def _is_wrong(found: Survey, files: Files) -> bool:
+    return any(finding.code in _WRONG for finding in cross_check(found, files))
+
+
+def leave_to_rescan(found: Survey, files: Files) -> Action:
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
+    files.write_file(found.root / ABORT_FILE, b"")
+    write_checkpoint(files, found.root, Checkpoint())
+    return Action("rescan", ABORT_FILE)
+
+
+def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry) -> None:
+    index, _findings = open_key_index(
+        files,
+        found.root,
+        MapPool(),
+        clock,
+        found,
+        found.geometry.segment_size_bytes,
+        lambda: found.max_phy_offset,
+        geometry,
+    )
+    try:
+        index.catch_up()
+        index.sync()
+    finally:
+        index.close()
