@@ -11,9 +11,8 @@ from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
 from seglog.storage.index_files import list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
@@ -55,9 +54,8 @@ def mend_index(found: Survey, files: Files, clock: Clock, geometry: IndexGeometr
         found: A survey of the store, whose log and queues are in order.
         files: Where the store is.
         clock: Names new files.
-        geometry: Division of index files where there is none to tell; RocketMQ's default if None and the
-            store has default segments too. Where it cannot be known, files are not made but left to
-            RocketMQ.
+        geometry: Division of index files where none is left to tell. With None files are not made then but
+            left to RocketMQ.
     """
     wrong = [finding.code for finding in cross_check(found, files) if finding.code in _WRONG]
     if not wrong:
@@ -66,8 +64,6 @@ def mend_index(found: Survey, files: Files, clock: Clock, geometry: IndexGeometr
     listed = sorted([*(file.path for file in known), *damaged])
     if known:
         geometry = known[-1].geometry
-    elif geometry is None and found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES:
-        geometry = DEFAULT_INDEX_GEOMETRY
     if geometry is None:
         for path in listed:
             files.remove(path)

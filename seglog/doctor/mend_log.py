@@ -43,8 +43,20 @@ def needs_recovery(found: Survey) -> bool:
     return bool(wrong) or torn or found.mode == "abnormal" or _compaction_is_behind(found)
 
 
-def mend_log(found: Survey, files: Files, clock: Clock) -> tuple[list[Action], Survey]:
-    """Recovers a store, holes of all files included; returns what was done, and a survey of the result."""
+def has_queue_files(found: Survey) -> bool:
+    """Returns whether any queue file tells how long queue files are."""
+    return any(length for queue in found.queue_files.values() for length in queue.sizes.values())
+
+
+def remove_queue_files(found: Survey, files: Files) -> None:
+    """Removes the files of all plain queues."""
+    for queue in found.queue_files.values():
+        for first in queue.sizes:
+            files.remove(queue.directory / segment_file_name(first))
+
+
+def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
+    """Recovers a store, holes of all files included; returns what was done."""
     holes = _whole_holes(found)
     actions = list(_told(found))
     was_behind = _compaction_is_behind(found)
@@ -59,7 +71,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> tuple[list[Action], S
         told.append(Action("tail-cut", *_place(end, found), size_bytes=report.cut_bytes))
     if was_behind:
         told.append(Action("compaction", "compaction"))
-    return told + actions, after
+    return told + actions
 
 
 def _compaction_is_behind(found: Survey) -> bool:

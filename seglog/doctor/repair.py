@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_files import mend_files
-from seglog.doctor.mend_log import mend_log, needs_recovery
+from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.undo import undo_repair, unfinished_pack
 from seglog.doctor.undo_pack import UndoPack, list_packs
@@ -30,12 +30,29 @@ from seglog.errors import NotFoundError
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
-from seglog.storage.survey import check_is_store, survey
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, check_geometry
+from seglog.storage.survey import Survey, check_is_store, survey
 
 _MAX_ROUNDS: Final = 3
 """What is written into a hole may let a second look see more; a third has never been needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """Lengths that a store is configured with, for kinds of files of which none is left to tell.
+
+    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: then
+    such files are left to RocketMQ, which walks the whole log when it starts.
+
+    Attributes:
+        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
+        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
+    """
+
+    queue_file_bytes: int | None = None
+    index: IndexGeometry | None = None
 
 
 @dataclass(slots=True)
@@ -66,39 +83,43 @@ class Plan:
         return sum(change.changed_bytes for change in self.changes)
 
 
-def plan_repair(
-    files: Files, root: Path, clock: Clock, *, index_geometry: IndexGeometry | None = None
-) -> Plan:
+def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None = None) -> Plan:
     """Returns what a repair of a store would do; writes nothing.
 
     Args:
         files: Where it is.
         root: The store directory.
         clock: Names what goes to the attic, and new index files.
-        index_geometry: Division of index files, where there is none to tell.
+        sizes: What the files tell no more.
 
     Raises:
         NotFoundError: There is nothing.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
     """
+    sizes = sizes or FileSizes()
     draft = DraftFiles(files)
-    before = survey(root, files)
-    findings = before.findings + cross_check(before, files)
+    before = _survey(draft, root, sizes)
+    findings = before.findings + cross_check(before, draft)
     actions = [*mend_config(draft, root), *mend_files(draft, root)]
-    found = survey(root, draft) if actions else before
+    found = _survey(draft, root, sizes) if actions else before
     bits = list(mend_bits(found, draft))
     if bits:
         actions += bits
-        found = survey(root, draft)
+        found = _survey(draft, root, sizes)
+    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
+    knows_queues = has_queue_files(found) or is_default or sizes.queue_file_bytes is not None
     for _round in range(_MAX_ROUNDS):
         if not needs_recovery(found):
             break
-        done, found = mend_log(found, draft, clock)
-        actions += done
+        actions += mend_log(found, draft, clock)
+        found = _survey(draft, root, sizes)
+    index_geometry = sizes.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     index = list(mend_index(found, draft, clock, index_geometry))
-    is_rescanned = bool(index) and not draft.list_dir(root / INDEX)
     actions += index
+    is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
+    if not knows_queues:
+        remove_queue_files(found, draft)
     if is_rescanned:
         actions.append(leave_to_rescan(found, draft))
     ends = {key: state.max_offset for key, state in found.queues.items()}
@@ -109,13 +130,20 @@ def plan_repair(
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
 
 
+def _survey(files: Files, root: Path, sizes: FileSizes) -> Survey:
+    found = survey(root, files)
+    if sizes.queue_file_bytes is not None and not has_queue_files(found):
+        geometry = replace(found.geometry, queue_file_size_bytes=sizes.queue_file_bytes)
+        found.geometry = check_geometry(geometry)
+    return found
+
+
 def repair_store(
     files: RestoringFiles,
     root: Path,
     clock: Clock,
     confirm: Callable[[Plan], bool],
-    *,
-    index_geometry: IndexGeometry | None = None,
+    sizes: FileSizes | None = None,
 ) -> tuple[Plan, UndoPack | None]:
     """Repairs a store, once somebody agreed to the plan; nothing is changed before.
 
@@ -126,7 +154,7 @@ def repair_store(
         root: The store directory.
         clock: The time.
         confirm: Asked with the plan, if there is anything to do.
-        index_geometry: Division of index files, where there is none to tell.
+        sizes: What the files tell no more.
 
     Returns:
         The plan, and the pack that undoes it; None if nothing was done.
@@ -143,7 +171,7 @@ def repair_store(
         if half is not None:
             undo_repair(files, root, half.number)
     with locked(files, root) as had_lock:
-        plan = plan_repair(files, root, clock, index_geometry=index_geometry)
+        plan = plan_repair(files, root, clock, sizes)
         if not plan.changes or not confirm(plan):
             return plan, None
         pack = apply_changes(plan.draft, files, root, plan.changes, clock.now_ms(), had_lock=had_lock)
