@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
@@ -10,6 +10,7 @@ from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
+from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
@@ -47,7 +48,9 @@ def mend_compaction(found: Survey, files: Files) -> None:
         reader.close()
 
 
-def mend_index(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None) -> Iterator[Action]:
+def mend_index(
+    found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None, wrong: Sequence[Finding]
+) -> Iterator[Action]:
     """Brings the key index to what the log says; yields what it did.
 
     Args:
@@ -56,34 +59,29 @@ def mend_index(found: Survey, files: Files, clock: Clock, geometry: IndexGeometr
         clock: Names new files.
         geometry: Division of index files where none is left to tell. With None files are not made then but
             left to RocketMQ.
+        wrong: What a cross-check of index and log found.
     """
-    wrong = [finding.code for finding in cross_check(found, files) if finding.code in _WRONG]
-    if not wrong:
+    codes = sorted({finding.code for finding in wrong} & _WRONG)
+    if not codes:
         return
     known, damaged = list_index_files(files, found.root)
-    listed = sorted([*(file.path for file in known), *damaged])
     if known:
         geometry = known[-1].geometry
     if geometry is None:
-        for path in listed:
+        for path in damaged:
             files.remove(path)
-        yield Action(
-            "index", INDEX, detail=f"{len(listed)} files removed; only RocketMQ knows their division"
-        )
+        detail = f"{', '.join(codes)}: {len(damaged)} files removed, only RocketMQ knows their division"
+        yield Action("index", INDEX, detail=detail)
         return
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
-    if _is_wrong(found, files):
+    if any(finding.code in _WRONG for finding in cross_check(found, files)):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
             files.remove(path)
         _catch_up(found, files, clock, geometry)
         how = "made anew"
-    yield Action("index", INDEX, detail=f"{', '.join(sorted(set(wrong)))}: {how}")
-
-
-def _is_wrong(found: Survey, files: Files) -> bool:
-    return any(finding.code in _WRONG for finding in cross_check(found, files))
+    yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
 
 
 def leave_to_rescan(found: Survey, files: Files) -> Action:

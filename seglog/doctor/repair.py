@@ -100,7 +100,8 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     sizes = sizes or FileSizes()
     draft = DraftFiles(files)
     before = _survey(draft, root, sizes)
-    findings = before.findings + cross_check(before, draft)
+    index_findings = cross_check(before, draft)
+    findings = before.findings + index_findings
     actions = [*mend_config(draft, root), *mend_files(draft, root)]
     found = _survey(draft, root, sizes) if actions else before
     bits = list(mend_bits(found, draft))
@@ -115,8 +116,12 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         actions += mend_log(found, draft, clock)
         found = _survey(draft, root, sizes)
     index_geometry = sizes.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
-    index = list(mend_index(found, draft, clock, index_geometry))
+    if actions:
+        index_findings = cross_check(found, draft)
+    index = list(mend_index(found, draft, clock, index_geometry, index_findings))
     actions += index
+    if index:
+        index_findings = cross_check(found, draft)
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if not knows_queues:
         remove_queue_files(found, draft)
@@ -126,7 +131,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
     actions += mend_offsets(draft, root, ends)
     changes = changes_of(draft) if actions else []
-    left = [one for one in found.findings + cross_check(found, draft) if one.severity is not Severity.NOTE]
+    left = [one for one in found.findings + index_findings if one.severity is not Severity.NOTE]
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
 
 
