@@ -22,6 +22,7 @@ from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_files import mend_files
+from seglog.doctor.mend_heads import mend_heads
 from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.undo import undo_repair, unfinished_pack
@@ -104,7 +105,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     findings = before.findings + index_findings
     actions = [*mend_config(draft, root), *mend_files(draft, root)]
     found = _survey(draft, root, sizes) if actions else before
-    bits = list(mend_bits(found, draft))
+    bits = [*mend_bits(found, draft), *mend_heads(found, draft)]
     if bits:
         actions += bits
         found = _survey(draft, root, sizes)
@@ -125,8 +126,9 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if not knows_queues:
         remove_queue_files(found, draft)
+        actions = [action for action in actions if action.kind != "queue"]
     if is_rescanned:
-        actions.append(leave_to_rescan(found, draft))
+        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
     actions += mend_offsets(draft, root, ends)

@@ -81,6 +81,11 @@ def unfinished_pack(files: RestoringFiles, root: Path) -> UndoPack | None:
     Packs that were never finished themselves are removed: nothing was changed under them.
     """
     remove_leftovers(files, root, ())
+    return half_done_pack(files, root)
+
+
+def half_done_pack(files: Files, root: Path) -> UndoPack | None:
+    """Returns what :func:`unfinished_pack` does, and leaves everything as it is."""
     for number in reversed(list_packs(files, root)):
         pack = read_pack(files, root, number)
         if pack.after is None or pack.is_undoing:

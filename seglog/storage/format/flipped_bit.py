@@ -26,6 +26,7 @@ from seglog.storage.format.record import (
     HEADS,
     HOST_BITS,
     MAX_NAME_FLIPS,
+    MIN_RECORD_BYTES,
     Damage,
     RecordRow,
     examine,
@@ -85,6 +86,8 @@ def structure_bits(record: bytes, phy_offset: int) -> list[Bit]:
         record: Bytes that start with the record and may go on behind it.
         phy_offset: Where it lies.
     """
+    if len(record) < MIN_RECORD_BYTES:
+        return []
     bits = ((position, 1 << bit) for position in _structure_positions(record) for bit in range(8))
     return [bit for bit in bits if is_whole(flipped(record, bit), phy_offset)]
 

@@ -87,6 +87,13 @@ def test_two_flipped_bits_are_left_alone():
             assert mend_record(damaged, PLACE) is None
 
 
+@pytest.mark.parametrize("size", range(0, 200, 7))
+def test_a_piece_of_a_record_is_left_alone(size):
+    for record_crc in (True, False):
+        assert mend_record(record(record_crc=record_crc)[:size], PLACE) is None
+        assert structure_bits(record(record_crc=record_crc)[:size], PLACE) == []
+
+
 def test_bodies_that_are_too_long_are_left_alone():
     whole = record(record_crc=False, body=bytes(MAX_BYTES + 1))
     assert mend_record(flipped(whole, (1000, 1)), PLACE) is None
