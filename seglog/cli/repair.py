@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
-from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.clock import SystemClock
 from seglog.doctor.actions import Action
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
@@ -146,7 +146,7 @@ def _show(plan: Plan) -> None:
     if plan.left:
         render.say()
         render.say("left as it is:")
-        show_findings(plan.left)
+        show_findings(plan.left, plan.root)
     if plan.is_rescanned:
         render.say()
         render.say("RocketMQ walks the whole log when it starts, and makes what is missing; start it once")

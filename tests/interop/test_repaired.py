@@ -136,6 +136,10 @@ def cut(path, size):
     path.write_bytes(path.read_bytes()[:size])
 
 
+def lengthen(path):
+    path.write_bytes(path.read_bytes() + b"more")
+
+
 def remove(path):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -167,10 +171,8 @@ CASES = {
     "queue file of garbage units": lambda root: (
         root / "consumequeue" / "TopicB" / "0" / f"{0:020d}"
     ).write_bytes(bytes(6) + b"\x01\x02" + b"\0\0\0\x70" + bytes(8) + bytes(1980)),
-    "queue file too long": lambda root: (
-        root / "consumequeue" / "TopicB" / "0" / f"{0:020d}"
-    ).open("ab").write(b"more"),
-    "log file too long": lambda root: log_file(root, 1).open("ab").write(b"more"),
+    "queue file too long": lambda root: lengthen(root / "consumequeue" / "TopicB" / "0" / f"{0:020d}"),
+    "log file too long": lambda root: lengthen(log_file(root, 1)),
 }  # fmt: skip
 RETENTION = "first segment missing"
 """Looks like what retention does: nobody can tell."""

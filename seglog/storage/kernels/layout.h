@@ -202,6 +202,9 @@
 #define SEGLOG_EPOCH_FILE "epochFileCheckpoint"
 #define SEGLOG_BROKER_IDENTITY_FILE "brokerIdentity"
 
+/* flipped_bit */
+#define SEGLOG_MAX_BYTES 65536
+
 /* host */
 #define SEGLOG_IPV4_BYTES 4
 #define SEGLOG_IPV6_BYTES 16
