@@ -39,6 +39,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
     "verify": "Check that the log is as it was written; seal it.",
+    "repair": "Put a damaged store right, after showing what would be done.",
+    "undo": "Take a repair back, bit for bit.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }

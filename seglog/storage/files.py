@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seglog.errors import FullError
 from seglog.storage.store_lock import StoreLock
@@ -148,6 +148,29 @@ class Files(Protocol):
             StoreLockedError: Another process, or this one, holds it.
             ReadOnlyError: The directory cannot be written.
         """
+        ...
+
+
+class Stamp(NamedTuple):
+    """What a file system keeps beside the content of a file: rights, and when it was changed last."""
+
+    mode: int
+    modified_ns: int
+
+
+class RestoringFiles(Files, Protocol):
+    """A file system on which a store can be put back as it was, rights, times and folders too."""
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        ...
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        ...
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
         ...
 
 
@@ -333,6 +356,20 @@ class RealFiles:
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too."""
         return StoreLock(root)
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        status = path.stat()
+        return Stamp(stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        path.chmod(stamp.mode)
+        os.utime(path, ns=(path.stat().st_atime_ns, stamp.modified_ns))
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        path.rmdir()
 
 
 def _translate(error: OSError, path: Path) -> Exception:
