@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
     "query": "Find messages by key or by id.",
+    "explain": "Tell the life of one message, from its birth to its dead letters.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
     "segments": "Show the files of the commit log.",
