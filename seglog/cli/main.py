@@ -39,6 +39,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
     "verify": "Check that the log is as it was written; seal it.",
+    "skip": "Move a group past a message.",
+    "park": "Put a message aside for a group, and move the group past it.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }

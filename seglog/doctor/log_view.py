@@ -104,7 +104,7 @@ class LogView:
 
     @cached_property
     def topics(self) -> list[str]:
-        """Topics that may be in the log, sorted: of folders and topics.json, and those that groups lead to."""
+        """Topics that may be in the log, sorted: by folders, by topics.json, and by the groups of these."""
         found = {topic for topic, _queue in (*self.listing.queue_files, *self.listing.batch_files)}
         found |= known_topics(self.files, self.root) or frozenset()
         found |= {SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC}
