@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "verify": "Check that the log is as it was written; seal it.",
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
+    "erase": "Take the body out of a message and all its copies.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }
