@@ -13,6 +13,7 @@ import io
 import sys
 from collections.abc import Mapping
 from itertools import takewhile
+from keyword import iskeyword
 from typing import Final
 
 import click
@@ -42,10 +43,12 @@ COMMANDS: Final[Mapping[str, str]] = {
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
     "erase": "Take the body out of a message and all its copies.",
+    "export": "Write messages to a JSONL or Parquet file.",
+    "import": "Append the messages of an exported file.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }
-"""Name and one line of help; module ``seglog.cli.<name>`` holds the function ``command``."""
+"""Name and one line of help; module ``seglog.cli.<name>`` holds ``command``, ``import_`` that of import."""
 
 
 class SeglogGroup(click.Group):
@@ -59,7 +62,8 @@ class SeglogGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"seglog.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"seglog.cli.{module}").command
         return command
 
     @override
