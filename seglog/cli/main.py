@@ -45,6 +45,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "erase": "Take the body out of a message and all its copies.",
     "export": "Write messages to a JSONL or Parquet file.",
     "import": "Append the messages of an exported file.",
+    "backup": "Copy a store that may be in use, by links of what is full.",
+    "branch": "Make stores that share their files with another, and compare them.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }

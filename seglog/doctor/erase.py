@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from seglog.clock import Clock
+from seglog.doctor.branch_names import stores_of
 from seglog.doctor.erase_journal import (
     Rewrite,
     apply_rewrites,
@@ -34,7 +34,7 @@ from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
 from seglog.storage.files import Files
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import COMMIT_LOG, OURS, segment_file_name
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.seal import Seal
 from seglog.storage.links import kept_times, link_count
 from seglog.storage.log_scan import Progress
@@ -42,9 +42,6 @@ from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import check_blocks
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, write_seal
-
-BRANCHES: Final = f"{OURS}/branches"
-"""Folder of a store's branches, each a store of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +200,6 @@ def finish_erase(files: Files, root: Path) -> int:
         finally:
             lock.release()
     return count
-
-
-def stores_of(files: Files, root: Path) -> list[str]:
-    """Returns a store and its branches, as paths relative to it; the store itself is the empty text."""
-    return ["", *(f"{BRANCHES}/{entry.name}" for entry in files.list_dir(root / BRANCHES) if entry.is_dir)]
 
 
 def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
