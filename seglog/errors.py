@@ -266,6 +266,23 @@ class MissingDependencyError(SeglogError):
     help = "install what the message names"
 
 
+class StoppedError(SeglogError):
+    """A check was stopped before it had seen everything.
+
+    Attributes:
+        resume_file: What it had seen by then; empty if it could not be kept.
+    """
+
+    exit_code = 60
+    help = "go on with `seglog check STORE --resume FILE`"
+
+    def __init__(self, text: str, resume_file: str = "") -> None:
+        super().__init__(text)
+        self.resume_file = resume_file
+        if not resume_file:
+            self.help = "check again; name a file that can be written with --resume"
+
+
 def _restore(kind: type[SeglogError], args: tuple[object, ...]) -> SeglogError:
     error = kind.__new__(kind)
     error.args = args

@@ -24,6 +24,7 @@ from seglog.cli.failures import exit_code_of
 COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
     "info": "Show what a store holds and what state it is in.",
+    "check": "Look at everything, and say what is wrong and what to do.",
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
     "query": "Find messages by key or by id.",

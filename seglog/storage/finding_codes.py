@@ -289,13 +289,6 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "compaction/ is moved away and made again from the log by a start with abort",
         _REPAIR,
     ),
-    "compaction-behind": Code(
-        _WARNING,
-        "the own log of a compaction topic lacks messages that the commit log has",
-        "the topic does not serve them",
-        "compaction/ is moved away and made again from the log by a start with abort",
-        _REPAIR,
-    ),
 }
 """Queues of all kinds."""
 
@@ -333,14 +326,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
-        "compare it with the producer's copy; new stores write record CRCs, which show which of both is right",
-        "seglog log show STORE",
-    ),
-    "record-tags": Code(
-        _WARNING,
-        "the queue has another tag of this record: without record CRC either of them may be damaged",
-        "the message may be served with a wrong tag",
-        "compare it with the producer's copy",
+        "compare it with the producer's copy; record CRCs, which new stores write, would have told",
         "seglog log show STORE",
     ),
 }

@@ -33,6 +33,15 @@ def walk(
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
     """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
 
+def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> bytes:
+    """Returns the keys of the records from the start of the buffer on, packed as ``KEY_ROW``.
+
+    Args:
+        buffer: A stretch of one segment that starts with a record; the first that is none ends it.
+        phy_offset: Physical offset of its first byte.
+        with_tags: Whether tags are keys.
+    """
+
 class Draft:
     """What ``PythonDraft`` is, for usual values: of all others ``Draft(...)`` makes a ``PythonDraft``.
 

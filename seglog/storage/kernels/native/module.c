@@ -3,9 +3,12 @@
 
 #include "python_api.h"
 
+#include <stdlib.h>
+
 #include "../layout.h"
 #include "crc32.h"
 #include "draft_type.h"
+#include "index_keys.h"
 #include "queues.h"
 #include "walk.h"
 
@@ -162,11 +165,38 @@ static PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromSsize_t(is_found ? (Py_ssize_t)found : -1);
 }
 
+static PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    PyObject *offset, *result = NULL;
+    int with_tags;
+    int64_t phy_offset;
+    struct index_keys keys = {0};
+    if (!PyArg_ParseTuple(args, "y*Op", &view, &offset, &with_tags))
+        return NULL;
+    int is_nowhere = as_phy_offset(offset, &phy_offset);
+    bool has_memory = true;
+    if (is_nowhere == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        has_memory = index_keys_of(&keys, span_in(&view), phy_offset, with_tags);
+        Py_END_ALLOW_THREADS
+    }
+    if (!has_memory)
+        PyErr_NoMemory();
+    else if (is_nowhere >= 0)
+        result = PyBytes_FromStringAndSize((const char *)keys.rows,
+                                           (Py_ssize_t)(keys.count * SEGLOG_KEY_ROW_SIZE));
+    free(keys.rows);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"crc32", py_crc32, METH_VARARGS, NULL},
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
     {"walk", py_walk, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
+    {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.plan import plan_audit
-from seglog.spark.split_scan import SplitScan
+from seglog.storage.audit.log_lookup import LogLookup
+from seglog.storage.audit.plan import plan_audit
+from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.files import RealFiles
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from seglog.spark.split_scan import SplitScan
-from seglog.spark.splits import Split, owner
-from seglog.spark.stretches import Head, Stretch
+from seglog.storage.audit.split_scan import SplitScan
+from seglog.storage.audit.splits import Split, owner
+from seglog.storage.audit.stretches import Head, Stretch
 from seglog.storage.format.record import Damage, RecordRow
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.log_scan import MISSING, ZERO, Hole

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.stretches import Stretch
+from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.record import Damage, examine

@@ -3,31 +3,31 @@
 A split is walked as if a record began at its first byte. Where none does (a record of the split before
 goes on there, or there is damage), that is a stretch without records, and the walk goes on at the next
 record that proves itself. Which of the two it was only the driver can tell, from where the split before
-ended: see :mod:`seglog.spark.stitch`.
+ended: see :mod:`seglog.storage.audit.stitch`.
 
 Memory is bounded by the read window, or the longest record where that is longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from seglog.spark.batch_runs import BatchUnitFinder
-from seglog.spark.splits import Split
-from seglog.spark.stretch_builder import StretchBuilder
-from seglog.spark.stretches import Stopped, Stretch
-from seglog.spark.unit_files import UnitFiles
+from seglog.storage.audit.batch_runs import BatchUnitFinder
+from seglog.storage.audit.splits import Split
+from seglog.storage.audit.stretch_builder import StretchBuilder
+from seglog.storage.audit.stretches import Stopped, Stretch
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import Files
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examine
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.inner_records import InnerRecords
-from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
+from seglog.storage.kernels.walk import QueueTable, Rows, Stop, iter_resync, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import SHORT, ZERO, is_written
 
@@ -35,6 +35,31 @@ _WINDOW_BYTES: Final = 8 << 20
 _OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
 _FIRST_READ_ON_BYTES: Final = 4096
+
+
+class Watch(Protocol):
+    """Looks at records as they are walked, for what an audit does not ask."""
+
+    def begin(self, phy_offset: int) -> None:
+        """Told where a stretch begins."""
+        ...
+
+    def note(
+        self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[tuple[str, int]]
+    ) -> None:
+        """Told of the next records of the stretch.
+
+        Args:
+            window: Bytes of the log that hold them, valid during the call.
+            phy_offset: Physical offset of its first byte.
+            rows: ``(n,) ROW``.
+            queues: Topic and number by the rows' ``queue``.
+        """
+        ...
+
+    def end(self, stretch: Stretch) -> None:
+        """Told of the stretch as it is."""
+        ...
 
 
 class SplitScan:
@@ -46,6 +71,7 @@ class SplitScan:
         geometry: Lengths of its files.
         batch_topics: Topics with batch queues.
         verify: Whether to compute checksums; everything else is always checked.
+        watch: Looks on.
     """
 
     def __init__(
@@ -56,6 +82,7 @@ class SplitScan:
         batch_topics: frozenset[str],
         *,
         verify: bool = True,
+        watch: Watch | None = None,
     ) -> None:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
         self._units = UnitFiles(files, root, geometry.queue_file_size_bytes)
@@ -66,6 +93,7 @@ class SplitScan:
         self._batch_topics = batch_topics
         self._queues = QueueTable()
         self._verify = verify
+        self._watch = watch
 
     def run(self, split: Split, start: int | None = None) -> Iterator[Stretch]:
         """Yields the stretches of a split in log order.
@@ -76,7 +104,11 @@ class SplitScan:
         """
         position: int | None = split.start if start is None else start
         while position is not None:
+            if self._watch is not None:
+                self._watch.begin(position)
             stretch = self._walk(split, position)
+            if self._watch is not None:
+                self._watch.end(stretch)
             yield stretch
             if stretch.stopped is not Stopped.DAMAGE:
                 return
@@ -121,6 +153,8 @@ class SplitScan:
             inner = InnerRecords()  # no record of a window says anything of others
             inner.note(window, position, [at for at in result.saying_more if at < mine], self._queues)
             builder.add(result.rows[:owned], inner)
+            if self._watch is not None and owned:
+                self._watch.note(window, position, result.rows[:owned], self._queues.names)
             if owned < len(result.rows):
                 return builder.build(int(result.rows["phy_offset"][owned]), Stopped.SPLIT_END)
             position += result.position

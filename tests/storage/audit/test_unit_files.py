@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.spark.stretches import UnitState
-from seglog.spark.unit_files import UnitFiles
+from seglog.storage.audit.stretches import UnitState
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.names import segment_file_name

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
-from seglog.spark.splits import MIN_SPLIT_BYTES, owner, plan_splits
+from seglog.storage.audit.splits import MIN_SPLIT_BYTES, owner, plan_splits
 from seglog.storage.log_files import LogFile
 
 SEGMENT_BYTES = 65536

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seglog.spark.batch_audit import overlay_batch
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.queue_audit import LogView, audit_queue, overlay
-from seglog.spark.report import AuditQueue
-from seglog.spark.stitch import LogOutcome
-from seglog.spark.stretches import BatchRun, Interval
+from seglog.storage.audit.batch_audit import overlay_batch
+from seglog.storage.audit.intact_queue import NO_UNITS, is_intact
+from seglog.storage.audit.log_lookup import LogLookup
+from seglog.storage.audit.queue_audit import LogView, audit_queue, overlay
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.audit.stitch import LogOutcome
+from seglog.storage.audit.stretches import BatchRun, Interval
 from seglog.storage.batch_overlay import BatchQueueState, batch_behind_findings
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -31,7 +32,7 @@ from seglog.storage.queue_overlay import QueueState, behind_findings
 from seglog.storage.survey import living_queues, queue_file_findings
 
 if TYPE_CHECKING:
-    from seglog.spark.plan import AuditPlan
+    from seglog.storage.audit.plan import AuditPlan
 
 _QueueKey = tuple[str, int]
 
@@ -66,14 +67,21 @@ def conclude_queues(
     for queue in plan.batch_files.values():
         findings += queue_file_findings(queue, batch_bytes)
     states: dict[_QueueKey, QueueState] = {}
+    intact: dict[_QueueKey, QueueState] = {}
     batch_states: dict[_QueueKey, BatchQueueState] = {}
     queues: list[AuditQueue] = []
     lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
     try:
         view = LogView(start, log.end_phy_offset, log.holes, lookup)
         for key in living:
-            if key[0] not in plan.batch_topics:
-                queue = plan.queue_files.get(key) or QueueFiles(*key, plan.root)
+            if key[0] in plan.batch_topics:
+                continue
+            queue = plan.queue_files.get(key) or QueueFiles(*key, plan.root)
+            if is_intact(queue, intervals[key], view, files, plain_bytes):
+                # Its units need not be held, which they are of all queues that are not as they should be.
+                first, end = intervals[key][0].first_queue_offset, intervals[key][-1].end_queue_offset
+                intact[key] = QueueState(*key, end, NO_UNITS, first, [], agrees=True)
+            else:
                 states[key] = overlay(queue, intervals[key], view, files, plain_bytes)
         for key in living_batch:
             queue = plan.batch_files.get(key) or QueueFiles(*key, plan.root, BATCH_UNIT, folder)
@@ -90,6 +98,7 @@ def conclude_queues(
     for key, state in states.items():
         queues.append(audit_queue(state, intervals[key]))
         findings += state.findings + behind_findings(state, log.end_phy_offset, plain_bytes)
+    queues += [audit_queue(state, intervals[key]) for key, state in intact.items()]
     return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings, lost
 
 

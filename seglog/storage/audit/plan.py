@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.errors import NotFoundError
-from seglog.spark.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
+from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
 from seglog.storage.checkpoint_file import read_checkpoint
 from seglog.storage.derived_findings import config_findings
 from seglog.storage.files import Files

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.stretches import BatchRun
-from seglog.spark.unit_files import UnitFiles
+from seglog.storage.audit.stretches import BatchRun
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.format.batch_consume_queue import BatchUnits, batch_in_use
 
 _NOWHERE: Final = -1

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from seglog.spark.audit import conclude
-from seglog.spark.plan import plan_audit
-from seglog.spark.split_scan import SplitScan
+from seglog.storage.audit.conclude import conclude
+from seglog.storage.audit.plan import plan_audit
+from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support.audits import assert_agrees, audit_as_survey, write_log

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seglog.spark.queue_audit import LogView
-from seglog.spark.report import AuditQueue
-from seglog.spark.stretches import BatchRun
+from seglog.storage.audit.queue_audit import LogView
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.audit.stretches import BatchRun
 from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue
 from seglog.storage.files import Files
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BatchUnits

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.stretches import UnitState
+from seglog.storage.audit.stretches import UnitState
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, Units, in_use
 from seglog.storage.format.layout import Layout

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from seglog.spark.batch_runs import BatchRuns, BatchUnitFinder
-from seglog.spark.splits import Split
-from seglog.spark.stretches import Head, Interval, QueueEnd, Stopped, Stretch, UnitState
-from seglog.spark.unit_files import UnitFiles
+from seglog.storage.audit.batch_runs import BatchRuns, BatchUnitFinder
+from seglog.storage.audit.splits import Split
+from seglog.storage.audit.stretches import Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.batch_overlay import units_of_rows
 from seglog.storage.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.format.record import Damage

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.log_lookup import LogLookup
-from seglog.spark.report import AuditQueue
-from seglog.spark.stretches import Interval, UnitState
+from seglog.storage.audit.log_lookup import LogLookup
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.audit.stretches import Interval, UnitState
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import LMQ_PREFIX
