@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from seglog.errors import FullError
+from seglog.storage.links import break_link
 from seglog.storage.store_lock import StoreLock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -110,7 +111,7 @@ class Files(Protocol):
         ...
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
-        """Opens an existing file."""
+        """Opens an existing file; one that is to be written gets bytes that no other name shares."""
         ...
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
@@ -280,8 +281,15 @@ class RealFiles:
         return path.is_dir()
 
     def open(self, path: Path, *, writable: bool) -> RealFile:
-        """Opens an existing file."""
-        return RealFile(path, os.O_RDWR if writable else os.O_RDONLY)
+        """Opens an existing file; breaks the hard links of one that is to be written."""
+        if not writable:
+            return RealFile(path, os.O_RDONLY)
+        if path.stat().st_nlink > 1:
+            try:
+                break_link(path)
+            except OSError as error:
+                raise _translate(error, path) from error
+        return RealFile(path, os.O_RDWR)
 
     def create(self, path: Path, size_bytes: int) -> RealFile:
         """Creates a sparse file of that size; leaves none behind if that fails."""
@@ -304,6 +312,8 @@ class RealFiles:
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
         is_new = not path.exists()
+        if not is_new and path.stat().st_nlink > 1:
+            path.unlink()  # the other names keep what they have
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -2,7 +2,9 @@
 
 Files have their full length from the start but take space only in steps: :meth:`MappedFile.reserve`
 allocates ahead of the write position, because a store into a hole of a full file system kills the
-process with SIGBUS. Opening or creating a file and mapping it are separate: maps are scarce (each keeps a
+process with SIGBUS. A file is mapped for reading until room is reserved in it: one that is only read may
+have further names, in backups and branches, and nothing must be written through its map. Opening or
+creating a file and mapping it are separate: maps are scarce (each keeps a
 descriptor), so a :class:`MapPool` may take the map away from a file that others need it for; the next
 access maps it again. Taking a map away never invalidates views that readers still hold: the memory goes
 when the last view does.
@@ -131,13 +133,13 @@ class MappedFile:
 
     @property
     def view(self) -> memoryview:
-        """The whole file as writable memory."""
+        """The whole file as memory, writable once room was reserved in it."""
         view = self._view
         if view is not None:
             return view
         with self._map_lock:
             if self._view is None:
-                view = self._with_handle(self._map)
+                view = self._with_handle(self._map, writable=self._is_written)
                 under = view.obj
                 self._length_now = under.size if isinstance(under, mmap.mmap) else None
                 if self.maps is not None:
@@ -236,7 +238,11 @@ class MappedFile:
         if self.has_reserved(start, end):
             return
         ahead = min(self.size_bytes, max(end, start + self._step_bytes))
-        self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead))
+        was_written = self._is_written
+        self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)
+        if not was_written:
+            with self._map_lock:
+                self.park()  # that map was for reading
 
     def has_reserved(self, start: int, end: int) -> bool:
         """Returns whether ``[start, end)`` can be written."""
@@ -251,12 +257,16 @@ class MappedFile:
         """
         start, end = self._reserved
         further = min(self.size_bytes, end + self._step_bytes)
-        self._with_handle(lambda handle: handle.reserve(end, further - end))
+        self._with_handle(lambda handle: handle.reserve(end, further - end), writable=True)
         self._reserved = (start, further)
 
     def sync(self) -> None:
         """Returns once everything written to the file is on the disk."""
-        self._with_handle(lambda handle: handle.sync())
+        self._with_handle(lambda handle: handle.sync(), writable=False)
+
+    @property
+    def _is_written(self) -> bool:
+        return self._held is not None or self._reserved[1] > self._reserved[0]
 
     def _map(self, handle: OpenFile) -> memoryview:
         if (found := handle.size_bytes) < self.size_bytes:
@@ -282,11 +292,11 @@ class MappedFile:
         handle.reserve(start, end - start)
         self._reserved = (start, end)
 
-    def _with_handle(self, action: Callable[[OpenFile], _T]) -> _T:
+    def _with_handle(self, action: Callable[[OpenFile], _T], *, writable: bool) -> _T:
         if self._held is not None:
             return action(self._held)
         with self._map_lock:
-            handle = self._files.open(self.path, writable=True)
+            handle = self._files.open(self.path, writable=writable)
         try:
             return action(handle)
         finally:

@@ -194,7 +194,7 @@ def _sync_log(found: Survey, files: Files) -> None:
     for first in kept_log_files(found):
         if first + segment <= found.walked_from:
             continue  # it was on the disk before the recovery point was
-        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=True)
+        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=False)
         try:
             handle.sync()
         finally:

@@ -122,8 +122,8 @@ class MessageStore(AsyncCalls):
         self._ext_codes = ExtCodes(self.files, path)
         self._reads = self._new_reads()
         if type(self) is MessageStore:  # others may have changed what is called
-            # What is asked of it most enters the kernel at once: a step in Python would take as long as all of
-            # it. The methods below get back what is not plain.
+            # What is asked of it most enters the kernel at once: a step in Python would take as long as all
+            # of it. The methods below get back what is not plain.
             vars(self)["get"] = self._reads.get
             if appender is not None:
                 ways = (self.put, self.put_batch, self.append, self.append_batch)
