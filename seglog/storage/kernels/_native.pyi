@@ -39,10 +39,50 @@ def walk(
     Returns:
         The rows packed as ``ROW``, where the records lie whose properties say more about queues, and where
         the walk stopped.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
+def walk_stretch(
+    buffer: memoryview,
+    phy_offset: int,
+    start: int,
+    until: int,
+    verify: bool,
+    resync: bool,
+    rows: memoryview,
+    /,
+) -> tuple[int, list[int], int, int, list[tuple[bytes, int]]]:
+    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: Where in it to begin.
+        until: Where in it to end; the last record may go on behind it.
+        verify: Whether to compute checksums.
+        resync: Whether to begin at the first record at or behind ``start`` that proves itself.
+        rows: Takes the rows, packed as ``ROW``, with queues numbered from 0 as they appeared; the walk ends
+            where there is no more room for them.
+
+    Returns:
+        How many rows; where the records lie whose properties say more about queues; where the walk began, the
+        length of the buffer if nowhere; where it stopped; and the queues' topics and ids.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
+    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
+    """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
 
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> bytes:
     """Returns the keys of the records from the start of the buffer on, packed as ``KEY_ROW``.
