@@ -382,3 +382,9 @@
 #define SEGLOG_ROW_SIZE_BYTES_AT 32 /* int32 */
 #define SEGLOG_ROW_QUEUE_AT 36 /* int32 */
 #define SEGLOG_ROW_SYS_FLAG_AT 40 /* int32 */
+
+/* a key of a record, in memory only */
+#define SEGLOG_KEY_ROW_SIZE 20
+#define SEGLOG_KEY_ROW_KEY_HASH_AT 0 /* int32 */
+#define SEGLOG_KEY_ROW_PHY_OFFSET_AT 4 /* int64 */
+#define SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT 12 /* int64 */

@@ -6,6 +6,7 @@
 #include "../layout.h"
 #include "crc32.h"
 #include "draft_type.h"
+#include "index_calls.h"
 #include "queues.h"
 #include "unit_calls.h"
 #include "walk_calls.h"
@@ -50,6 +51,8 @@ static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS, NULL},
     {"walk_stretch", py_walk_stretch, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
+    {"key_rows", py_key_rows, METH_VARARGS, NULL},
+    {"put_keys", py_put_keys, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

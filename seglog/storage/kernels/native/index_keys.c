@@ -1,0 +1,82 @@
+#include "index_keys.h"
+
+#include <string.h>
+
+#include "../layout.h"
+#include "guard.h"
+#include "java_hash.h"
+#include "properties.h"
+#include "record.h"
+#include "rows.h"
+
+#define TEXT(literal) span_of((const uint8_t *)(literal), sizeof(literal) - 1)
+
+/* The magnitude of Java's hash, 0 for the one without. */
+static int32_t magnitude(uint32_t hash)
+{
+    int32_t code = (int32_t)hash;
+    return code >= 0 ? code : code == INT32_MIN ? 0 : -code;
+}
+
+/* Adds a key; where there is no room for it, it is only counted. */
+static void add(struct key_rows *keys, uint32_t hash, const struct record *record, int64_t phy_offset)
+{
+    if (keys->count < keys->room) {
+        uint8_t *row = keys->rows + keys->count * SEGLOG_KEY_ROW_SIZE;
+        set_row_i32(row + SEGLOG_KEY_ROW_KEY_HASH_AT, magnitude(hash));
+        set_row_i64(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT, phy_offset);
+        set_row_i64(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
+    }
+    keys->count++;
+}
+
+/* A piece between single spaces; an empty one is no key. */
+static struct span take_piece(struct span *joined)
+{
+    const uint8_t *space = memchr(joined->at, ' ', joined->size);
+    size_t size = space ? (size_t)(space - joined->at) : joined->size;
+    size_t taken = space ? size + 1 : size;
+    struct span piece = span_of(joined->at, size);
+    *joined = span_of(joined->at + taken, joined->size - taken);
+    return piece;
+}
+
+static void add_all(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags)
+{
+    if ((record->sys_flag & SEGLOG_TRANSACTION_MASK) == SEGLOG_TRANSACTION_ROLLBACK)
+        return;
+    uint32_t before = java_hash_on(java_hash_on(0, record->topic), TEXT("#"));
+    struct span unique = property_value(record->properties, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
+    if (unique.size)
+        add(keys, java_hash_on(before, unique), record, phy_offset);
+    struct span joined = property_value(record->properties, TEXT(SEGLOG_KEYS_NAME "\001"));
+    while (joined.size) {
+        struct span piece = take_piece(&joined);
+        if (piece.size)
+            add(keys, java_hash_on(before, piece), record, phy_offset);
+    }
+    struct span tag = {NULL, 0};
+    if (tags)
+        tag = property_value(record->properties, TEXT(SEGLOG_TAGS_NAME "\001"));
+    if (tag.size)
+        add(keys, java_hash_on(java_hash_on(before, TEXT("T#")), tag), record, phy_offset);
+}
+
+size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags)
+{
+    struct record record;
+    for (;;) {
+        settle_memory();
+        if (position > (uint64_t)(INT64_MAX - phy_offset) ||
+            !record_read(span_of(log.at + position, log.size - position), phy_offset + (int64_t)position,
+                         &record))
+            return position;
+        size_t before = keys->count;
+        add_all(keys, &record, phy_offset + (int64_t)position, tags);
+        if (keys->count > keys->room) {
+            keys->count = before;
+            return position;
+        }
+        position += record.bytes.size;
+    }
+}

@@ -1,0 +1,20 @@
+/* The keys of records, as seglog/storage/format/index_keys.py names them, in rows for the key index. */
+#ifndef SEGLOG_INDEX_KEYS_H
+#define SEGLOG_INDEX_KEYS_H
+
+#include <stdbool.h>
+
+#include "bytes.h"
+
+/* Rows of SEGLOG_KEY_ROW_SIZE bytes, in the byte order of the machine. */
+struct key_rows {
+    uint8_t *rows;
+    size_t count, room;
+};
+
+/* Adds the keys of the records from `position` on, as far as they are whole, fit the log and have room for
+ * all of their keys; returns where that ends. Checksums are not looked at.
+ */
+size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags);
+
+#endif
