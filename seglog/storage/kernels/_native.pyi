@@ -81,6 +81,25 @@ def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
         TruncatedError: As of :func:`walk_stretch`.
     """
 
+def key_rows(
+    window: memoryview, phy_offset: int, start: int, tags: bool, rows: memoryview, /
+) -> tuple[int, int]:
+    """Writes the keys of the records of a window from ``start`` on as ``KEY_ROW`` into ``rows``.
+
+    Returns:
+        How many, and where that ends: at something else than a whole record, or one whose keys have no room.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memoryview, /) -> int:
+    """Does what :func:`seglog.storage.format.index_build.put_keys` does.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
     """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
 

@@ -36,9 +36,10 @@ def path(tmp_path):
     return path
 
 
-def map_of(path):
-    with path.open("rb") as stream:
-        return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+def map_of(path, *, writable=False):
+    access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+    with path.open("r+b") as stream:
+        return memoryview(mmap.mmap(stream.fileno(), 0, access=access))
 
 
 def cut(path, size):

@@ -158,7 +158,7 @@ void record_write(const struct draft_values *values, const struct place *place, 
     put_rest(&pen, values);
     if (values->record_crc) {
         struct span rest = span_of(target + head_size, (size_t)(pen.at - target) - head_size);
-        own_check_write(crc32_more(crc32_of(span_of(head, head_size)), rest), pen.at);
+        own_check_write(crc32_on(crc32_of(span_of(head, head_size)), rest), pen.at);
     }
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(target, head, SIZE_FIELD);

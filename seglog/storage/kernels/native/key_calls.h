@@ -1,4 +1,4 @@
-/* The keys of a stretch of the log as a function of the module; what it does is said in _native.pyi. */
+/* What the index must know of a stretch of the log, as a function of the module; _native.pyi says the rest. */
 #ifndef SEGLOG_KEY_CALLS_H
 #define SEGLOG_KEY_CALLS_H
 

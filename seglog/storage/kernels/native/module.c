@@ -8,6 +8,7 @@
 #include "decoder_type.h"
 #include "draft_type.h"
 #include "found_type.h"
+#include "index_calls.h"
 #include "key_calls.h"
 #include "lane_type.h"
 #include "maps.h"
@@ -60,6 +61,8 @@ static PyMethodDef methods[] = {
     {"walk_stretch", py_walk_stretch, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
+    {"key_rows", py_key_rows, METH_VARARGS, NULL},
+    {"put_keys", py_put_keys, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "properties.h"
 #include "record.h"
+#include "rows.h"
 #include "tags.h"
 
 enum { FIRST_ROOM = 256 };
@@ -42,26 +43,16 @@ static bool make_room(struct walk *walk)
     return true;
 }
 
-static void write_i64(uint8_t *at, int64_t value)
-{
-    memcpy(at, &value, sizeof value);
-}
-
-static void write_i32(uint8_t *at, int32_t value)
-{
-    memcpy(at, &value, sizeof value);
-}
-
 static void write_row(uint8_t *row, const struct record *record, int64_t phy_offset, int32_t queue)
 {
-    write_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
-    write_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
-    write_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
+    set_row_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
+    set_row_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
+    set_row_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
               unit_tags_code(record->topic, record->properties, record->store_timestamp_ms));
-    write_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
-    write_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
-    write_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
-    write_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
+    set_row_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
+    set_row_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
+    set_row_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
+    set_row_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
 }
 
 static bool add(struct walk *walk, const struct record *record, int64_t phy_offset)
@@ -111,9 +102,7 @@ void walk_renumber(struct walk *walk, const int32_t *numbers)
 {
     for (size_t i = 0; i < walk->count; i++) {
         uint8_t *at = walk->rows + i * SEGLOG_ROW_SIZE + SEGLOG_ROW_QUEUE_AT;
-        int32_t own;
-        memcpy(&own, at, sizeof own);
-        write_i32(at, numbers[own]);
+        set_row_i32(at, numbers[row_i32(at)]);
     }
 }
 
