@@ -33,13 +33,17 @@ def walk(
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
     """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
 
-def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> bytes:
-    """Returns the keys of the records from the start of the buffer on, packed as ``KEY_ROW``.
+def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
+    """Tells the keys of the records from the start of the buffer on.
 
     Args:
         buffer: A stretch of one segment that starts with a record; the first that is none ends it.
         phy_offset: Physical offset of its first byte.
         with_tags: Whether tags are keys.
+
+    Returns:
+        The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
+        many records have a record CRC.
     """
 
 class Draft:

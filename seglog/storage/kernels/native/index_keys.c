@@ -12,16 +12,17 @@
 
 enum { FIRST_ROOM = 1024 };
 
-static bool make_room(struct index_keys *keys)
+/* Doubles an array that is full; false without memory. */
+static bool make_room(void **items, size_t count, size_t *room, size_t item_size)
 {
-    if (keys->count < keys->room)
+    if (count < *room)
         return true;
-    size_t room = keys->room ? 2 * keys->room : FIRST_ROOM;
-    uint8_t *grown = room > SIZE_MAX / SEGLOG_KEY_ROW_SIZE ? NULL : realloc(keys->rows, room * SEGLOG_KEY_ROW_SIZE);
+    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
+    void *grown = wanted > SIZE_MAX / item_size ? NULL : realloc(*items, wanted * item_size);
     if (!grown)
         return false;
-    keys->rows = grown;
-    keys->room = room;
+    *items = grown;
+    *room = wanted;
     return true;
 }
 
@@ -35,8 +36,10 @@ static int32_t positive(int32_t hash)
 
 static bool add(struct index_keys *keys, const struct record *record, int64_t phy_offset, int32_t hash)
 {
-    if (!make_room(keys))
+    void *rows = keys->rows;
+    if (!make_room(&rows, keys->count, &keys->room, SEGLOG_KEY_ROW_SIZE))
         return false;
+    keys->rows = rows;
     uint8_t *row = keys->rows + keys->count++ * SEGLOG_KEY_ROW_SIZE;
     int32_t key_hash = positive(hash);
     memcpy(row + SEGLOG_KEY_ROW_KEY_HASH_AT, &key_hash, sizeof key_hash);
@@ -82,6 +85,40 @@ static bool add_record(struct index_keys *keys, const struct record *record, int
            add(keys, record, phy_offset, java_hash_on(java_hash_on(prefix, text("T#")), tag));
 }
 
+static bool has_record_crc(const struct record *record)
+{
+    static const char name[] = SEGLOG_CRC_NAME;
+    struct span properties = record->properties;
+    return properties.size >= SEGLOG_CRC_PROPERTY_BYTES &&
+           memcmp(properties.at + properties.size - SEGLOG_CRC_PROPERTY_BYTES, name, sizeof name - 1) == 0;
+}
+
+static bool is_tombstone(const struct record *record)
+{
+    return read_i32(record->bytes.at + SEGLOG_HEADS_0_FLAG_AT) == SEGLOG_LOST_FLAG;
+}
+
+static bool add_lost(struct index_keys *keys, size_t position)
+{
+    void *lost = keys->lost;
+    if (!make_room(&lost, keys->lost_count, &keys->lost_room, sizeof *keys->lost))
+        return false;
+    keys->lost = lost;
+    keys->lost[keys->lost_count++] = position;
+    return true;
+}
+
+static bool take(struct index_keys *keys, const struct record *record, size_t position, int64_t place,
+                 bool with_tags)
+{
+    keys->with_crc += has_record_crc(record);
+    if (is_tombstone(record))
+        return add_lost(keys, position);
+    if ((record->sys_flag & SEGLOG_TRANSACTION_MASK) == SEGLOG_TRANSACTION_ROLLBACK)
+        return true;
+    return add_record(keys, record, place, with_tags);
+}
+
 bool index_keys_of(struct index_keys *keys, struct span log, int64_t phy_offset, bool with_tags)
 {
     struct record record;
@@ -90,10 +127,15 @@ bool index_keys_of(struct index_keys *keys, struct span log, int64_t phy_offset,
         int64_t place = phy_offset + (int64_t)position;
         if (!record_read(span_of(log.at + position, log.size - position), place, &record))
             break;
-        bool is_indexed = (record.sys_flag & SEGLOG_TRANSACTION_MASK) != SEGLOG_TRANSACTION_ROLLBACK;
-        if (is_indexed && !add_record(keys, &record, place, with_tags))
+        if (!take(keys, &record, position, place, with_tags))
             return false;
         position += record.bytes.size;
     }
     return true;
+}
+
+void index_keys_free(struct index_keys *keys)
+{
+    free(keys->rows);
+    free(keys->lost);
 }

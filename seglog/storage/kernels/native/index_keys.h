@@ -9,15 +9,20 @@
 /* Keys found. All zero before.
  *
  * rows: `count` keys of SEGLOG_KEY_ROW_SIZE bytes, in log order and in the byte order of the machine.
+ * lost: where the `lost_count` tombstones lie, which have no keys.
+ * with_crc: how many records have a record CRC.
  */
 struct index_keys {
     uint8_t *rows;
-    size_t count, room;
+    size_t *lost;
+    size_t count, room, lost_count, lost_room, with_crc;
 };
 
 /* Adds the keys of the records from the start of the log on, up to the first that is not whole; false
  * without memory. Checksums are not looked at.
  */
 bool index_keys_of(struct index_keys *keys, struct span log, int64_t phy_offset, bool with_tags);
+
+void index_keys_free(struct index_keys *keys);
 
 #endif

@@ -3,8 +3,6 @@
 
 #include "python_api.h"
 
-#include <stdlib.h>
-
 #include "../layout.h"
 #include "crc32.h"
 #include "draft_type.h"
@@ -165,6 +163,20 @@ static PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromSsize_t(is_found ? (Py_ssize_t)found : -1);
 }
 
+static PyObject *as_keys(const struct index_keys *keys)
+{
+    PyObject *lost = as_list(keys->lost, keys->lost_count);
+    if (!lost)
+        return NULL;
+    PyObject *rows = PyBytes_FromStringAndSize((const char *)keys->rows,
+                                               (Py_ssize_t)(keys->count * SEGLOG_KEY_ROW_SIZE));
+    if (!rows) {
+        Py_DECREF(lost);
+        return NULL;
+    }
+    return Py_BuildValue("(NNn)", rows, lost, (Py_ssize_t)keys->with_crc);
+}
+
 static PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer view;
@@ -184,9 +196,8 @@ static PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)
     if (!has_memory)
         PyErr_NoMemory();
     else if (is_nowhere >= 0)
-        result = PyBytes_FromStringAndSize((const char *)keys.rows,
-                                           (Py_ssize_t)(keys.count * SEGLOG_KEY_ROW_SIZE));
-    free(keys.rows);
+        result = as_keys(&keys);
+    index_keys_free(&keys);
     PyBuffer_Release(&view);
     return result;
 }
