@@ -10,6 +10,7 @@ Memory: the slots of one file, and one piece.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,7 @@ HELD: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4"), ("time_diff_s"
 HeldEntries = npt.NDArray[np.void]
 _PIECE: Final = 1 << 15
 _PER_BLOCK: Final = 1 << 18
+_KEPT_PIECES: Final = 8
 
 
 @dataclass(slots=True)
@@ -71,6 +73,8 @@ class IndexEntries:
             if not entry.is_dir and not is_index_file_name(entry.name)
         ]
         self._files_in_order: list[_Pieces] = []
+        # Windows that follow each other want the same pieces, in each thread its own.
+        self._piece = lru_cache(maxsize=_KEPT_PIECES)(self._read)
         self.entry_count = 0
         for file in listed:
             if file.header.index_count > 1:
@@ -94,18 +98,27 @@ class IndexEntries:
             ]
             if not numbers:
                 continue
-            try:
-                handle = self._files.open(pieces.file.path, writable=False)
-            except FileNotFoundError:  # retention took it while we looked
-                continue
-            try:
-                for number in numbers:
-                    held = _held(pieces.file, _read_piece(handle, pieces.file, number), number)
-                    inside = (held["phy_offset"] >= start) & (held["phy_offset"] < end)
-                    found.append(held[inside])
-            finally:
-                handle.close()
+            for number in numbers:
+                held, is_sorted = self._piece(pieces.file, number)
+                places = held["phy_offset"]
+                if is_sorted:
+                    first, last = np.searchsorted(places, (start, end)).tolist()
+                    found.append(held[first:last])
+                else:
+                    found.append(held[(places >= start) & (places < end)])
         return np.concatenate(found)
+
+    def _read(self, file: IndexFile, number: int) -> tuple[HeldEntries, bool]:
+        """Returns the entries of a piece, and whether their places never go back."""
+        try:
+            handle = self._files.open(file.path, writable=False)
+        except FileNotFoundError:  # retention took it while we looked
+            return np.empty(0, HELD), True
+        try:
+            held = _held(file, _read_piece(handle, file, number), number)
+        finally:
+            handle.close()
+        return held, bool((np.diff(held["phy_offset"]) >= 0).all())
 
     def _take(self, file: IndexFile, *, is_closed: bool) -> None:
         handle = self._files.open(file.path, writable=False)

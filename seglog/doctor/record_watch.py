@@ -8,22 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.doctor.index_entries import IndexEntries
 from seglog.doctor.key_check import NO_DIFF, KeyDiff, compare_keys
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.format import properties as props
-from seglog.storage.format.record import HEAD_V4
-from seglog.storage.format.tombstone import LOST_FLAG
+from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.kernels.walk import Rows
 
 MINUTE_MS: Final = 60_000
-_LOST_FLAG: Final = np.frombuffer(LOST_FLAG.to_bytes(4, "big"), np.uint8)
-_CRC_NAME: Final = np.frombuffer(props.CRC_NAME, np.uint8)
-
-_Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +77,16 @@ class RecordWatch:
         self, window: memoryview, phy_offset: int, rows: Rows, _queues: Sequence[tuple[str, int]]
     ) -> None:
         """Takes in records that follow each other from the start of the window on."""
-        sizes = rows["size_bytes"].astype(np.int64)
-        starts = rows["phy_offset"] - phy_offset
-        ends = starts + sizes
-        size = int(ends[-1])
         self._records += len(rows)
-        self._with_crc += _count_crcs(window, starts, ends)
         self._note_times(rows)
-        self._compare(window[:size], phy_offset, starts)
+        last = rows[-1]
+        self._compare(window[: int(last["phy_offset"]) + int(last["size_bytes"]) - phy_offset], phy_offset)
 
     def end(self, stretch: Stretch) -> None:
         """Ends the stretch: behind its last record no entry may lead anywhere."""
         if self._at < stretch.end:
             held = self._index.entries.in_range(self._at, stretch.end)
-            self._keys += compare_keys(index_keys(memoryview(b""), 0, tags=False), held)
+            self._keys += compare_keys(np.empty(0, KEY_ROW), held)
         minutes = tuple(
             (minute, self._minute_records[minute], size)
             for minute, size in sorted(self._minute_bytes.items())
@@ -118,34 +107,16 @@ class RecordWatch:
             self._minute_records[minute] += count
             self._minute_bytes[minute] += int(size)
 
-    def _compare(self, records: memoryview, phy_offset: int, starts: _Ints) -> None:
+    def _compare(self, records: memoryview, phy_offset: int) -> None:
         end = phy_offset + len(records)
-        wanted = index_keys(records, phy_offset, tags=self._index.has_tags)
+        found = index_keys(records, phy_offset, tags=self._index.has_tags)
+        self._with_crc += found.with_crc
+        wanted = found.rows
         held = self._index.entries.in_range(self._at, end)
         self._at = end
-        lost = _tombstones(records, starts) + phy_offset
-        if len(lost):
+        if found.lost:
             # The index may know a lost message by its keys, or by what stands in its place.
-            wanted = wanted[~np.isin(wanted["phy_offset"], lost)]
-            held = held[~np.isin(held["phy_offset"], lost)]
-        keys = len(wanted)
+            held = held[~np.isin(held["phy_offset"], found.lost)]
         if self._index.end_phy_offset < end:
             wanted = wanted[wanted["phy_offset"] < self._index.end_phy_offset]
-        self._keys += replace(compare_keys(wanted, held), keys=keys)
-
-
-def _count_crcs(window: memoryview, starts: _Ints, ends: _Ints) -> int:
-    at = ends - props.CRC_PROPERTY_BYTES
-    at = at[at > starts]
-    content = np.frombuffer(window, np.uint8)
-    found = content[at[:, None] + np.arange(len(_CRC_NAME))] == _CRC_NAME
-    return int(found.all(axis=1).sum())
-
-
-def _tombstones(records: memoryview, starts: _Ints) -> _Ints:
-    """Returns where the tombstones are among records, by the flag that every one has."""
-    content = np.frombuffer(records, np.uint8)
-    at = HEAD_V4.offsets["flag"] + np.arange(len(_LOST_FLAG))
-    is_lost = (content[starts[:, None] + at] == _LOST_FLAG).all(axis=1)
-    found: _Ints = starts[is_lost]
-    return found
+        self._keys += replace(compare_keys(wanted, held), keys=len(found.rows))

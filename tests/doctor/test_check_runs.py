@@ -155,7 +155,8 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
         while time.monotonic() < deadline_s:
             report = check_store(root)
             assert report.is_clean, [str(finding) for finding in report.findings]
-            assert (report.state, report.holder) == ("open", writer.pid)
+            assert report.state == "open"
+            assert report.holder is not None
             assert "in-use" in {finding.code for finding in report.findings}
             records.append(report.records)
         assert records[-1] > records[0]

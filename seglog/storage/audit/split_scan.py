@@ -26,7 +26,6 @@ from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examine
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, iter_resync, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import SHORT, ZERO, is_written
@@ -150,9 +149,9 @@ class SplitScan:
             result = walk(window, position, split.segment_end, self._queues, verify=self._verify)
             owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
             mine = split.end - position
-            inner = InnerRecords()  # no record of a window says anything of others
-            inner.note(window, position, [at for at in result.saying_more if at < mine], self._queues)
-            builder.add(result.rows[:owned], inner)
+            saying_more = [at for at in result.saying_more if at < mine]
+            builder.inner.note(window, position, saying_more, self._queues)
+            builder.add(result.rows[:owned])
             if self._watch is not None and owned:
                 self._watch.note(window, position, result.rows[:owned], self._queues.names)
             if owned < len(result.rows):

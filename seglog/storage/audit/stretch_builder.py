@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.inner_records import InnerRecords
 from seglog.storage.kernels.walk import QueueTable, Rows, places
 
+_GATHERED_ROWS: Final = 1 << 16
+
 
 class StretchBuilder:
     """A stretch in the making.
@@ -29,6 +32,9 @@ class StretchBuilder:
         batch_topics: Topics with batch queues.
         units: The store's queue files.
         batch_units: Its batch-queue files.
+
+    Attributes:
+        inner: Told what the properties of records say about queues, before they are added.
     """
 
     def __init__(
@@ -46,6 +52,9 @@ class StretchBuilder:
         self._batch_topics = batch_topics
         self._units = units
         self._batch_runs = BatchRuns(batch_units)
+        self._gathered: list[Rows] = []
+        self._gathered_rows = 0
+        self.inner = InnerRecords()
         self._records = 0
         self._size_bytes = 0
         self._head: Head | None = None
@@ -55,15 +64,23 @@ class StretchBuilder:
         self._next_queue_offset: dict[int, int] = {}
         self._inner_topics: set[str] = set()
 
-    def add(self, rows: Rows, inner: InnerRecords) -> None:
+    def add(self, rows: Rows) -> None:
         """Adds records: those that follow the ones before.
 
         Args:
-            rows: ``(n,) ROW``.
-            inner: What their properties say about queues.
+            rows: ``(n,) ROW``; what their properties say about queues is in :attr:`inner` already.
         """
-        if not len(rows):
+        self._gathered.append(rows)
+        self._gathered_rows += len(rows)
+        if self._gathered_rows >= _GATHERED_ROWS:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Folds the records gathered so far: each queue costs, however few of its records there are."""
+        if not self._gathered_rows:
             return
+        rows = np.concatenate(self._gathered)
+        self._gathered, self._gathered_rows = [], 0
         if self._head is None:
             self._head = self._read_head(rows)
         times = rows["store_timestamp_ms"]
@@ -76,7 +93,7 @@ class StretchBuilder:
         numbers, last = np.unique(own["queue"], return_index=True)
         ends = own["queue_offset"][last] + 1
         self._next_queue_offset.update(zip(numbers.tolist(), ends.tolist(), strict=True))
-        placed = dispatch(rows, inner.take_further(), self._queues, self._batch_topics)
+        placed = dispatch(rows, self.inner.take_further(), self._queues, self._batch_topics)
         for (topic, queue_id), of_queue in placed.plain.items():
             known = self._intervals.setdefault((topic, queue_id), [])
             for interval in self._runs(topic, queue_id, of_queue):
@@ -85,10 +102,12 @@ class StretchBuilder:
                 else:
                     known.append(interval)
         for (topic, queue_id), of_queue in placed.batch.items():
-            self._batch_runs.add(topic, queue_id, units_of_rows(of_queue, inner.ranges))
+            self._batch_runs.add(topic, queue_id, units_of_rows(of_queue, self.inner.ranges))
+        self.inner.ranges.clear()
 
     def build(self, end: int, stopped: Stopped, damage: Damage | None = None) -> Stretch:
         """Returns the stretch that ends here."""
+        self._fold()
         names, ends = self._queues.names, self._next_queue_offset
         return Stretch(
             self._split.number,

@@ -103,13 +103,17 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
     """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
 
-def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> bytes:
-    """Returns the keys of the records from the start of the buffer on, packed as ``KEY_ROW``.
+def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
+    """Tells the keys of the records from the start of the buffer on.
 
     Args:
         buffer: A stretch of one segment that starts with a record; the first that is none ends it.
         phy_offset: Physical offset of its first byte.
         with_tags: Whether tags are keys.
+
+    Returns:
+        The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
+        many records have a record CRC.
     """
 
 class Draft:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seglog.storage.format.index import key_hash
 from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.kernels.keys import index_keys
 from tests.support.kernels import BOTH, native, running
 from tests.support.records import Record, pack_log, records
@@ -28,6 +29,8 @@ made = st.builds(
     records(topic=b"T", body=b"", properties=b""),
     topic=topics,
     body=st.binary(max_size=9),
+    flag=st.sampled_from([0, LOST_FLAG]),
+    record_crc=st.booleans(),
     properties=properties,
     sys_flag=st.sampled_from([0, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK]),
 )
@@ -40,7 +43,8 @@ def exact(data):
 
 def keys(kernels, log, phy_offset, tags):
     with running(kernels):
-        return index_keys(exact(log), phy_offset, tags=tags).tolist()
+        found = index_keys(exact(log), phy_offset, tags=tags)
+        return found.rows.tolist(), found.lost, found.with_crc
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -49,17 +53,28 @@ def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels):
     log = pack_log([record])
     hashes = [key_hash(key) for key in ("T#u", "T#k1", "T#k2", "T#T#red")]
     expected = [(hashed, 0, record.store_timestamp_ms) for hashed in hashes]
-    assert keys(kernels, log, 0, tags=True) == expected
-    assert keys(kernels, log, 0, tags=False) == expected[:3]
+    assert keys(kernels, log, 0, tags=True) == (expected, (), 0)
+    assert keys(kernels, log, 0, tags=False) == (expected[:3], (), 0)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
 def test_a_rolled_back_record_has_no_keys_and_what_is_no_record_ends_them(kernels):
     with_key = Record(topic=b"T", properties=b"KEYS\x01k\x02")
     log = pack_log([replace(with_key, sys_flag=TRANSACTION_ROLLBACK), with_key])
-    assert len(keys(kernels, log, 0, tags=True)) == 1
-    assert len(keys(kernels, log + b"garbage" * 30, 0, tags=True)) == 1
-    assert keys(kernels, log, 1, tags=True) == []
+    assert len(keys(kernels, log, 0, tags=True)[0]) == 1
+    assert len(keys(kernels, log + b"garbage" * 30, 0, tags=True)[0]) == 1
+    assert keys(kernels, log, 1, tags=True) == ([], (), 0)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_tombstones_are_named_and_have_no_keys_and_record_crcs_are_counted(kernels):
+    plain = Record(topic=b"T", properties=b"KEYS\x01k\x02")
+    with_crc = replace(plain, record_crc=True)
+    log = pack_log([plain, replace(with_crc, flag=LOST_FLAG), with_crc])
+    size = len(pack_log([plain]))
+    found, lost, count = keys(kernels, log, 0, tags=True)
+    assert [place for _hash, place, _ms in found] == [0, size + len(pack_log([with_crc]))]
+    assert (lost, count) == ((size,), 2)
 
 
 @given(log=st.lists(made, max_size=6).map(pack_log), tags=st.booleans(), cut=st.integers(0, 40))
