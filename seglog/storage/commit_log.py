@@ -29,6 +29,7 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
+from seglog.storage.warm_window import WarmWindow
 
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
@@ -91,6 +92,7 @@ class CommitLog:
         self.mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
+        self._window = WarmWindow(segments)
         self._nudge_at = _NEVER
         self._nudge: Callable[[], None] = lambda: None
         last = segments.find(end_phy_offset)
@@ -229,6 +231,15 @@ class CommitLog:
             self._nudge_at = due
         else:
             self._nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+
+    def warm_ahead(self, flushed: int) -> None:
+        """Makes the pages ready that appends are going to fill.
+
+        Args:
+            flushed: How far the log is on the disk.
+        """
+        look_at = self._window.follow(self.end_phy_offset, flushed)
+        self._nudge_at = min(self._nudge_at, look_at)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:

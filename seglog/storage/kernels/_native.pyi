@@ -33,6 +33,13 @@ def walk(
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
     """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
 
+def populate(pages: memoryview, /) -> bool:
+    """Makes the whole pages of a stretch of a file's map ready to be written to; their content stays.
+
+    Returns:
+        Whether it did; it does not on Linux before 5.14 and elsewhere, or without space behind a page.
+    """
+
 class Draft:
     """What ``PythonDraft`` is, for usual values: of all others ``Draft(...)`` makes a ``PythonDraft``.
 

@@ -6,6 +6,7 @@
 #include "../layout.h"
 #include "crc32.h"
 #include "draft_type.h"
+#include "populate.h"
 #include "queues.h"
 #include "walk.h"
 
@@ -162,11 +163,25 @@ static PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromSsize_t(is_found ? (Py_ssize_t)found : -1);
 }
 
+static PyObject *py_populate(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    if (!PyArg_ParseTuple(args, "w*", &view))
+        return NULL;
+    bool is_ready;
+    Py_BEGIN_ALLOW_THREADS
+    is_ready = populate(span_in(&view));
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    return PyBool_FromLong(is_ready);
+}
+
 static PyMethodDef methods[] = {
     {"crc32", py_crc32, METH_VARARGS, NULL},
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
     {"walk", py_walk, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
+    {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
