@@ -27,7 +27,7 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 _BODY: Final = bytes(1024)
 _SEGMENT_BYTES: Final = 32 << 20
 _LIMIT_S: Final = 600
-IN_FLIGHT: Final = (1, 16, 256)
+IN_FLIGHT: Final = (1, 16, 512)
 PERCENTILES: Final = (50.0, 99.0, 99.9, 100.0)
 
 
