@@ -30,6 +30,7 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
+from seglog.storage.warm_window import WarmWindow
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -93,6 +94,7 @@ class CommitLog:
         self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
+        self._warm = WarmWindow(segments)
         self._nudge: Callable[[], None] = lambda: None
         self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
         if self.maps is not None and guard is not None:
@@ -278,6 +280,15 @@ class CommitLog:
             self.tip.nudge_at = due
         else:
             self.tip.nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+
+    def warm_ahead(self, flushed: int) -> None:
+        """Makes the pages ready that appends are going to fill.
+
+        Args:
+            flushed: How far the log is on the disk.
+        """
+        look_at = self._warm.follow(self.end_phy_offset, flushed)
+        self.tip.nudge_at = min(self.tip.nudge_at, look_at)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:

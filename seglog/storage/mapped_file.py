@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog.errors import FullError, TruncatedError
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.kernels.tips import LogTip, QueueTip
+from seglog.storage.kernels.warm import populate
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -259,6 +260,14 @@ class MappedFile:
         further = min(self.size_bytes, end + self._step_bytes)
         self._with_handle(lambda handle: handle.reserve(end, further - end), writable=True)
         self._reserved = (start, further)
+
+    def warm(self, start: int, end: int) -> bool:
+        """Makes pages of ``[start, end)`` ready to be written to; returns whether it could.
+
+        Space must be reserved there.
+        """
+        view = self.view
+        return isinstance(view.obj, mmap.mmap) and populate(view[start:end])
 
     def sync(self) -> None:
         """Returns once everything written to the file is on the disk."""

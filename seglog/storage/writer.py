@@ -452,6 +452,9 @@ class Writer:
                     self._latch.fail(error, "making a file of the log")
             except StoreError:
                 return  # the append that it was for says the same
+        # Without the lock: it touches nothing that growing does.
+        with suppress(OSError, StoreError):  # as above
+            self.log.warm_ahead(self.commit.flushed)
 
     def _known(self, key: tuple[str, int]) -> ConsumeQueue | BatchQueue | None:
         return self.queue(*key) or self._new.get(key)

@@ -116,6 +116,13 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
         many records have a record CRC.
     """
 
+def populate(pages: memoryview, /) -> bool:
+    """Makes the whole pages of a stretch of a file's map ready to be written to; their content stays.
+
+    Returns:
+        Whether it did; it does not on Linux before 5.14 and elsewhere, or without space behind a page.
+    """
+
 class Draft:
     """What ``PythonDraft`` is, for usual values: of all others ``Draft(...)`` makes a ``PythonDraft``.
 

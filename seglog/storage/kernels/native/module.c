@@ -12,6 +12,7 @@
 #include "key_calls.h"
 #include "lane_type.h"
 #include "maps.h"
+#include "populate.h"
 #include "queues.h"
 #include "reads_type.h"
 #include "tag_set.h"
@@ -54,6 +55,19 @@ static PyObject *py_crc32_by_table(PyObject *Py_UNUSED(module), PyObject *args)
     return crc32_with(args, crc32_by_table);
 }
 
+static PyObject *py_populate(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    if (!PyArg_ParseTuple(args, "w*", &view))
+        return NULL;
+    bool is_ready;
+    Py_BEGIN_ALLOW_THREADS
+    is_ready = populate(span_in(&view));
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    return PyBool_FromLong(is_ready);
+}
+
 static PyMethodDef methods[] = {
     {"crc32", py_crc32, METH_VARARGS, NULL},
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
@@ -64,6 +78,7 @@ static PyMethodDef methods[] = {
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
     {"put_keys", py_put_keys, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
+    {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
