@@ -41,6 +41,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
     "verify": "Check that the log is as it was written; seal it.",
+    "repair": "Put a damaged store right, after showing what would be done.",
+    "undo": "Take a repair back, bit for bit.",
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
     "erase": "Take the body out of a message and all its copies.",

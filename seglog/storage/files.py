@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seglog.errors import FullError
 from seglog.storage.links import break_link
@@ -152,6 +152,29 @@ class Files(Protocol):
         ...
 
 
+class Stamp(NamedTuple):
+    """What a file system keeps beside the content of a file: rights, and when it was changed last."""
+
+    mode: int
+    modified_ns: int
+
+
+class RestoringFiles(Files, Protocol):
+    """A file system on which a store can be put back as it was, rights, times and folders too."""
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        ...
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        ...
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        ...
+
+
 class RealFile:
     """A file of the operating system."""
 
@@ -164,8 +187,8 @@ class RealFile:
 
     @property
     def size_bytes(self) -> int:
-        """Length of the file now."""
-        return os.fstat(self._descriptor).st_size
+        """Length of the file now, asked for without its times; see :meth:`MappedFile.check_held`."""
+        return os.lseek(self._descriptor, 0, os.SEEK_END)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads with ``preadv``, as often as it takes."""
@@ -343,6 +366,20 @@ class RealFiles:
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too."""
         return StoreLock(root)
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        status = path.stat()
+        return Stamp(stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        path.chmod(stamp.mode)
+        os.utime(path, ns=(path.stat().st_atime_ns, stamp.modified_ns))
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        path.rmdir()
 
 
 def _translate(error: OSError, path: Path) -> Exception:

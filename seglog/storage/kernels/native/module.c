@@ -7,9 +7,17 @@
 
 #include "../layout.h"
 #include "crc32.h"
+#include "decoder_type.h"
 #include "draft_type.h"
+#include "found_type.h"
 #include "index_keys.h"
+#include "lane_type.h"
+#include "maps.h"
 #include "queues.h"
+#include "reads_type.h"
+#include "tag_set.h"
+#include "take.h"
+#include "tips.h"
 #include "walk.h"
 
 enum { LONG_BYTES = 32 << 10 }; /* worth letting other threads run meanwhile */
@@ -213,7 +221,9 @@ static bool seed_hashes(void)
 static int prepare(PyObject *module)
 {
     crc32_prepare();
-    if (!seed_hashes() || draft_type_add(module) < 0)
+    if (!seed_hashes() || !take_prepare() || draft_type_add(module) < 0 || tips_add(module) < 0 ||
+        lane_type_add(module) < 0 || found_type_add(module) < 0 || maps_add(module) < 0 ||
+        tag_set_add(module) < 0 || reads_type_add(module) < 0 || decoder_type_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }
