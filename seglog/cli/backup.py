@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from seglog.cli import options, render
-from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.doctor.backup import Copied, make_backup
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
@@ -55,7 +55,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
         show_copied(done, found)
         if losses:
             render.say()
-            show_findings(losses)
+            show_findings(losses, target)
     if losses:
         raise click.exceptions.Exit(1)
 
