@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
 from seglog.storage.checkpoint_file import write_checkpoint
@@ -14,7 +16,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
-from seglog.storage.index_files import list_index_files
+from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
 from seglog.storage.mapped_file import MapPool
@@ -62,10 +64,11 @@ def mend_index(
             left to RocketMQ.
         wrong: What a cross-check of index and log found.
     """
+    known, damaged = list_index_files(files, found.root)
     codes = sorted({finding.code for finding in wrong} & _WRONG)
+    codes += ["times of records that are lost now"] if _ends_elsewhere(found, known) else []
     if not codes:
         return
-    known, damaged = list_index_files(files, found.root)
     if known:
         geometry = known[-1].geometry
     if geometry is None:
@@ -76,13 +79,23 @@ def mend_index(
         return
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
-    if any(finding.code in _WRONG for finding in cross_check(found, files)):
+    known, _damaged = list_index_files(files, found.root)
+    is_wrong = any(finding.code in _WRONG for finding in cross_check(found, files))
+    if is_wrong or _ends_elsewhere(found, known):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
             files.remove(path)
         _catch_up(found, files, clock, geometry)
         how = "made anew"
     yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
+
+
+def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
+    """Returns whether a file has another time of its last record than the tombstone that stands there now."""
+    last = {file.header.end_phy_offset: file.header.end_timestamp_ms for file in known}
+    rows = found.rows[np.isin(found.rows["phy_offset"], list(last))]
+    times = zip(rows["phy_offset"].tolist(), rows["store_timestamp_ms"].tolist(), strict=True)
+    return any(last[place] != time_ms for place, time_ms in times)
 
 
 def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:

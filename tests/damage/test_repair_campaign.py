@@ -20,7 +20,9 @@ from tests.support.scale import scaled
 from tests.support.stores import QUEUE_FILE_BYTES, new_clock
 from tests.support.subjects import SUBJECTS, make_subject
 
-EACH = scaled(100, 4000)
+PARTS = range(scaled(5, 40))
+EACH = scaled(20, 100)
+"""Damages in a part of the campaign: 500 in all, 20,000 in full."""
 
 
 @pytest.fixture(scope="module", params=SUBJECTS)
@@ -47,13 +49,16 @@ def declared(plan):
 
 
 def undeclared(subject, outcome, plan, served, min_phy_offset):
-    """Returns the records that are gone although the plan does not name them."""
+    """Returns the records that are gone although the plan does not name them.
+
+    Without record CRC a damaged topic or queue passes every check: such a record is served where it says.
+    """
     said = declared(plan)
-    gone = subject.records.keys() - served.keys()
+    elsewhere = set() if subject.has_record_crc else {record.phy_offset for record in served.values()}
     return {
         key
-        for key in gone
-        if key[0] != COMPACTED and key[2] >= min_phy_offset
+        for key in subject.records.keys() - served.keys()
+        if key[0] != COMPACTED and key[2] >= min_phy_offset and key[2] not in elsewhere
         if (key[0], key[1], subject.records[key].next_offset - 1) not in said
     }
 
@@ -94,11 +99,12 @@ def suffer_and_mend(subject, copy, seed, sizes):
     return plan, outcome, broken
 
 
+@pytest.mark.parametrize("part", PARTS)
 def test_random_damage_is_repaired_and_undone(
-    subject, sizes, memory_path, request, record_testsuite_property
+    subject, sizes, part, memory_path, request, record_testsuite_property
 ):
     bad, tally = [], Counter()
-    for seed in range(EACH):
+    for seed in range(part * EACH, (part + 1) * EACH):
         copy = memory_path / str(seed)
         plan, outcome, broken = suffer_and_mend(subject, copy, seed, sizes)
         tally.update(
@@ -108,10 +114,13 @@ def test_random_damage_is_repaired_and_undone(
                 "messages hit": len(outcome.hit),
                 "hit but whole again": len(outcome.whole),
                 "declared lost": len(declared(plan)),
+                "served otherwise": len(outcome.changed),
                 "bits flipped back": sum(action.kind == "bit" for action in plan.actions),
                 "findings left": len(plan.left),
             }
         )
+        if subject.has_record_crc and outcome.changed:
+            broken.append(f"served otherwise in spite of record CRC: {outcome.changed}")
         if broken:
             bad.append((seed, outcome.damage, broken))
         shutil.rmtree(copy)

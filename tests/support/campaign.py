@@ -59,6 +59,11 @@ class Subject:
     ends: dict[tuple[str, int], int]
     segment_size_bytes: int
 
+    @property
+    def has_record_crc(self) -> bool:
+        """Whether every record has a checksum over all of it."""
+        return all(b"__CRC32#" in record.properties for record in self.records.values())
+
     @classmethod
     def of(cls, root: Path, older: Path | None = None) -> Subject:
         """Reads an undamaged store."""
