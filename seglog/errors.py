@@ -223,6 +223,13 @@ class StoreInUseError(StoreError):
         super().__init__(f"{total} {shares} memory with {store}: {shown}")
 
 
+class UndoError(StoreError):
+    """A repair cannot be taken back: the store was changed since, or the undo pack cannot say what was."""
+
+    exit_code = 28
+    help = "nothing was changed; `seglog undo --list STORE` shows the repairs that can be taken back"
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 
@@ -264,6 +271,23 @@ class MissingDependencyError(SeglogError):
 
     exit_code = 50
     help = "install what the message names"
+
+
+class StoppedError(SeglogError):
+    """A check was stopped before it had seen everything.
+
+    Attributes:
+        resume_file: What it had seen by then; empty if it could not be kept.
+    """
+
+    exit_code = 60
+    help = "go on with `seglog check STORE --resume FILE`"
+
+    def __init__(self, text: str, resume_file: str = "") -> None:
+        super().__init__(text)
+        self.resume_file = resume_file
+        if not resume_file:
+            self.help = "check again; name a file that can be written with --resume"
 
 
 def _restore(kind: type[SeglogError], args: tuple[object, ...]) -> SeglogError:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
-from seglog.cli.info import finding_fields
+from seglog.cli.findings import finding_fields
 from seglog.cli.reading import iter_records, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState

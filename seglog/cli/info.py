@@ -6,8 +6,6 @@ over the log still checks everything else of every record.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +14,12 @@ import click
 import numpy as np
 
 from seglog.cli import java_lines, options, render
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
-from seglog.storage.findings import Finding, Severity
+from seglog.storage.findings import Severity
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.properties import CRC32
@@ -29,7 +28,6 @@ from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.store_lock import lock_holder
 from seglog.storage.survey import Survey
 
-_MAX_FINDINGS_SHOWN: Final = 20
 _MAX_QUEUES_SHOWN: Final = 200
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
 
@@ -213,21 +211,6 @@ def _fields(facts: Facts) -> dict[str, object]:
     }
 
 
-def finding_fields(finding: Finding) -> dict[str, object]:
-    """Returns a finding for programs."""
-    return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "file": finding.file,
-        "pos": finding.position_bytes,
-        "size": finding.size_bytes,
-        "expected": finding.expected,
-        "found": finding.found,
-        "messages": finding.messages,
-        "meaning": finding.meaning,
-    }
-
-
 def _show(facts: Facts) -> None:
     found = facts.found
     geometry = found.geometry
@@ -259,7 +242,7 @@ def _show(facts: Facts) -> None:
         _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
         render.say()
-        show_findings(found.findings)
+        show_findings(found.findings, facts.path)
     render.say()
     render.say("broker.conf for a RocketMQ broker on this folder:")
     for line in facts.config_lines:
@@ -300,17 +283,6 @@ def _queue_cells(queue: QueueState | BatchQueueState, found: Survey) -> tuple[st
         str(queue.max_offset - queue.min_offset),
         "-" if stored_ms is None else render.time_text(stored_ms),
     )
-
-
-def show_findings(findings: Sequence[Finding]) -> None:
-    """Prints how many findings there are of each severity, and the worst of them."""
-    counts = Counter(finding.severity for finding in findings)
-    summary = ", ".join(f"{counts[severity]} {severity.value}" for severity in Severity if counts[severity])
-    render.say(f"findings: {summary}")
-    worst_first = sorted(findings, key=lambda finding: -list(Severity).index(finding.severity))
-    for finding in worst_first[:_MAX_FINDINGS_SHOWN]:
-        render.say(f"  {finding.severity.value:<7} {render.printable(str(finding))}")
-    _say_rest(len(findings) - _MAX_FINDINGS_SHOWN)
 
 
 def _say_rest(count: int) -> None:

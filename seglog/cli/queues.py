@@ -10,7 +10,7 @@ import click
 
 from seglog.cli import java_lines, options, render
 from seglog.cli.batch_queues import BatchQueue, list_batch_queues
-from seglog.cli.info import finding_fields
+from seglog.cli.findings import finding_fields
 from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
 from seglog.storage.compaction_files import CompactionState

@@ -11,7 +11,7 @@ import numpy as np
 
 from seglog.cli import options, render
 from seglog.cli.dump import HoleFound, iter_holes
-from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.cli.reading import disk_bytes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
@@ -70,7 +70,7 @@ def command(*, path: Path, verify: bool, as_json: bool) -> None:
         for finding in findings:
             render.emit({"kind": "finding", **finding_fields(finding)})
     else:
-        _show(segments, findings)
+        _show(segments, findings, path)
 
 
 def look_at_segments(found: Survey) -> list[Segment]:
@@ -144,13 +144,13 @@ def _fields(segment: Segment) -> dict[str, object]:
     }
 
 
-def _show(segments: Sequence[Segment], findings: Sequence[Finding]) -> None:
+def _show(segments: Sequence[Segment], findings: Sequence[Finding], path: Path) -> None:
     columns = ("first offset", "size", "used", "records", "first stored", "last stored", "state", "seal")
     render.table((*columns, "holes"), [_cells(segment) for segment in segments], numbers=columns[:4])
     records = sum(segment.records for segment in segments)
     render.say(f"{render.count_text(len(segments), 'file')}, {render.count_text(records, 'record')}")
     if findings:
-        show_findings(findings)
+        show_findings(findings, path)
 
 
 def _cells(segment: Segment) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from seglog.cli import options, render
-from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.cli.queues import kind_of
 from seglog.spark.audit import audit_store
-from seglog.spark.report import AuditQueue, AuditReport
+from seglog.storage.audit.report import AuditQueue, AuditReport
 
 
 @click.group
@@ -90,7 +90,7 @@ def _show(report: AuditReport) -> None:
         )
     if report.findings:
         render.say()
-        show_findings(report.findings)
+        show_findings(report.findings, report.path)
 
 
 def _kind(queue: AuditQueue) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
-from seglog.cli.info import finding_fields, show_findings
+from seglog.cli.findings import finding_fields, show_findings
 from seglog.storage.seal_check import Concerned
 from seglog.storage.verify import VerifyReport, verify_store
 
@@ -34,7 +34,7 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
     if as_json:
         render.emit(_fields(report))
     else:
-        _show(report)
+        _show(report, path)
     if not report.is_clean:
         raise click.exceptions.Exit(1)
 
@@ -65,7 +65,7 @@ def _fields(report: VerifyReport) -> dict[str, object]:
     }
 
 
-def _show(report: VerifyReport) -> None:
+def _show(report: VerifyReport, path: Path) -> None:
     ways = {"by seal": report.by_seal, "by records": report.by_records, "sealed now": report.sealed}
     segments = ", ".join(f"{render.count_text(len(firsts))} {way}" for way, firsts in ways.items() if firsts)
     rate = render.size_text(report.read_bytes / max(report.elapsed_ms, 1) * 1000)
@@ -79,7 +79,7 @@ def _show(report: VerifyReport) -> None:
     )
     if report.findings:
         render.say()
-        show_findings(report.findings)
+        show_findings(report.findings, path)
     if report.concerned:
         render.say()
         _show_concerned(report.concerned)

@@ -1,7 +1,7 @@
 """Stretches as Arrow rows: how they travel from the tasks to the driver, and what a table of them holds.
 
 One row for each stretch; what it says of queues are lists within. The columns are the attributes of
-:class:`~seglog.spark.stretches.Stretch`.
+:class:`~seglog.storage.audit.stretches.Stretch`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from seglog.spark.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.record import Damage
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])

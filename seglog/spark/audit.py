@@ -1,37 +1,21 @@
 """Verifies every record of a store and holds its queues against them, in splits on Spark.
 
-What it says of a store is what :func:`seglog.storage.survey.survey` says, whatever the splits: the same
-records, holes, end, queues and findings. A survey reads one file after the other in one process; an audit
-reads many at a time on as many machines as see the files.
-
-Three steps. :func:`~seglog.spark.plan.plan_audit` lists the files and cuts the log into splits. Tasks walk
-the splits and send stretches (:mod:`seglog.spark.job`). :func:`conclude` puts them together on the driver.
-The first and the last need no Spark.
+A survey reads one file after the other in one process; an audit reads many at a time on as many machines
+as see the files. Tasks walk splits and send stretches (:mod:`seglog.spark.job`), which the driver puts
+together (:mod:`seglog.storage.audit.conclude`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog.spark.all_queues import conclude_queues
-from seglog.spark.plan import AuditPlan, plan_audit
-from seglog.spark.report import AuditReport
-from seglog.spark.split_scan import SplitScan
-from seglog.spark.splits import DEFAULT_SPLIT_BYTES
-from seglog.spark.stitch import LogOutcome, stitch
-from seglog.spark.stretches import Stretch
-from seglog.storage.derived_findings import LogEnd, checkpoint_findings
-from seglog.storage.files import Files, RealFiles
-from seglog.storage.survey import (
-    batch_topics,
-    log_findings,
-    log_start,
-    tombstone_findings,
-)
+from seglog.storage.audit.conclude import conclude
+from seglog.storage.audit.plan import plan_audit
+from seglog.storage.audit.report import AuditReport
+from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
+from seglog.storage.files import RealFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,83 +53,3 @@ def audit_store(
         from seglog.spark.job import scan_on_spark
 
         return conclude(plan, scan_on_spark(plan, session), files)
-
-
-def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditReport:
-    """Puts together what the splits of a plan saw.
-
-    Args:
-        plan: The plan.
-        seen: The stretches of all its splits; those of one split in order.
-        files: Where the store is.
-    """
-    first = plan.log_files[0].first_offset if plan.log_files else 0
-    seen = list(seen)
-    walked_again = 0
-    while True:
-        scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
-        try:
-            log = stitch(plan.splits, first, seen, scan)
-            walked_again += log.walked_again
-            told = _told_batch_topics(plan, log)
-            if not told:
-                break
-        finally:
-            scan.close()
-        plan = replace(plan, batch_topics=plan.batch_topics | told)
-        seen, again = _with_batch_topics(plan, seen, told, files)
-        walked_again += again
-    start = log_start(plan.log_files, log.end_phy_offset)
-    queues, of_queues, lost = conclude_queues(plan, log, start, files)
-    findings = list(plan.findings)
-    findings += log_findings(
-        plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
-    )
-    segment, extent = plan.geometry.segment_size_bytes, (max(0, start), log.end_phy_offset)
-    findings += tombstone_findings(files, plan.root, segment, extent, log.holes)
-    if full := [stretch for stretch in log.stretches if stretch.records]:
-        newest_ms = max(stretch.max_store_timestamp_ms for stretch in full)
-        log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
-        findings += checkpoint_findings(files, plan.root, plan.checkpoint, log_end, plan.mode)
-    return AuditReport(
-        plan.root,
-        plan.mode,
-        plan.verify,
-        sum(stretch.records for stretch in log.stretches),
-        sum(stretch.size_bytes for stretch in log.stretches),
-        tuple(queues),
-        log.holes,
-        start,
-        log.end_phy_offset,
-        tuple(findings + of_queues),
-        len(plan.splits),
-        walked_again,
-    )
-
-
-def _told_batch_topics(plan: AuditPlan, log: LogOutcome) -> frozenset[str]:
-    """Returns the topics with batch queues of which only inner batches in the log tell."""
-    told = {topic for stretch in log.stretches for topic in stretch.inner_topics}
-    return batch_topics(told, plan.queue_files, plan.batch_files) - plan.batch_topics
-
-
-def _with_batch_topics(
-    plan: AuditPlan, seen: Sequence[Stretch], told: frozenset[str], files: Files
-) -> tuple[list[Stretch], int]:
-    """Walks splits again that hold records of topics which they did not know to have batch queues.
-
-    Rare: such a topic has lost its directory, and ``config/topics.json`` does not name it.
-    """
-    concerned = {
-        stretch.split
-        for stretch in seen
-        if not told.isdisjoint([*stretch.inner_topics, *(interval.topic for interval in stretch.intervals)])
-    }
-    found = [stretch for stretch in seen if stretch.split not in concerned]
-    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
-    try:
-        for number in sorted(concerned):
-            found += scan.run(plan.splits[number])
-    finally:
-        scan.close()
-    return found, len(concerned)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from seglog.spark.arrow import from_table, spark_schema, to_batch
-from seglog.spark.split_scan import SplitScan
-from seglog.spark.splits import DEFAULT_SPLIT_BYTES
+from seglog.storage.audit.split_scan import SplitScan
+from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.files import RealFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from seglog.spark.plan import AuditPlan
-    from seglog.spark.stretches import Stretch
+    from seglog.storage.audit.plan import AuditPlan
+    from seglog.storage.audit.stretches import Stretch
 
 
 def scan_on_spark(plan: AuditPlan, spark: SparkSession) -> Iterator[Stretch]:

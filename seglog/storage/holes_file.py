@@ -135,7 +135,7 @@ def merge_holes(
 def load_holes(files: Files, root: Path) -> list[KnownHole]:
     """Returns what the file of a store holds; nothing where it is missing or damaged."""
     try:
-        return ConfigFile(files, root / OURS / HOLES_FILE).load(_parse) or []
+        return ConfigFile(files, root / OURS / HOLES_FILE).load(parse_holes) or []
     except ConfigError:
         return []
 
@@ -214,7 +214,12 @@ def _value(hole: KnownHole) -> Mapping[str | int, ConfigValue]:
     }
 
 
-def _parse(value: ConfigValue) -> list[KnownHole]:
+def parse_holes(value: ConfigValue) -> list[KnownHole]:
+    """Returns what the decoded file says.
+
+    Raises:
+        CorruptError: Its shape is wrong.
+    """
     return [
         KnownHole(
             _number(hole, "phyOffset"),

@@ -9,7 +9,7 @@ import pytest
 
 from seglog.cli import demo_recovery
 from seglog.errors import MissingDependencyError
-from seglog.spark.report import AuditQueue, AuditReport
+from seglog.storage.audit.report import AuditQueue, AuditReport
 from seglog.storage.findings import Finding
 from seglog.storage.store import MessageStore
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.spark.arrow import STRETCH, from_table, spark_schema, to_batch
-from seglog.spark.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.record import Damage
 
 I31, I63 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)

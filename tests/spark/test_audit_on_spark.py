@@ -14,7 +14,7 @@ from seglog import MessageStore
 from seglog.errors import NotFoundError
 from seglog.spark.audit import audit_store
 from seglog.spark.job import stretches_frame
-from seglog.spark.plan import plan_audit
+from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import RealFiles
 from seglog.storage.survey import survey
 from tests.support.audits import assert_agrees

@@ -254,7 +254,7 @@ def test_cancelled_tasks_break_nothing_for_the_others(store, gate):
 
     asyncio.run(put_and_cancel())
     assert [message.body for message in read_all(store, "T", 0)][1:] == [b"%d" % n for n in range(21)]
-    assert not store._side.commit._waiting
+    assert not store._side.commit._tasks
 
 
 def test_loop_that_ended_while_its_tasks_waited_hinders_nobody(store, gate):

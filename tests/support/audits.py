@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from seglog.spark.audit import conclude
-from seglog.spark.plan import AuditPlan, plan_audit
-from seglog.spark.report import AuditReport
-from seglog.spark.split_scan import SplitScan
-from seglog.spark.stretches import Stretch
+from seglog.storage.audit.conclude import conclude
+from seglog.storage.audit.plan import AuditPlan, plan_audit
+from seglog.storage.audit.report import AuditReport
+from seglog.storage.audit.split_scan import SplitScan
+from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.survey import Survey, survey

@@ -11,7 +11,7 @@ from typing import Final
 
 from seglog.errors import SeglogError
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock
 
@@ -160,7 +160,7 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
     try:
         with MessageStore.open(copy, clock=new_clock(), create=False) as store:
             served = read_records(store)
-            _judge(subject, outcome, served, store)
+            judge(subject, outcome, served, store)
             for (topic, queue_id), end in subject.ends.items():
                 if store.max_offset(topic, queue_id) < end:
                     outcome.given_again.append((topic, queue_id))
@@ -171,7 +171,8 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
     return outcome
 
 
-def _judge(subject: Subject, outcome: Outcome, served: dict[Key, Stored], store: MessageStore) -> None:
+def judge(subject: Subject, outcome: Outcome, served: dict[Key, Stored], store: MessageStore) -> None:
+    """Notes in an outcome what of a damaged store is served, and what is not."""
     truths = {record.phy_offset: record for record in subject.records.values()}
     for key, record in served.items():
         truth = subject.records.get(key) or truths.get(record.phy_offset)

@@ -11,6 +11,7 @@ import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import append as append_module
+from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import walk as walk_module
 
 BOTH = (PYTHON, NATIVE)
@@ -31,5 +32,6 @@ def running(kernels: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk_module, "native_walk", module and module.walk)
         patch.setattr(walk_module, "native_find", module and module.find_record)
+        patch.setattr(keys_module, "native_keys", module and module.index_keys)
         patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
         yield

@@ -59,13 +59,18 @@ uint32_t crc32_by_table(struct span bytes)
     return ~with_tables(~0u, bytes);
 }
 
-uint32_t crc32_of(struct span bytes)
+uint32_t crc32_more(uint32_t before, struct span bytes)
 {
-    uint32_t crc = ~0u;
+    uint32_t crc = ~before;
     if (can_fold && bytes.size >= CRC32_FOLD_LEAST) {
         size_t folded = bytes.size - bytes.size % CRC32_FOLD_UNIT;
         crc = crc32_fold(crc, span_of(bytes.at, folded));
         bytes = span_of(bytes.at + folded, bytes.size - folded);
     }
     return ~with_tables(crc, bytes);
+}
+
+uint32_t crc32_of(struct span bytes)
+{
+    return crc32_more(0, bytes);
 }

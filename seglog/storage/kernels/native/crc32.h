@@ -14,6 +14,9 @@ bool crc32_multiplies(void);
 
 uint32_t crc32_of(struct span bytes);
 
+/* The CRC of what has the CRC `before` with these bytes behind it. */
+uint32_t crc32_more(uint32_t before, struct span bytes);
+
 /* The same without carry-less multiplication, whatever the CPU can do. */
 uint32_t crc32_by_table(struct span bytes);
 

@@ -56,7 +56,12 @@ static uint32_t with_unit(uint32_t code, uint32_t unit)
 
 int32_t java_hash(struct span text)
 {
-    uint32_t code = 0;
+    return java_hash_on(0, text);
+}
+
+int32_t java_hash_on(int32_t begun, struct span text)
+{
+    uint32_t code = (uint32_t)begun;
     while (text.size) {
         if (text.at[0] < 0x80) {
             code = with_unit(code, text.at[0]);

@@ -3,10 +3,21 @@
 
 #include "python_api.h"
 
+#include <stdlib.h>
+
 #include "../layout.h"
 #include "crc32.h"
+#include "decoder_type.h"
 #include "draft_type.h"
+#include "found_type.h"
+#include "index_keys.h"
+#include "lane_type.h"
+#include "maps.h"
 #include "queues.h"
+#include "reads_type.h"
+#include "tag_set.h"
+#include "take.h"
+#include "tips.h"
 #include "walk.h"
 
 enum { LONG_BYTES = 32 << 10 }; /* worth letting other threads run meanwhile */
@@ -162,11 +173,38 @@ static PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromSsize_t(is_found ? (Py_ssize_t)found : -1);
 }
 
+static PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    PyObject *offset, *result = NULL;
+    int with_tags;
+    int64_t phy_offset;
+    struct index_keys keys = {0};
+    if (!PyArg_ParseTuple(args, "y*Op", &view, &offset, &with_tags))
+        return NULL;
+    int is_nowhere = as_phy_offset(offset, &phy_offset);
+    bool has_memory = true;
+    if (is_nowhere == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        has_memory = index_keys_of(&keys, span_in(&view), phy_offset, with_tags);
+        Py_END_ALLOW_THREADS
+    }
+    if (!has_memory)
+        PyErr_NoMemory();
+    else if (is_nowhere >= 0)
+        result = PyBytes_FromStringAndSize((const char *)keys.rows,
+                                           (Py_ssize_t)(keys.count * SEGLOG_KEY_ROW_SIZE));
+    free(keys.rows);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"crc32", py_crc32, METH_VARARGS, NULL},
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
     {"walk", py_walk, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
+    {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -183,7 +221,9 @@ static bool seed_hashes(void)
 static int prepare(PyObject *module)
 {
     crc32_prepare();
-    if (!seed_hashes() || draft_type_add(module) < 0)
+    if (!seed_hashes() || !take_prepare() || draft_type_add(module) < 0 || tips_add(module) < 0 ||
+        lane_type_add(module) < 0 || found_type_add(module) < 0 || maps_add(module) < 0 ||
+        tag_set_add(module) < 0 || reads_type_add(module) < 0 || decoder_type_add(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }

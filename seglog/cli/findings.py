@@ -1,0 +1,110 @@
+"""How findings look: by what they are, the worst first, each with what it means and what to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli import render
+from seglog.storage.findings import Finding, Severity
+
+_MAX_PLACES: Final = 8
+_COLOURS: Final = {Severity.LOSS: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Returns a finding for programs."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "pos": finding.position_bytes,
+        "size": finding.size_bytes,
+        "expected": finding.expected,
+        "found": finding.found,
+        "messages": finding.messages,
+        "meaning": finding.meaning,
+        "forMessages": finding.for_messages,
+        "fix": finding.fix,
+        "command": finding.command,
+    }
+
+
+def counts_text(findings: Sequence[Finding]) -> str:
+    """Returns ``2 losses, 1 warning``, the worst first; ``nothing`` without any."""
+    counts = Counter(finding.severity for finding in findings)
+    words = {Severity.LOSS: "losses", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
+    parts = [
+        render.count_text(counts[severity], severity.value, plural)
+        for severity, plural in words.items()
+        if counts[severity]
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def show_findings(findings: Sequence[Finding], store: Path) -> None:
+    """Prints findings, those with the same code together.
+
+    Args:
+        findings: What was found.
+        store: The store directory, which goes into the commands to type.
+    """
+    render.say(f"findings: {counts_text(findings)}")
+    by_code: dict[str, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda finding: -list(Severity).index(finding.severity)):
+        by_code.setdefault(finding.code, []).append(finding)
+    for same in by_code.values():
+        _show_same(same, store)
+
+
+def command_text(command: str, store: Path) -> str:
+    """Returns a command of the table with the store in it, as a shell takes it."""
+    return command.replace("STORE", shlex.quote(render.printable(str(store))))
+
+
+def next_command(findings: Sequence[Finding], store: Path) -> str:
+    """Returns the command that puts most right, empty if there is nothing to type."""
+    serious = [finding for finding in findings if finding.severity is not Severity.NOTE and finding.command]
+    if not serious:
+        return ""
+    worst = max(list(Severity).index(finding.severity) for finding in serious)
+    commands = Counter(
+        finding.command for finding in serious if list(Severity).index(finding.severity) == worst
+    )
+    return command_text(commands.most_common(1)[0][0], store)
+
+
+def _show_same(same: Sequence[Finding], store: Path) -> None:
+    first = same[0]
+    severity = click.style(f"{first.severity.value:<7}", fg=_COLOURS[first.severity], bold=True)
+    render.say(f"  {severity} {first.meaning}")
+    for finding in same[:_MAX_PLACES]:
+        render.say(f"          {render.printable(_place_text(finding))}")
+    if len(same) > _MAX_PLACES:
+        render.say(f"          … and {render.count_text(len(same) - _MAX_PLACES)} more; --json prints all")
+    if first.severity is Severity.NOTE:
+        return
+    render.say(f"          messages: {first.for_messages}")
+    if first.command:
+        render.say(f"          to do: `{command_text(first.command, store)}`: {first.fix}")
+    elif first.fix:
+        render.say(f"          to do: {first.fix}")
+
+
+def _place_text(finding: Finding) -> str:
+    """Returns ``code file +position``, and what is known of it."""
+    text = f"{finding.code} {finding.file}"
+    if finding.position_bytes or finding.size_bytes:
+        text += f" +{finding.position_bytes}"
+    if finding.size_bytes:
+        text += f", {render.size_text(finding.size_bytes)}"
+    if finding.messages:
+        text += f", {render.count_text(finding.messages, 'message')}"
+    known = (("expected", finding.expected), ("found", finding.found))
+    detail = ", ".join(f"{name} {value}" for name, value in known if value)
+    return f"{text}: {detail}" if detail else text

@@ -1,0 +1,313 @@
+"""Looks at everything that a store directory holds, and says what is not as it should be; writes nothing.
+
+The log is walked in splits (:mod:`seglog.doctor.log_walk`), which may be stopped and gone on with; all
+else follows from what they saw, and takes little beside it. Works on a store that was not closed, and
+beside a process that writes to it: no lock is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.clock import Clock, SystemClock
+from seglog.doctor.blind_spots import blind_spots
+from seglog.doctor.check_report import CheckReport
+from seglog.doctor.config_tables import load_tables
+from seglog.doctor.forgiving_files import ForgivingFiles
+from seglog.doctor.half_check import half_findings
+from seglog.doctor.index_findings import index_findings, load_index
+from seglog.doctor.key_check import NO_DIFF
+from seglog.doctor.log_walk import LogWalk, SplitOutcome
+from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
+from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
+from seglog.doctor.record_watch import IndexFacts, Seen
+from seglog.doctor.resume_file import ResumeFile, load_outcomes
+from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
+from seglog.doctor.timer_check import timer_findings
+from seglog.doctor.tree import tree_findings
+from seglog.errors import InvalidArgumentError, StoppedError
+from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
+from seglog.storage.audit.plan import AuditPlan, plan_audit
+from seglog.storage.audit.report import AuditReport
+from seglog.storage.findings import Finding
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE
+from seglog.storage.log_scan import Progress
+from seglog.storage.seal_check import Concerned
+from seglog.storage.store_lock import lock_holder
+
+SPLIT_BYTES: Final = 64 << 20
+"""A multiple of the blocks of seals; at a stop two or three splits are finished first."""
+
+ShouldStop = Callable[[], bool]
+
+
+def check_store(
+    path: str | os.PathLike[str],
+    *,
+    resume_file: Path | None = None,
+    resume: bool = False,
+    should_stop: ShouldStop = lambda: False,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+    split_bytes: int = SPLIT_BYTES,
+) -> CheckReport:
+    """Checks a store.
+
+    Args:
+        path: The store directory.
+        resume_file: Where to keep what was seen, so that a stopped check can go on; nothing is kept if None.
+        resume: Whether to go on from that file.
+        should_stop: Asked before each split of the log.
+        progress: Told how many bytes of the log were read, and how many there are.
+        clock: Tells how long it took.
+        split_bytes: Length of a split, a multiple of 64 KiB.
+
+    Raises:
+        NotFoundError: There is nothing at ``path``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+        InvalidArgumentError: The resume file is none of this store.
+        StoppedError: It was told to stop.
+    """
+    root = Path(path).absolute()
+    check = _Check(root, clock or SystemClock(), progress, split_bytes)
+    return check.run(resume_file, should_stop, resume=resume)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """The log as it was seen."""
+
+    stitched: Stitched
+    report: AuditReport
+    seen: Seen
+
+
+class _Check:
+    def __init__(self, root: Path, clock: Clock, progress: Progress | None, split_bytes: int) -> None:
+        self._root = root
+        self._clock = clock
+        self._progress = progress
+        self._split_bytes = split_bytes
+        self._files = ForgivingFiles(root)
+        # In this order: what a writer does while we look makes queues and log longer than tables say.
+        self._plan = plan_audit(root, self._files, split_bytes=split_bytes)
+        self._holder = lock_holder(root)
+        self._tables = load_tables(self._files, root)
+        self._read_bytes = self._resumed_bytes = 0
+        self._total_bytes = sum(file.size_bytes for file in self._plan.log_files)
+
+    def run(self, resume_file: Path | None, should_stop: ShouldStop, *, resume: bool) -> CheckReport:
+        begun_ms = self._clock.monotonic_ms()
+        of_tree, has_rocksdb = tree_findings(self._root)
+        seals = load_seals(self._plan, self._files)
+        index = load_index(self._plan, self._files, is_live=self._holder is not None)
+        walk = LogWalk(self._plan, self._files, seals.present, index)
+        known = load_outcomes(resume_file, self._plan) if resume_file is not None and resume else []
+        kept = self._keep(resume_file, must=resume)
+        outcomes = self._walk(walk, kept, known, should_stop)
+        log = self._conclude(self._plan, outcomes, walk)
+        end = log.report.end_phy_offset
+        of_seals, concerned = self._seal_findings(seals, outcomes, log)
+        of_index = index_findings(index, log.seen.keys, self._plan, self._files, end)
+        of_log = [*log.report.findings, *self._other_findings(log)]
+        if self._holder is not None:
+            of_log = self._lasting(of_log, outcomes, seals, index)
+        findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
+        findings += of_tree + self._files.findings
+        if kept is not None:
+            kept.remove()
+        report, seen = log.report, log.seen
+        queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
+        state = "clean" if report.mode == "normal" else "crashed"
+        is_live = self._holder is not None
+        unseen = blind_spots(self._plan, report, seen, is_live=is_live, has_rocksdb=has_rocksdb)
+        return CheckReport(
+            self._root,
+            self._plan.geometry,
+            "open" if is_live else state,
+            self._holder,
+            tuple(self._plan.log_files),
+            report.holes,
+            report.min_phy_offset,
+            end,
+            report.records,
+            seen.with_crc,
+            report.queues,
+            tuple(group_lags(self._tables, queues)),
+            seen.minutes,
+            len(seals.present),
+            seen.keys.keys,
+            tuple(_each_once(findings)),
+            tuple(concerned),
+            tuple(unseen),
+            self._read_bytes,
+            self._resumed_bytes,
+            self._clock.monotonic_ms() - begun_ms,
+        )
+
+    def _keep(self, path: Path | None, *, must: bool) -> ResumeFile | None:
+        """Returns the resume file, None where nobody asked for one and none can be written.
+
+        Raises:
+            InvalidArgumentError: It would lie in the store.
+            OSError: It must be written and cannot.
+        """
+        if path is None:
+            return None
+        if path.absolute().is_relative_to(self._root):
+            raise InvalidArgumentError(
+                f"the resume file {path} would lie in the store, which a check never writes to",
+                help="name a file outside of the store with --resume",
+            )
+        kept = ResumeFile(path, self._plan)
+        try:
+            kept.begin()
+        except OSError:
+            if must:
+                raise
+            return None
+        return kept
+
+    def _walk(
+        self, walk: LogWalk, kept: ResumeFile | None, known: list[SplitOutcome], should_stop: ShouldStop
+    ) -> list[SplitOutcome]:
+        last = self._plan.log_files[-1].first_offset if self._plan.log_files else 0
+        if self._holder is not None or self._plan.mode != "normal":
+            # It may have been written since, without another time of its file.
+            known = [outcome for outcome in known if self._plan.splits[outcome.split].start < last]
+        done = {outcome.split for outcome in known}
+        outcomes = list(known)
+        self._resumed_bytes = sum(map(self._bytes_of, outcomes))
+        try:
+            for outcome in outcomes:
+                if kept is not None:
+                    kept.add(outcome)
+            left = [split for split in self._plan.splits if split.number not in done]
+            for outcome in walk.run(left, should_stop):
+                outcomes.append(outcome)
+                if kept is not None:
+                    kept.add(outcome)
+                self._read_bytes += self._bytes_of(outcome)
+                if self._progress is not None:
+                    self._progress(self._resumed_bytes + self._read_bytes, self._total_bytes)
+        finally:
+            if kept is not None:
+                kept.close()
+        if len(outcomes) < len(self._plan.splits):
+            read, total = self._resumed_bytes + self._read_bytes, self._total_bytes
+            raise StoppedError(
+                f"the check was stopped after {read} of {total} bytes of the log",
+                str(kept.path) if kept is not None else "",
+            )
+        return sorted(outcomes, key=lambda outcome: outcome.split)
+
+    def _bytes_of(self, outcome: SplitOutcome) -> int:
+        split = self._plan.splits[outcome.split]
+        return min(split.end, max((one.end for one in outcome.stretches), default=split.end)) - split.start
+
+    def _conclude(self, plan: AuditPlan, outcomes: Sequence[SplitOutcome], walk: LogWalk) -> _Log:
+        watch = walk.watch()
+        stretches = [stretch for outcome in outcomes for stretch in outcome.stretches]
+        stitched = conclude_log(plan, stretches, self._files, watch)
+        seen = {
+            stretch.start: one
+            for outcome in outcomes
+            for stretch, one in zip(outcome.stretches, outcome.seen, strict=True)
+        } | watch.seen
+        together = _sum(seen[stretch.start] for stretch in stitched.log.stretches)
+        return _Log(stitched, report_on(stitched, self._files), together)
+
+    def _seal_findings(
+        self, seals: Seals, outcomes: list[SplitOutcome], log: _Log
+    ) -> tuple[list[Finding], list[Concerned]]:
+        newest_ms = max((one.max_store_timestamp_ms for one in log.stitched.log.stretches), default=0)
+        return seal_findings(self._plan, seals, outcomes, self._files, newest_ms)
+
+    def _other_findings(self, log: _Log) -> list[Finding]:
+        files, root, plan, tables = self._files, self._root, self._plan, self._tables
+        queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
+        plain_bytes = plan.geometry.queue_file_size_bytes
+        findings = _empty_log_findings(plan)
+        findings += tables.findings
+        findings += offset_findings(tables, queues)
+        with_files = [(*key, CONSUME_QUEUE) for key, queue in plan.queue_files.items() if queue.sizes]
+        with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in plan.batch_files.items() if queue.sizes]
+        findings += topic_findings(tables, queues, with_files)
+        findings += half_findings(files, root, plan.geometry, queues, tables)
+        findings += timer_findings(
+            files,
+            root,
+            queues,
+            queue_file_bytes=plain_bytes,
+            min_phy_offset=max(0, log.report.min_phy_offset),
+        )
+        findings += ext_findings(files, root, plan.queue_files.values(), plain_bytes)
+        findings += compaction_findings(files, root)
+        return findings + own_findings(files, root)
+
+    def _lasting(
+        self, findings: list[Finding], outcomes: list[SplitOutcome], seals: Seals, index: IndexFacts
+    ) -> list[Finding]:
+        """Returns the findings of a store that is being written which a second look finds again.
+
+        Log, queues and tables never are of one moment there: what is ahead of the others in one look is
+        behind in the next.
+        """
+        plan = self._plan
+        last = plan.log_files[-1].first_offset if plan.log_files else 0
+        again = plan_audit(self._root, self._files, split_bytes=self._split_bytes)
+        whole = [outcome for outcome in outcomes if plan.splits[outcome.split].start < last]
+        if again.splits[: len(whole)] != plan.splits[: len(whole)]:
+            whole = []  # retention took files meanwhile
+        walk = LogWalk(again, self._files, seals.present, index)
+        newest = walk.run(again.splits[len(whole) :], lambda: False)
+        self._tables = load_tables(self._files, self._root)
+        log = self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)
+        second = {_place(finding) for finding in [*log.report.findings, *self._other_findings(log)]}
+        return [finding for finding in findings if _place(finding) in second]
+
+
+def _place(finding: Finding) -> tuple[str, str, int]:
+    return finding.code, finding.file, finding.position_bytes
+
+
+def _each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns findings without those that another one says better."""
+    each = list(dict.fromkeys(findings))
+    gone = {finding.file for finding in each if finding.code in {"config-lost", "file-unreadable"}}
+    return [
+        finding
+        for finding in each
+        if not (finding.code == "config-damaged" and finding.file.removesuffix(".bak") in gone)
+    ]
+
+
+def _sum(parts: Iterable[Seen]) -> Seen:
+    records = with_crc = 0
+    counts: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
+    keys = NO_DIFF
+    for part in parts:
+        records += part.records
+        with_crc += part.with_crc
+        keys += part.keys
+        for minute, count, size in part.minutes:
+            counts[minute] += count
+            sizes[minute] += size
+    return Seen(
+        records, with_crc, tuple((minute, counts[minute], sizes[minute]) for minute in sorted(counts)), keys
+    )
+
+
+def _empty_log_findings(plan: AuditPlan) -> list[Finding]:
+    """Returns a finding for a store whose log is gone as a whole."""
+    units = sum(1 for queue in (*plan.queue_files.values(), *plan.batch_files.values()) if queue.sizes)
+    if plan.log_files or not units:
+        return []
+    return [Finding("log-empty", COMMIT_LOG, expected="commit-log files", found=f"none, but {units} queues")]

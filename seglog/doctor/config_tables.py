@@ -1,0 +1,171 @@
+"""The config files of a broker as a check reads them: what can be taken is taken, the rest is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import CorruptError
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.names import CONFIG
+from seglog.storage.known_topics import TOPICS_FILE
+
+OFFSETS_FILE: Final = "consumerOffset.json"
+DELAY_FILE: Final = "delayOffset.json"
+_BACKUP: Final = ".bak"
+_SEPARATOR: Final = "@"
+_TABLES: Final = {
+    TOPICS_FILE: "topicConfigTable",
+    OFFSETS_FILE: "offsetTable",
+    DELAY_FILE: "offsetTable",
+    "subscriptionGroup.json": "subscriptionGroupTable",
+    "consumerFilter.json": "filterDataByTopic",
+}
+
+Object = Mapping[str | int, ConfigValue]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """Where a group goes on in a queue."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """What ``topics.json`` says of a topic; -1 for a number that it does not say."""
+
+    read_queues: int
+    write_queues: int
+    is_batch: bool
+
+
+@dataclass(slots=True)
+class ConfigTables:
+    """What the config files say.
+
+    Attributes:
+        topics: By name; None where the file is missing or cannot be read.
+        offsets: Those of consumer groups.
+        delays: By delay level; None where the file is missing or cannot be read.
+        findings: What is not as it should be.
+    """
+
+    topics: dict[str, TopicConfig] | None = None
+    offsets: list[GroupOffset] = field(default_factory=list)
+    delays: dict[int, int] | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def load_tables(files: Files, root: Path) -> ConfigTables:
+    """Reads the config files, or their backups; damage of single files is told by the survey."""
+    tables = ConfigTables()
+    listed = {entry.name: entry.size_bytes for entry in files.list_dir(root / CONFIG) if not entry.is_dir}
+    stems = {name.removesuffix(_BACKUP) for name in listed}
+    for name in sorted(name for name in stems if name.endswith(".json")):
+        value = _load(files, root, name, listed, tables.findings)
+        if value is not None:
+            _take(tables, name, value)
+    return tables
+
+
+def _load(
+    files: Files, root: Path, name: str, listed: Mapping[str, int], findings: list[Finding]
+) -> Object | None:
+    """Returns the value of a file or its backup, as RocketMQ takes it; None where neither has one."""
+    damage = ""
+    for candidate in (name, name + _BACKUP):
+        if not listed.get(candidate):
+            continue  # an empty file counts as none
+        try:
+            value = decode_config(files.read_file(root / CONFIG / candidate))
+        except CorruptError as error:
+            damage = damage or str(error.found)
+            continue
+        if not isinstance(value, Mapping):
+            findings.append(_wrong(candidate, "an object", type(value).__name__))
+            return None
+        if candidate != name and not damage:
+            findings.append(Finding("config-backup-only", f"{CONFIG}/{candidate}"))
+        return value
+    if damage:
+        findings.append(
+            Finding("config-lost", f"{CONFIG}/{name}", expected="JSON, or a backup", found=damage)
+        )
+    return None
+
+
+def _wrong(name: str, expected: str, found: object) -> Finding:
+    return Finding("config-shape", f"{CONFIG}/{name}", expected=expected, found=repr(found)[:80])
+
+
+def _take(tables: ConfigTables, name: str, value: Object) -> None:
+    wanted = _TABLES.get(name)
+    if wanted is None:
+        return
+    table = value.get(wanted)
+    if not isinstance(table, Mapping):
+        tables.findings.append(_wrong(name, f"a table {wanted}", table))
+        return
+    if name == TOPICS_FILE:
+        tables.topics = dict(_topics(table, tables.findings))
+    elif name == OFFSETS_FILE:
+        tables.offsets = list(_group_offsets(table, tables.findings))
+    elif name == DELAY_FILE:
+        tables.delays = dict(_numbers(table, name, "delay level", tables.findings))
+    else:
+        tables.findings += [
+            _wrong(name, f"an object for {key}", item)
+            for key, item in table.items()
+            if not isinstance(item, Mapping)
+        ]
+
+
+def _topics(table: Object, findings: list[Finding]) -> Iterator[tuple[str, TopicConfig]]:
+    for topic, config in table.items():
+        if not isinstance(config, Mapping):
+            findings.append(_wrong(TOPICS_FILE, f"an object for {topic}", config))
+            continue
+        counts = []
+        for name in ("readQueueNums", "writeQueueNums", "perm"):
+            number = _number(config.get(name, -1))
+            if number is None:
+                findings.append(_wrong(TOPICS_FILE, f"a number {name} of {topic}", config.get(name)))
+            counts.append(-1 if number is None else number)
+        attributes = config.get("attributes")
+        kind = attributes.get("queue.type") if isinstance(attributes, Mapping) else None
+        yield str(topic), TopicConfig(counts[0], counts[1], kind == "BatchCQ")
+
+
+def _group_offsets(table: Object, findings: list[Finding]) -> Iterator[GroupOffset]:
+    for key, queues in table.items():
+        topic, _, group = str(key).partition(_SEPARATOR)
+        if not group or not isinstance(queues, Mapping):
+            findings.append(_wrong(OFFSETS_FILE, "topic@group and a table of queues", key))
+            continue
+        for queue_id, offset in _numbers(queues, OFFSETS_FILE, f"queue of {key}", findings):
+            yield GroupOffset(group, topic, queue_id, offset)
+
+
+def _numbers(table: Object, name: str, what: str, findings: list[Finding]) -> Iterator[tuple[int, int]]:
+    for key, value in table.items():
+        text, number = str(key), _number(value)
+        if text.isascii() and text.isdigit() and number is not None and number >= 0:
+            yield int(text), number
+        else:
+            findings.append(_wrong(name, f"a number from 0 for each {what}", f"{key}: {value}"))
+
+
+def _number(value: ConfigValue) -> int | None:
+    """Returns a number from -1 on, None for anything else."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and isinstance(value, int) and value >= -1 else None

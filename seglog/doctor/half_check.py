@@ -1,0 +1,88 @@
+"""Half messages and the op records that settle them: which transactions are still open.
+
+Source: ``TransactionalMessageServiceImpl.java check, fillOpRemoveMap``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.config_tables import ConfigTables
+from seglog.errors import CorruptError
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.message import decode_message
+from seglog.storage.geometry import StoreGeometry
+from seglog.storage.log_files import LogReader
+from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
+from seglog.storage.queue_overlay import is_message
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+_GROUP: Final = "CID_RMQ_SYS_TRANS"
+_OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
+
+
+def half_findings(
+    files: Files,
+    root: Path,
+    geometry: StoreGeometry,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    tables: ConfigTables,
+) -> list[Finding]:
+    """Returns what is open, and op records that settle what is not there.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        geometry: Lengths of its files.
+        queues: Those of the store.
+        tables: Its config files: where the broker's own group is in both topics.
+    """
+    done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == _GROUP}
+    findings: list[Finding] = []
+    for (topic, queue_id), queue in queues.items():
+        if topic != HALF_TOPIC:
+            continue
+        begin = max(queue.min_offset, done.get((HALF_TOPIC, queue_id), 0))
+        settled, beyond = set[int](), set[int]()
+        first_op = done.get((OP_TOPIC, queue_id), 0)
+        for offset in _op_offsets(files, root, geometry, queue_id, first_op):
+            if offset >= queue.max_offset:
+                beyond.add(offset)
+            elif offset >= begin:
+                settled.add(offset)
+        pending = max(0, queue.max_offset - begin - len(settled))
+        if pending:
+            name = queue_directory(HALF_TOPIC, queue_id)
+            findings.append(Finding("half-pending", name, messages=pending))
+        if beyond:
+            words = (f"offsets below {queue.max_offset}", ", ".join(map(str, sorted(beyond)[:5])))
+            name = queue_directory(OP_TOPIC, queue_id)
+            findings.append(Finding("op-beyond-half", name, 0, 0, *words, len(beyond)))
+    return findings
+
+
+def _op_offsets(
+    files: Files, root: Path, geometry: StoreGeometry, queue_id: int, first_op: int
+) -> Iterator[int]:
+    """Yields the half offsets that op records name, from a queue offset on."""
+    queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
+    first_slot, units = read_units(files, queue, geometry.queue_file_size_bytes)
+    units = units[max(0, first_op - first_slot) :]
+    reader = LogReader(files, root, geometry.segment_size_bytes)
+    try:
+        for unit in units[is_message(units)]:
+            try:
+                message = decode_message(reader.read(int(unit["phy_offset"]), int(unit["size_bytes"])))
+            except CorruptError:
+                continue  # told as a hole of the log, or as a unit that leads nowhere
+            body = message.body.decode("ascii", "replace")
+            if _OFFSETS.fullmatch(body):
+                yield from (int(offset) for offset in body.split(",") if offset)
+    finally:
+        reader.close()

@@ -1,0 +1,117 @@
+"""Holds the key index against the records of a stretch of the log: one window at a time, in any order.
+
+As :mod:`seglog.storage.cross_check` does for a whole survey, without holding the keys of the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.doctor.index_entries import HeldEntries
+from seglog.storage.format.index import MAX_INT
+from seglog.storage.format.index_build import KeyRows
+
+_PAIR: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4")])
+_MAX_CHANGED: Final = 1000
+"""Records of one window that are named one by one; more of them are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Records, by how many they are and where the first and the last one start; -1 without any."""
+
+    count: int = 0
+    first: int = -1
+    last: int = -1
+
+    @classmethod
+    def of(cls, phy_offsets: npt.NDArray[np.int64]) -> Places:
+        """Returns records, each counted once."""
+        places = np.unique(phy_offsets)
+        return cls(len(places), int(places[0]), int(places[-1])) if len(places) else cls()
+
+    def __add__(self, other: Places) -> Places:
+        if not self.count or not other.count:
+            return self if self.count else other
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return Places(self.count + other.count, first, last)
+
+
+NOWHERE: Final = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDiff:
+    """How the index differs from the log.
+
+    Attributes:
+        keys: Keys that the records have.
+        changed: Where records lie of which the index has other keys.
+        absent: Records of which it lacks keys.
+        stray: Places that it has entries of, where no record with such a key lies.
+        late: Records of which it has another time.
+    """
+
+    keys: int = 0
+    changed: tuple[int, ...] = ()
+    absent: Places = NOWHERE
+    stray: Places = NOWHERE
+    late: Places = NOWHERE
+
+    def __add__(self, other: KeyDiff) -> KeyDiff:
+        return KeyDiff(
+            self.keys + other.keys,
+            self.changed + other.changed,
+            self.absent + other.absent,
+            self.stray + other.stray,
+            self.late + other.late,
+        )
+
+
+NO_DIFF: Final = KeyDiff()
+
+
+def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:
+    """Returns how entries differ from the keys of the records.
+
+    Args:
+        wanted: ``(n,) KEY_ROW``, the keys of a stretch of the log, in order.
+        held: ``(m,) HELD``, the entries about it, in the order of the files.
+    """
+    same = (
+        len(wanted) == len(held)
+        and np.array_equal(wanted["phy_offset"], held["phy_offset"])
+        and np.array_equal(wanted["key_hash"], held["key_hash"])
+    )
+    if same:
+        return KeyDiff(len(wanted), late=Places.of(_late(wanted, held)))
+    there, known = (_pairs(wanted), _pairs(held))
+    missing, extra = np.setdiff1d(there, known), np.setdiff1d(known, there)
+    changed = np.intersect1d(missing["phy_offset"], extra["phy_offset"])
+    absent = missing["phy_offset"][~np.isin(missing["phy_offset"], changed)]
+    stray = extra["phy_offset"][~np.isin(extra["phy_offset"], changed)]
+    return KeyDiff(
+        len(wanted),
+        tuple(changed[:_MAX_CHANGED].tolist()),
+        Places.of(absent),
+        Places.of(np.concatenate([stray, changed[_MAX_CHANGED:]])),
+    )
+
+
+def _pairs(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    pairs = np.empty(len(rows), _PAIR)
+    for name in ("phy_offset", "key_hash"):
+        pairs[name] = rows[name]
+    return np.unique(pairs)
+
+
+def _late(wanted: KeyRows, held: HeldEntries) -> npt.NDArray[np.int64]:
+    begin_ms = held["begin_ms"]
+    seconds = np.where(begin_ms > 0, (wanted["store_timestamp_ms"] - begin_ms) // 1000, 0)
+    wrong = (begin_ms >= 0) & (held["time_diff_s"] != np.clip(seconds, 0, MAX_INT))
+    late: npt.NDArray[np.int64] = wanted["phy_offset"][wrong]
+    return late

@@ -1,0 +1,131 @@
+"""Walks all splits of a log in threads, holds sealed ones against their seals, and can be stopped.
+
+Of a segment with a seal each split is summed first: if every block is as it was sealed, its records need no
+checksums any more. What a split saw is told at once, so that whoever stops the walk can go on later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.doctor.record_watch import IndexFacts, RecordWatch, Seen
+from seglog.storage.audit.plan import AuditPlan
+from seglog.storage.audit.split_scan import SplitScan
+from seglog.storage.audit.splits import Split
+from seglog.storage.audit.stretches import Stretch
+from seglog.storage.files import Files
+from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.seal import block_checksums, iter_chunks
+from seglog.storage.seal_check import segment_path
+
+THREADS: Final = 2
+"""Two cores read and sum faster than most disks feed them; the walk lets go of the GIL."""
+
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOutcome:
+    """What one split saw.
+
+    Attributes:
+        split: Its number.
+        sums: CRC-32C of each of its 64 KiB blocks, for a sealed segment.
+        stretches: Its stretches in order.
+        seen: What else was seen of each of them.
+    """
+
+    split: int
+    sums: tuple[int, ...]
+    stretches: tuple[Stretch, ...]
+    seen: tuple[Seen, ...]
+
+
+class LogWalk:
+    """The walk over the log of one store.
+
+    Args:
+        plan: The store; splits begin and end where blocks of seals do.
+        files: Where it is.
+        seals: By the first offset of their segment.
+        index: What the index must hold.
+    """
+
+    def __init__(self, plan: AuditPlan, files: Files, seals: dict[int, Seal], index: IndexFacts) -> None:
+        self._plan = plan
+        self._files = files
+        self._seals = seals
+        self._index = index
+
+    def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
+        """Yields what splits saw, as they are done; those under way are finished after a stop.
+
+        Args:
+            splits: The splits to walk.
+            should_stop: Asked before another split is begun.
+        """
+        waiting = list(reversed(splits))
+        running: set[Future[SplitOutcome]] = set()
+        with ThreadPoolExecutor(THREADS, "seglog-check") as pool:
+            try:
+                while waiting or running:
+                    # One more than there are threads: none waits for us, and a stop is a stop.
+                    while waiting and len(running) <= THREADS and not should_stop():
+                        running.add(pool.submit(self._walk, waiting.pop()))
+                    if not running:
+                        return
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for outcome in done:
+                        yield outcome.result()
+            finally:
+                for future in running:
+                    future.cancel()
+
+    def watch(self) -> RecordWatch:
+        """Returns a watch that looks at records as those of the walk do."""
+        return RecordWatch(self._index)
+
+    def _walk(self, split: Split) -> SplitOutcome:
+        plan = self._plan
+        seal = self._seals.get(split.segment_end - plan.geometry.segment_size_bytes)
+        sums: tuple[int, ...] = ()
+        is_whole = False
+        if seal is not None:
+            first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
+            sums = self._sum(split, seal)
+            sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
+            is_whole = sums == tuple(sealed)
+        watch = self.watch()
+        scan = SplitScan(
+            self._files,
+            plan.root,
+            plan.geometry,
+            plan.batch_topics,
+            verify=plan.verify and not is_whole,
+            watch=watch,
+        )
+        try:
+            stretches = tuple(scan.run(split))
+        finally:
+            scan.close()
+        return SplitOutcome(
+            split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
+        )
+
+    def _sum(self, split: Split, seal: Seal) -> tuple[int, ...]:
+        start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
+        wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
+        sums: list[int] = []
+        try:
+            handle = self._files.open(self._plan.root / segment_path(seal.first_phy_offset), writable=False)
+        except FileNotFoundError:  # retention took it while we looked
+            return (-1,) * wanted
+        try:
+            for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
+                sums += block_checksums(chunk)
+        finally:
+            handle.close()
+        return tuple(sums) + (-1,) * (wanted - len(sums))

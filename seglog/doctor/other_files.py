@@ -1,0 +1,162 @@
+"""The parts of a store beside log, queues and index: filter data, compaction topics, our own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.compaction_files import (
+    compacted_queues,
+    infer_compaction_sizes,
+    list_compaction_files,
+    load_state,
+)
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.ext_codes import ExtFiles
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
+from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
+from seglog.storage.format.names import (
+    ABORT_FILE,
+    CONSUME_QUEUE_EXT,
+    OURS,
+    parse_segment_file_name,
+    segment_file_name,
+)
+from seglog.storage.geometry import infer_file_size
+from seglog.storage.holes_file import HOLES_FILE, parse_holes
+from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
+from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
+
+_ATTIC: Final = f"{OURS}/attic"
+
+
+def state_findings(files: Files, root: Path, holder: int | None) -> list[Finding]:
+    """Returns how the store was left, or who has it."""
+    if holder is not None:
+        return [Finding("in-use", "lock", found=f"process {holder}" if holder > 0 else "a process")]
+    return [Finding("not-closed", ABORT_FILE)] if files.exists(root / ABORT_FILE) else []
+
+
+def own_findings(files: Files, root: Path) -> list[Finding]:
+    """Returns what is to be said of ``seglog/``; its seals are told with the log."""
+    findings: list[Finding] = []
+    try:
+        read_recovery_point(files, root)
+    except CorruptError as error:
+        findings.append(_damaged(RECOVERY_POINT_FILE_NAME, error))
+    try:
+        ConfigFile(files, root / OURS / HOLES_FILE).load(parse_holes)
+    except ConfigError as error:
+        findings.append(
+            Finding(
+                "own-damaged", f"{OURS}/{HOLES_FILE}", expected="a list of holes", found=str(error)[-200:]
+            )
+        )
+    kept = [entry for entry in files.list_dir(root / _ATTIC) if not entry.is_dir]
+    if kept:
+        size = sum(entry.size_bytes for entry in kept)
+        findings.append(Finding("attic", _ATTIC, 0, size, found=f"{len(kept)} files"))
+    return findings
+
+
+def _damaged(name: str, error: CorruptError) -> Finding:
+    return Finding("own-damaged", name, error.position_bytes, 0, str(error.expected), str(error.found)[:80])
+
+
+def ext_findings(
+    files: Files, root: Path, queues: Iterable[QueueFiles], file_size_bytes: int
+) -> list[Finding]:
+    """Returns what is wrong with ``consumequeue_ext/`` and addresses that lead into it.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        queues: All plain queues with files.
+        file_size_bytes: Length of a queue file.
+    """
+    findings: list[Finding] = []
+    if not files.list_dir(root / CONSUME_QUEUE_EXT):
+        return findings
+    for queue in queues:
+        directory = queue_directory(queue.topic, queue.queue_id, CONSUME_QUEUE_EXT)
+        sizes: dict[int, int] = {}
+        for entry in files.list_dir(root / directory):
+            first = parse_segment_file_name(entry.name)
+            if first is None:
+                findings.append(Finding("ext-file", f"{directory}/{entry.name}", expected="twenty digits"))
+            else:
+                sizes[first] = entry.size_bytes
+        size = infer_file_size(sorted(sizes.items()), 0)
+        findings += [
+            Finding("ext-file", f"{directory}/{segment_file_name(first)}", 0, 0, str(size), str(length))
+            for first, length in sorted(sizes.items())
+            if length != size
+        ]
+        _first, units = read_units(files, queue, file_size_bytes)
+        ext = ExtFiles(files, root, queue.topic, queue.queue_id)
+        addresses = np.unique(units["tags_code"][units["tags_code"] <= MAX_EXT_ADDRESS]).tolist()
+        lost = [found for found in map(ext.find, addresses) if found.unit is None]
+        if lost:
+            words = ("filter data", f"none for {len(lost)} of {len(addresses)} addresses")
+            findings.append(Finding("ext-missing", lost[0].file, 0, 0, *words, len(lost)))
+    return findings
+
+
+def compaction_findings(files: Files, root: Path) -> list[Finding]:
+    """Returns what is wrong with the files of compaction topics."""
+    base = root / COMPACTION
+    folders = (COMPACTION_LOG, COMPACTION_QUEUE)
+    keys = sorted(
+        {
+            (topic.name, int(queue.name))
+            for folder in folders
+            for topic in files.list_dir(base / folder)
+            if topic.is_dir
+            for queue in files.list_dir(base / folder / topic.name)
+            if queue.is_dir and queue.name.isascii() and queue.name.isdigit()
+        }
+    )
+    listed = [list_compaction_files(files, root, *key) for key in keys]
+    sizes = infer_compaction_sizes(listed)
+    compacted = compacted_queues(files, root)
+    findings: list[Finding] = []
+    for queue in listed:
+        names = {
+            queue.log_directory: (queue.logs, sizes.log_bytes),
+            queue.queue_directory: (queue.queues, sizes.queue_bytes),
+        }
+        for path in queue.strays:
+            is_leftover = path.suffix == ".delete" or path.parent not in names
+            code = "compaction-leftover" if is_leftover else "compaction-file"
+            findings.append(Finding(code, path.relative_to(root).as_posix()))
+        wrong: set[int] = set(queue.logs.keys() ^ queue.queues.keys())
+        for directory, (files_there, size) in names.items():
+            name = directory.relative_to(root).as_posix()
+            for first, length in sorted(files_there.items()):
+                file = f"{name}/{segment_file_name(first)}"
+                if length != size:
+                    findings.append(Finding("compaction-file", file, 0, 0, str(size), str(length)))
+                    wrong.add(first)
+                elif first not in queue.logs or first not in queue.queues:
+                    findings.append(Finding("compaction-pair", file))
+        state = load_state(files, queue, sizes, compacted=(queue.topic, queue.queue_id) in compacted)
+        unsound = {first for first in queue.logs if first not in state.kept} - wrong
+        if unsound and not wrong:
+            name = queue.log_directory.relative_to(root).as_posix()
+            findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
+    position = base / POSITION_FILE
+    if files.exists(position):
+        try:
+            decode_config(files.read_file(position))
+        except CorruptError as error:
+            name = f"{COMPACTION}/{POSITION_FILE}"
+            words = (str(error.expected), str(error.found)[:80])
+            findings.append(Finding("config-damaged", name, error.position_bytes, 0, *words))
+    return findings

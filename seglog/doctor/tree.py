@@ -1,0 +1,147 @@
+"""The folders of a store as such: who owns what, who may read and write it, what does not belong there."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.findings import Finding
+from seglog.storage.format import names
+from seglog.storage.format.compaction import COMPACTION
+from seglog.storage.segments import STAGED_SUFFIX
+
+_FILES: Final = re.compile(
+    r"checkpoint|abort|lock|seglog\.lock|timerwheel(\.\d+)?|epochFileCheckpoint|brokerIdentity"
+    r"|(abort|checkpoint|timerwheel|epochFileCheckpoint|brokerIdentity)\.(bak|tmp)"
+)
+_SEGMENT_FOLDERS: Final = (names.COMMIT_LOG, "timerlog", names.INDEX)
+_QUEUE_FOLDERS: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_QUEUE_EXT)
+_FOLDERS: Final = frozenset(
+    {*_SEGMENT_FOLDERS, *_QUEUE_FOLDERS, names.CONFIG, COMPACTION, names.OURS, "rocksdbstore"}
+)
+_FOREIGN: Final = frozenset({"rocksdbstore", "rocksdb"})
+"""What RocketMQ keeps in RocksDB beside a store of files; not looked at."""
+_CONFIG_FILE: Final = re.compile(
+    r"\w+\.json(\.bak)?|timercheck|(timer|transaction)[mM]etrics(\.bak)?|tools\.\w+"
+)
+_QUEUE_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_RIGHTS: Final = {False: stat.S_IRUSR | stat.S_IWUSR, True: stat.S_IRWXU}
+
+
+@dataclass(slots=True)
+class _Group:
+    """Names of one part of the store that have the same thing to be said of them."""
+
+    first: str
+    expected: str
+    found: str
+    count: int = 1
+
+    def finding(self, code: str) -> Finding:
+        more = f", and {self.count - 1} more in this folder" if self.count > 1 else ""
+        return Finding(code, self.first, expected=self.expected, found=self.found + more)
+
+
+@dataclass(slots=True)
+class _Findings:
+    groups: dict[tuple[str, str, str, str], _Group] = field(default_factory=dict)
+
+    def add(self, code: str, name: str, expected: str, found: str) -> None:
+        part = name.rpartition("/")[0] if code == "stray" else name.partition("/")[0]
+        group = self.groups.setdefault((code, part, expected, found), _Group(name, expected, found, 0))
+        group.count += 1
+
+    def list(self) -> list[Finding]:
+        return [group.finding(code) for (code, *_rest), group in self.groups.items()]
+
+
+def tree_findings(root: Path) -> tuple[list[Finding], bool]:
+    """Returns what is to be said of names, owners and rights, and whether a RocksDB lies beside the files.
+
+    Files in the wrong place that keep RocketMQ from starting are told by who looks into them.
+    """
+    found = _Findings()
+    owner = root.stat().st_uid
+    has_rocksdb = False
+    for name, status in _walk(root, root):
+        parts = name.split("/")
+        is_dir = stat.S_ISDIR(status.st_mode)
+        if _FOREIGN.intersection(parts):
+            has_rocksdb = True
+            continue
+        if status.st_uid != owner:
+            found.add("file-owner", name, f"user {owner}", f"user {status.st_uid}")
+        rights = _RIGHTS[is_dir]
+        if status.st_mode & rights != rights:
+            found.add("file-permission", name, f"{rights:#o} for its owner", stat.filemode(status.st_mode))
+        if not is_dir and not stat.S_ISREG(status.st_mode):
+            found.add("file-kind", name, "a file", stat.filemode(status.st_mode)[0])
+        elif wrong := _judge(parts, is_dir=is_dir):
+            found.add(wrong, name, "", "a folder" if is_dir else "a file")
+    return found.list(), has_rocksdb
+
+
+def _walk(root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yields every name below a folder, relative to the store, parents first."""
+    try:
+        with os.scandir(folder) as items:
+            entries = sorted(items, key=lambda item: item.name)
+    except OSError:  # told as unreadable by who looks into it
+        return
+    for entry in entries:
+        path = folder / entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode) and folder == root and path.is_dir():
+                status = path.stat()  # parts of a store are often laid on another disk
+        except OSError:  # removed by its owner while we looked
+            continue
+        name = path.relative_to(root).as_posix()
+        yield name, status
+        if stat.S_ISDIR(status.st_mode) and entry.name not in _FOREIGN:
+            yield from _walk(root, path)
+
+
+def _judge(parts: list[str], *, is_dir: bool) -> str:
+    """Returns the code of what is wrong with a name, empty for one that belongs there."""
+    top, depth, name = parts[0], len(parts), parts[-1]
+    if depth == 1:
+        if is_dir:
+            return "" if name in _FOLDERS else ("file-kind" if _FILES.fullmatch(name) else "stray")
+        if _FILES.fullmatch(name):
+            return ""
+        return "file-kind" if name in _FOLDERS else "stray"
+    judge = _JUDGES.get(top)
+    return judge(depth, name, is_dir) if judge is not None else ""
+
+
+def _judge_segments(depth: int, name: str, is_dir: bool) -> str:
+    return "stray" if is_dir or depth > 2 else ""
+
+
+def _judge_queues(depth: int, name: str, is_dir: bool) -> str:
+    if depth in (2, 3) and not is_dir:
+        return "leftover" if name.endswith(STAGED_SUFFIX) else "stray"
+    if depth == 3 and not _QUEUE_ID.fullmatch(name):
+        return "stray"
+    return "stray" if depth > 3 and (is_dir or depth > 4) else ""
+
+
+def _judge_config(depth: int, name: str, is_dir: bool) -> str:
+    if depth == 2 and not is_dir:
+        if name.endswith(".tmp"):
+            return "leftover"
+        return "" if _CONFIG_FILE.fullmatch(name) else "stray"
+    return "stray" if depth == 2 else ""
+
+
+_JUDGES: Final[dict[str, Callable[[int, str, bool], str]]] = {
+    **dict.fromkeys(_SEGMENT_FOLDERS, _judge_segments),
+    **dict.fromkeys(_QUEUE_FOLDERS, _judge_queues),
+    names.CONFIG: _judge_config,
+}

@@ -1,0 +1,245 @@
+"""A check may be stopped and gone on with, works beside a writer, and goes on behind what cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from seglog.doctor.check import check_store
+from seglog.doctor.forgiving_files import ForgivingFiles
+from seglog.doctor.resume_file import default_resume_file
+from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
+from seglog.storage.files import RealFile
+from seglog.storage.findings import Severity
+from seglog.storage.store import MessageStore
+from tests.support import golden
+from tests.support.mixed import fill_mixed
+from tests.support.sealed import flip, sealed_store, segment
+from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock
+
+SPLIT = 1 << 16
+
+
+def after(count):
+    """Says stop once it was asked so often."""
+    asked = iter(range(count + 1))
+    return lambda: next(asked, count) >= count
+
+
+def told(report):
+    """What a report says of the store, beside how it was made."""
+    return (
+        report.findings, report.records, report.with_record_crc, report.holes, report.end_phy_offset,
+        report.queues, report.lags, report.minutes, report.keys, report.sealed, report.concerned,
+    )  # fmt: skip
+
+
+def make_sealed(root):
+    sealed_store(root, record_crc=False)
+    flip(segment(root, 1), 100_000)
+    flip(segment(root, 2), 100)
+
+
+def make_real(root):
+    golden.extract("d-zeropage-first", root.parent).rename(root)
+
+
+def make_mixed(root):
+    fill_mixed(root, 400)
+
+
+@pytest.mark.parametrize("make", [make_sealed, make_real, make_mixed])
+def test_a_stopped_check_goes_on_and_says_what_one_without_a_stop_says(make, tmp_path):
+    root, kept = tmp_path / "store", tmp_path / "kept"
+    make(root)
+    whole = check_store(root, split_bytes=SPLIT)
+    stops = 0
+    report = None
+    while report is None:
+        try:
+            report = check_store(
+                root, split_bytes=SPLIT, resume_file=kept, resume=kept.exists(), should_stop=after(2)
+            )
+        except StoppedError:
+            stops += 1
+    assert stops
+    assert told(report) == told(whole)
+    assert report.resumed_bytes > 0
+    assert not kept.exists()
+
+
+def test_a_segment_that_changed_since_is_read_again(tmp_path):
+    root, kept = tmp_path / "store", tmp_path / "kept"
+    sealed_store(root)
+    with pytest.raises(StoppedError):
+        check_store(root, split_bytes=SPLIT, resume_file=kept, should_stop=after(6))
+    flip(segment(root, 0), 100)
+    report = check_store(root, split_bytes=SPLIT, resume_file=kept, resume=True)
+    assert "seal-rot" in {finding.code for finding in report.findings}
+
+
+def test_half_a_line_of_a_killed_check_is_passed_over(tmp_path):
+    root, kept = tmp_path / "store", tmp_path / "kept"
+    sealed_store(root)
+    with pytest.raises(StoppedError):
+        check_store(root, split_bytes=SPLIT, resume_file=kept, should_stop=after(6))
+    os.truncate(kept, kept.stat().st_size - 20)
+    report = check_store(root, split_bytes=SPLIT, resume_file=kept, resume=True)
+    assert report.is_clean
+    assert report.resumed_bytes > 0
+
+
+def test_a_resume_file_of_another_store_or_none_is_refused(tmp_path):
+    for name in ("one", "two"):
+        sealed_store(tmp_path / name)
+    kept = tmp_path / "kept"
+    with pytest.raises(StoppedError):
+        check_store(tmp_path / "one", split_bytes=SPLIT, resume_file=kept, should_stop=after(2))
+    with pytest.raises(InvalidArgumentError, match="not the resume file of a check of this store"):
+        check_store(tmp_path / "two", split_bytes=SPLIT, resume_file=kept, resume=True)
+    with pytest.raises(InvalidArgumentError, match="there is no resume file"):
+        check_store(tmp_path / "one", resume_file=tmp_path / "absent", resume=True)
+    kept.write_text("hello")
+    with pytest.raises(InvalidArgumentError, match="is no resume file"):
+        check_store(tmp_path / "one", resume_file=kept, resume=True)
+    with pytest.raises(InvalidArgumentError, match="would lie in the store"):
+        check_store(tmp_path / "one", resume_file=tmp_path / "one" / "kept")
+
+
+def test_resume_files_of_stores_of_one_name_differ(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    one, two = (default_resume_file(tmp_path / name / "store") for name in "ab")
+    assert one != two
+    assert one.is_relative_to(tmp_path)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    with pytest.raises(NotFoundError):
+        check_store(tmp_path / "nothing")
+    (tmp_path / "some.txt").touch()
+    with pytest.raises(NotAStoreError):
+        check_store(tmp_path)
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from seglog.storage.store import MessageStore
+from tests.support.stores import SMALL_INDEX
+sizes = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:
+    print("open", flush=True)
+    number = 0
+    while True:
+        body, keys = b"x" * (number % 500), f"k{number}"
+        store.put(f"Topic{number % 3}", body, queue_id=number % 2, tags="t", keys=keys)
+        number += 1
+        if number % 50 == 0:
+            time.sleep(0.001)
+"""
+
+
+def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
+    root = tmp_path / "store"
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, root], stdout=subprocess.PIPE)
+    try:
+        writer.stdout.readline()
+        deadline_s, records = time.monotonic() + 6, []
+        while time.monotonic() < deadline_s:
+            report = check_store(root)
+            assert report.is_clean, [str(finding) for finding in report.findings]
+            assert (report.state, report.holder) == ("open", writer.pid)
+            assert "in-use" in {finding.code for finding in report.findings}
+            records.append(report.records)
+        assert records[-1] > records[0]
+    finally:
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+    report = check_store(root)
+    assert report.state == "crashed"
+    assert report.counts[Severity.LOSS] == 0
+
+
+def test_damage_is_found_beside_a_process_that_has_the_store_open(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
+        fill(store, 60)
+        flip(root / "commitlog" / f"{0:020d}", 100)
+        report = check_store(root)
+    assert {"in-use", "log-hole"} <= {finding.code for finding in report.findings}
+
+
+def test_threads_that_read_a_store_do_not_mind_each_other(tmp_path):
+    root = tmp_path / "store"
+    sealed_store(root)
+    reports = []
+    threads = [threading.Thread(target=lambda: reports.append(check_store(root))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({told(report) for report in reports}) == 1
+
+
+def test_bad_sectors_cost_what_is_in_them(tmp_path, monkeypatch):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
+        fill(store, 400)
+    bad = range(8192, 12288)
+    read = RealFile.read_into
+
+    def failing(self, buffer, position):
+        stretch = range(max(position, bad.start), min(position + len(buffer), bad.stop))
+        if "commitlog" in str(self._path) and stretch:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(self, buffer, position)
+
+    monkeypatch.setattr(RealFile, "read_into", failing)
+    report = check_store(root)
+    codes = {finding.code for finding in report.findings}
+    assert {"file-unreadable", "log-hole"} <= codes
+    (hole,) = report.holes
+    assert hole.phy_offset < bad.stop <= hole.end < bad.stop + 400
+    assert report.records > 300
+
+
+def test_a_file_that_must_not_be_opened_counts_as_gone(tmp_path, monkeypatch):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
+        fill(store, 60)
+    opened = RealFile.__init__
+
+    def refusing(self, path, flags):
+        if path.name == f"{4096:020d}":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        opened(self, path, flags)
+
+    monkeypatch.setattr(RealFile, "__init__", refusing)
+    (finding,) = [one for one in check_store(root).findings if one.code == "file-unreadable"]
+    assert finding.file == f"commitlog/{4096:020d}"
+    assert finding.severity is Severity.LOSS
+
+
+def test_the_files_of_a_check_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PermissionError):
+        ForgivingFiles(tmp_path).open(tmp_path / "file", writable=True)
+
+
+def test_a_kept_line_is_json(tmp_path):
+    root, kept = tmp_path / "store", tmp_path / "kept"
+    sealed_store(root)
+    with pytest.raises(StoppedError) as caught:
+        check_store(root, split_bytes=SPLIT, resume_file=kept, should_stop=after(3))
+    assert caught.value.resume_file == str(kept)
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert lines[0]["store"] == str(root)
+    assert len(lines) > 3
