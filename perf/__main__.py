@@ -37,17 +37,24 @@ def main(arguments: Sequence[str]) -> None:
     if not cases:
         sys.exit(f"no case is called so; there are {', '.join(case.name for case in CASES)}")
     results = load(options.json) if options.json is not None else Results()
+    failures: list[str] = []
     if not options.report:
-        _measure_all(results, cases, options, f"python -m perf {' '.join(arguments)}".rstrip())
+        failures = _measure_all(results, cases, options, f"python -m perf {' '.join(arguments)}".rstrip())
     print(to_markdown(results))
     if options.json is not None:
         _write_report(results, options.json)
+    if failures:
+        sys.exit("\n".join(failures))
 
 
-def _measure_all(results: Results, cases: Sequence[Case], options: argparse.Namespace, command: str) -> None:
+def _measure_all(
+    results: Results, cases: Sequence[Case], options: argparse.Namespace, command: str
+) -> list[str]:
+    """Measures case by case, going on after one that could not be; returns why each of those could not."""
     taking_part = line_up(options.only, options.against)
-    results.titles = {each.key: each.title for each in taking_part.contestants} | results.titles
+    results.name({each.key: each.title for each in taking_part.contestants})
     results.left_out = taking_part.left_out
+    failures: list[str] = []
     try:
         for case in cases:
             known = results.runs.get(case.name)
@@ -55,14 +62,18 @@ def _measure_all(results: Results, cases: Sequence[Case], options: argparse.Name
                 continue
             today = datetime.now(UTC).date().isoformat()
             run = Run(command, today, options.size, machine.describe(taking_part.java))
-            measure(run, case, taking_part.contestants, round_count=options.rounds, directory=options.dir)
+            try:
+                measure(run, case, taking_part.contestants, round_count=options.rounds, directory=options.dir)
+            except SanityError as error:
+                failures.append(f"no figures of {case.name}: {error}")
+                print(failures[-1], file=sys.stderr, flush=True)
+                continue
             results.put(case.name, run)
             if options.json is not None:
                 save(results, options.json)
-    except SanityError as error:
-        sys.exit(f"no figures: {error}")
     finally:
         taking_part.close()
+    return failures
 
 
 def _write_report(results: Results, path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perf.columns import COLUMNS
-from perf.spread import Samples, Spread, figure_text, figures, ratios
+from perf.spread import Samples, Spread, figures, ratios
 
 
 class Measure(enum.Enum):
@@ -68,9 +68,9 @@ class Aim:
             case Measure.SHARE:
                 return f"≥ {self.value:.0%} of the {other}"
             case Measure.TIMES:
-                return f"≥ {figure_text(self.value)} × {other}"
+                return f"≥ {self.value:g} × {other}"
             case _:
-                return f"{self.measure.value} {figure_text(self.value)} {column.unit}"
+                return f"{self.measure.value} {self.value:g} {column.unit}"
 
 
 def _both(case: str, column: str, native: float, python: float) -> list[Aim]:

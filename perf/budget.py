@@ -51,22 +51,22 @@ class Budget:
     @property
     def read_bytes(self) -> int:
         """Body bytes of the store that is read."""
-        return int(self.size * (16 << 20))
+        return int(self.size * ((4 << 20) if self.is_smoke else (16 << 20)))
 
     @property
     def store_bytes(self) -> int:
         """Body bytes of the store that is surveyed."""
-        return int(self.size * (16 << 20))
+        return int(self.size * ((4 << 20) if self.is_smoke else (64 << 20)))
 
     @property
     def reopen_bytes(self) -> int:
         """Body bytes of the store that is opened again: 1 GiB where figures are wanted."""
-        return int(self.size * ((32 << 20) if self.is_smoke else (256 << 20)))
+        return int(self.size * ((16 << 20) if self.is_smoke else (256 << 20)))
 
     @property
     def latency_bytes(self) -> int:
         """Body bytes that are written to time single calls: six files of the log where figures are wanted."""
-        return int(self.size * (96 << 20))
+        return int(self.size * ((16 << 20) if self.is_smoke else (96 << 20)))
 
     @property
     def memory_bytes(self) -> int:

@@ -46,5 +46,5 @@ def draw(results: Results, path: Path) -> None:
         axes.set_yticks(range(len(shown)), [CASE[name].title for name, _run in shown])
         axes.invert_yaxis()
         axes.grid(axis="x", which="both", lw=0.3)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.08), ncols=6, frameon=False)
+        figure.legend(loc="outside upper center", ncols=4, frameon=False)
         figure.savefig(path, metadata={"Date": None})

@@ -6,11 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from perf.cases import CASE, CASES
 from perf.machine import Machine
 from perf.sample import Sample
+
+KEYS: Final = ("native", "python", "other", "rocketmq", "chronicle", "lmdb", "sqlite", "limit")
+"""All contestants, in the order of the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,11 @@ class Results:
     titles: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+
+    def name(self, titles: dict[str, str]) -> None:
+        """Takes the names of those who take part, besides those who did before."""
+        known = self.titles | titles
+        self.titles = {key: known[key] for key in KEYS if key in known}
 
     def put(self, name: str, run: Run) -> None:
         """Takes the run of a case in place of an earlier one."""

@@ -61,7 +61,7 @@ class Chronicle:
 
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         """Asks the JVM of this case; the first time it is a new one."""
-        if self._warm != case.name and not budget.is_smoke:
+        if self._warm != case.name and not budget.is_smoke:  # where figures say nothing, one JVM does it all
             self._end()
         is_warm, self._warm = self._warm == case.name, case.name
         is_timed = case.workload is Workload.LATENCY

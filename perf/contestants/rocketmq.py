@@ -45,9 +45,9 @@ class RocketMq:
     key: Final = "rocketmq"
 
     def __init__(self) -> None:
-        self._judge = Judge(is_bench=True)
-        self._warm: str = ""
-        self.title = f"RocketMQ {self._judge.version}"
+        self._judge: Judge | None = None
+        self._warm = ""
+        self.title = f"RocketMQ {toolchain.DEFAULT_VERSION}"
 
     def knows(self, case: Case) -> bool:
         """What a store does, but for our survey."""
@@ -56,9 +56,10 @@ class RocketMq:
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         """Asks the JVM of this case; the first time it is a new one."""
         try:
-            if self._warm != case.name and not budget.is_smoke:
-                self._judge.close()
-                self._judge = Judge(is_bench=True)
+            if self._judge is None or (self._warm != case.name and not budget.is_smoke):
+                self.close()
+                # Where figures say nothing, a JVM that starts quickly is enough.
+                self._judge = Judge(is_bench=not budget.is_smoke)
             found = self._sample(case, budget, directory)
         except JudgeError as error:
             raise SanityError(f"RocketMQ in {case.name}: {error}") from error
@@ -123,6 +124,7 @@ class RocketMq:
         if case.workload is Workload.LATENCY:
             config["mappedFileSizeCommitLog"] = LATENCY_FILE_BYTES
         asked = known | options
+        assert self._judge is not None
         return self._judge.bench(directory, str(asked.pop("workload")), config, **asked)
 
     def _reopen(self, case: Case, budget: Budget, directory: Path) -> Sample:
@@ -139,7 +141,9 @@ class RocketMq:
 
     def close(self) -> None:
         """Ends its JVM and removes what it left."""
-        self._judge.close()
+        if self._judge is not None:
+            self._judge.close()
+            self._judge = None
 
 
 def why_missing() -> str | None:

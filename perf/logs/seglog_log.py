@@ -127,5 +127,6 @@ class SeglogLog:
 
 
 # Neighbours in the log come as one view where the store can do so; checkouts before that have records only.
-_HAS_RUNS: Final = "runs" in dir(GetResult) or "runs" in GetResult.__dataclass_fields__
-views_of: Final[Callable[[GetResult], list[memoryview]]] = attrgetter("runs" if _HAS_RUNS else "records")
+views_of: Final[Callable[[GetResult], list[memoryview]]] = attrgetter(
+    "runs" if hasattr(GetResult, "runs") else "records"
+)
