@@ -486,10 +486,12 @@ class MessageStore(AsyncCalls):
             NotFoundError: No record starts there, or one that stands for a lost message.
         """
         self._check_open()
-        with explained():
-            record = self._record_at(phy_offset) if phy_offset >= 0 else None
-        if record is not None and is_tombstone(record):
-            raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
+        record = None if isinstance(self._reads, PlainReads) else self._reads.record_at(phy_offset)
+        if record is None:
+            with explained():
+                record = self._record_at(phy_offset) if phy_offset >= 0 else None
+            if record is not None and is_tombstone(record):
+                raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
         try:
             if record is not None:
                 message = decode_message(record, verify=True)

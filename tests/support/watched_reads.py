@@ -69,10 +69,10 @@ class Watched:
 
 def put_kind(
     store: MessageStore, number: int, queue_id: int, tag: str | None, kind: str, body_bytes: int
-) -> None:
+) -> int:
     body = bytes(body_bytes) if kind in {"lost", "empty"} else b"%d" % number + b"b" * body_bytes
     flag = LOST_FLAG if kind in {"lost", "filler"} else 0
-    store.put("T", body, queue_id=queue_id, tags=tag, flag=flag)
+    return store.put("T", body, queue_id=queue_id, tags=tag, flag=flag).phy_offset
 
 
 def damage(root: Path, phy_offset: int) -> None:

@@ -320,6 +320,12 @@ class Reads:
         """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
     get: Callable[..., GetResult]
     """Takes the arguments of ``MessageStore.get``."""
+    def record_at(self, phy_offset: int, /) -> memoryview | None:
+        """Returns what looks like a record there that stands for no loss; None if Python must look.
+
+        Its checksums and its own offset are not looked at.
+        """
+
     def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
         """Tells of a queue of 20-byte units."""
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.errors import ClosedError, InvalidArgumentError
+from seglog.errors import ClosedError, InvalidArgumentError, NotFoundError
 from seglog.storage import plain_reads
+from seglog.storage import store as store_module
+from seglog.storage.format.message import decode_message
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels import NATIVE, PYTHON
@@ -26,6 +28,7 @@ from tests.support.watched_reads import put_kind as put
 TAGS = (None, "TagA", "Aa", "BB")
 
 
+lives = st.sampled_from(["as it is", "reopened", "damaged"])
 messages = st.tuples(
     st.integers(0, 2), st.sampled_from(TAGS), st.sampled_from(("usual", "usual", *KINDS)), st.integers(0, 300)
 )
@@ -44,7 +47,7 @@ reads = st.tuples(
 @given(
     st.lists(messages, min_size=1, max_size=60),
     st.lists(reads, min_size=1, max_size=20),
-    st.sampled_from(["as it is", "reopened", "damaged"]),
+    lives,
     st.integers(0, 1 << 20),
 )
 def test_both_ways_of_reading_find_the_same(tmp_path_factory, reader, puts, questions, life, place):
@@ -357,3 +360,52 @@ def test_a_reader_finds_what_came_since_it_looked_ahead(tmp_path):
             assert reader.get("T", 0, at).status is GetStatus.OFFSET_OVERFLOW_ONE
             assert reader.refresh() == 100
             assert [int(message.body) for message in reader.get("T", 0, at, 200)] == list(range(600, 700))
+
+
+@given(
+    st.lists(messages, min_size=1, max_size=30),
+    lives,
+    st.data(),
+)
+def test_a_message_is_found_by_its_place_in_both_ways(tmp_path_factory, puts, life, data):
+    root = tmp_path_factory.mktemp("store") / "store"
+    step_bytes = 0 if life == "damaged" else 2000
+    store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
+    places = [put(store, number, *message) for number, message in enumerate(puts)]
+    end = store.max_phy_offset
+    if life != "as it is":
+        store.close()
+        if life == "damaged":
+            damage(root, data.draw(st.integers(0, end - 1)))
+        store = MessageStore.open(root, **SMALL_INDEX, clock=new_clock())
+    others = st.integers(-5, end + 100) | st.sampled_from([2**63, -(2**70)])
+    for place in [*places, *data.draw(st.lists(others, max_size=9))]:
+        assert message_at(store, place) == message_at_in_python(store, place)
+    store.close()
+
+
+def message_at(store, phy_offset):
+    try:
+        return store.message_at(phy_offset)
+    except NotFoundError as error:
+        return str(error)
+
+
+def message_at_in_python(store, phy_offset):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_reads", plain_reads.PlainReads(store.get, store._side.log))
+        patch.setattr(store_module, "decode_message", decode_message)
+        return message_at(store, phy_offset)
+
+
+def test_a_message_that_was_put_is_found_in_c_and_its_neighbourhood_is_not(watched):
+    reads, store = watched.store._reads, watched.store
+    first = store.get("T", 0, 0).messages[0]
+    assert reads.record_at(first.phy_offset) == store.get("T", 0, 0, 1).records[0]
+    assert reads.record_at(first.phy_offset).readonly
+    for place in (-1, first.phy_offset + 1, store.max_phy_offset, 2**63, "0", None):
+        assert reads.record_at(place) is None
+    store.close()
+    assert reads.record_at(first.phy_offset) is None
+    with pytest.raises(ClosedError):
+        store.message_at(first.phy_offset)

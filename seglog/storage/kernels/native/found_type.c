@@ -140,7 +140,7 @@ static PyObject *found_make(PyTypeObject *type, PyObject *args, PyObject *keywor
     return (PyObject *)found;
 }
 
-static PyObject *slice_of(PyObject *memory, int64_t start, int64_t size_bytes)
+PyObject *found_slice(PyObject *memory, int64_t start, int64_t size_bytes)
 {
     PyObject *first = PyLong_FromLongLong(start);
     PyObject *end = PyLong_FromLongLong(start + size_bytes);
@@ -157,7 +157,7 @@ static PyObject *new_runs(const struct found_records *records)
     PyObject *list = PyList_New((Py_ssize_t)records->run_count);
     for (size_t i = 0; list && i < records->run_count; i++) {
         const struct found_run *run = &records->runs[i];
-        PyObject *view = slice_of(run->memory, run->start, run->size_bytes);
+        PyObject *view = found_slice(run->memory, run->start, run->size_bytes);
         if (!view || PyList_SetItem(list, (Py_ssize_t)i, view) < 0)
             Py_CLEAR(list);
     }
@@ -171,7 +171,7 @@ static PyObject *new_records(const struct found_records *records)
     for (size_t i = 0; list && i < records->run_count; i++) {
         const struct found_run *run = &records->runs[i];
         for (int64_t at = 0; list && at < run->size_bytes; at += records->sizes[record++]) {
-            PyObject *view = slice_of(run->memory, run->start + at, records->sizes[record]);
+            PyObject *view = found_slice(run->memory, run->start + at, records->sizes[record]);
             if (!view || PyList_SetItem(list, (Py_ssize_t)record, view) < 0)
                 Py_CLEAR(list);
         }

@@ -30,6 +30,9 @@ struct found_place {
 PyObject *found_new(PyTypeObject *type, allocfunc allocate, const struct found_place *place,
                     struct found_records *records);
 
+/* Returns a part of a view of bytes, as a slice does. */
+PyObject *found_slice(PyObject *memory, int64_t start, int64_t size_bytes);
+
 /* Gives up the records. */
 void found_free(struct found_records *records);
 

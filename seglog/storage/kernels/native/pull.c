@@ -157,3 +157,22 @@ enum pull_end pull_units(const struct pull_question *question, const Maps *log, 
         found_free(&pull->records);
     return end;
 }
+
+int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t phy_offset,
+                           int64_t end_phy_offset)
+{
+    int64_t position = phy_offset % log->file_bytes;
+    int64_t end = phy_offset - position + log->file_bytes;
+    if (end > end_phy_offset)
+        end = end_phy_offset;
+    if (end - phy_offset < SEGLOG_MIN_RECORD_BYTES ||
+        !maps_are_sound(log, file, phy_offset, phy_offset + SEGLOG_MIN_RECORD_BYTES))
+        return 0;
+    const uint8_t *record = file->memory + position;
+    int32_t size = read_i32(record + SEGLOG_HEADS_0_SIZE_BYTES_AT);
+    uint32_t magic = read_u32(record + SEGLOG_HEADS_0_MAGIC_AT);
+    bool is_record = (magic == SEGLOG_MAGIC_V1 || magic == SEGLOG_MAGIC_V2) && size >= SEGLOG_MIN_RECORD_BYTES &&
+                     size <= end - phy_offset && maps_are_sound(log, file, phy_offset, phy_offset + size) &&
+                     read_i32(record + SEGLOG_HEADS_0_FLAG_AT) != SEGLOG_LOST_FLAG;
+    return is_record ? size : 0;
+}

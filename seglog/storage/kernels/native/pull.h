@@ -36,4 +36,10 @@ struct pull {
 enum pull_end pull_units(const struct pull_question *question, const Maps *log, int64_t now_ms,
                          struct pull *pull);
 
+/* Bytes of the record that starts at a place of a file whose length was checked; 0 unless it is a plain one
+ * that ends before `end_phy_offset`.
+ */
+int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t phy_offset,
+                           int64_t end_phy_offset);
+
 #endif

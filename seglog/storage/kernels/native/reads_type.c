@@ -225,6 +225,30 @@ static PyObject *reads_get(PyObject *self, PyObject *const *given, Py_ssize_t co
     return call_slow(reads, given, count, keywords);
 }
 
+static PyObject *reads_record_at(PyObject *self, PyObject *place)
+{
+    Reads *reads = (Reads *)self;
+    long long phy_offset;
+    int64_t now = now_ms();
+    struct file_map *file;
+    if (!reads->queues || !take_number(place, &phy_offset))
+        Py_RETURN_NONE;
+    while ((file = maps_find(reads->log_maps, phy_offset)) && file->checked_ms != now) {
+        int is_whole = file_is_whole(reads->log_maps, file, now);
+        if (is_whole < 0)
+            return NULL;
+        if (!is_whole)
+            Py_RETURN_NONE; /* Python says so */
+    }
+    int64_t size = file ? plain_record_bytes(reads->log_maps, file, phy_offset, reads->log_tip->end_phy_offset) : 0;
+    if (!size)
+        Py_RETURN_NONE;
+    PyObject *view = Py_NewRef(file->view);
+    PyObject *record = found_slice(view, phy_offset % reads->log_maps->file_bytes, size);
+    Py_DECREF(view);
+    return record;
+}
+
 static PyObject *reads_add(PyObject *self, PyObject *args)
 {
     Reads *reads = (Reads *)self;
@@ -350,6 +374,7 @@ static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 
 static PyMethodDef methods[] = {
     {"get", (PyCFunction)(void (*)(void))reads_get, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"record_at", reads_record_at, METH_O, NULL},
     {"add", reads_add, METH_VARARGS, NULL},
     {"know", reads_know, METH_VARARGS, NULL},
     {"forget", reads_forget, METH_NOARGS, NULL},
