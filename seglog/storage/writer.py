@@ -31,14 +31,11 @@ from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
 from seglog.storage.flush import Durability, GroupCommit
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import (
     ABORT_FILE,
-    BATCH_CONSUME_QUEUE,
     COMMIT_LOG,
     MAX_TOPIC_BYTES,
     SCHEDULE_TOPIC,
@@ -49,7 +46,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
 from seglog.storage.kernels.lane import Lane
-from seglog.storage.kernels.tips import LogTip, QueueTip
+from seglog.storage.kernels.tips import LogTip
 from seglog.storage.known_topics import TopicKinds
 from seglog.storage.latch import Latch
 from seglog.storage.log_scan import Hole, segment_holes
@@ -58,7 +55,7 @@ from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.point_keeper import LogEnd, PointKeeper
-from seglog.storage.queue_files import queue_directory
+from seglog.storage.queue_opening import QueueOpening
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
 from seglog.storage.sealer import Sealer
@@ -68,7 +65,6 @@ from seglog.storage.values import BatchResult, PutResult
 from seglog.storage.waiters import Waiters
 
 LOG_STEP_BYTES = 16 << 20
-QUEUE_STEP_BYTES = 64 << 10
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
@@ -157,15 +153,16 @@ class Writer:
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
         # What a process that was killed wrote need not be on the disk, although it reads as if it were.
-        self._is_synced = found is None or found.mode == "normal"
+        is_synced = found is None or found.mode == "normal"
+        self._opening = QueueOpening(files, root, geometry, self._pool, are_units_synced=is_synced)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
         for state in found.queues.values() if found is not None else ():
-            self._queues[state.topic, state.queue_id] = self._open_queue(state)
+            self._queues[state.topic, state.queue_id] = self._opening.queue(state)
         self._kinds = found.kinds if found is not None else TopicKinds()
         self._special_topics = self._kinds.special
         self._batch_queues = {
-            key: self._open_batch_queue(batch)
+            key: self._opening.batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
         self._compaction = CompactionWriter(files, root, self._pool, self.log, compaction_sizes)
@@ -463,9 +460,9 @@ class Writer:
         """Makes a queue that is not served before its first message."""
         queue: ConsumeQueue | BatchQueue
         if key[0] in self._kinds.batch:
-            queue = self._open_batch_queue(BatchQueueState.empty(*key))
+            queue = self._opening.batch_queue(BatchQueueState.empty(*key))
         else:
-            queue = self._open_queue(QueueState.empty(*key))
+            queue = self._opening.queue(QueueState.empty(*key))
         self._new[key] = queue
         return queue
 
@@ -600,42 +597,6 @@ class Writer:
             return  # the next open goes on where this ended
         except OSError as error:
             self._latch.fail(error, "writing the index")
-
-    def _open_queue(self, state: QueueState) -> ConsumeQueue:
-        size = self.geometry.queue_file_size_bytes
-        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
-        first_offsets = range(start - start % size, end, size) if start < end else ()
-        segments = Segments(
-            self._files,
-            self._root / queue_directory(state.topic, state.queue_id),
-            size,
-            self._pool,
-            step_bytes=min(QUEUE_STEP_BYTES, size),
-            first_offsets=first_offsets,
-            are_names_synced=self._is_synced,
-        )
-        return ConsumeQueue(
-            state.topic,
-            state.queue_id,
-            segments,
-            QueueTip(state.min_offset, state.max_offset, state.max_phy_offset),
-            synced_offset=state.max_offset if self._is_synced else state.first_slot,
-        )
-
-    def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
-        size = self.geometry.batch_file_size_bytes
-        start = state.first_index * BATCH_UNIT_BYTES
-        segments = Segments(
-            self._files,
-            self._root / queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE),
-            size,
-            self._pool,
-            step_bytes=min(QUEUE_STEP_BYTES, size),
-            first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
-            are_names_synced=self._is_synced,
-        )
-        synced = state.first_index + len(state.units) if self._is_synced else state.first_index
-        return BatchQueue(state, segments, synced)
 
     def _check_open(self) -> None:
         if self._closed:

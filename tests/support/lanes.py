@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from seglog.storage import lanes as lanes_module
+from seglog.storage import queue_opening
 from seglog.storage import writer as writer_module
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels import lane as lane_module
@@ -25,7 +26,7 @@ def lanes_of(kernels: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes_module, "Lane", module.Lane if module else lane_module.PythonLane)
         patch.setattr(writer_module, "LogTip", module.LogTip if module else tips_module.PythonLogTip)
-        patch.setattr(writer_module, "QueueTip", module.QueueTip if module else tips_module.PythonQueueTip)
+        patch.setattr(queue_opening, "QueueTip", module.QueueTip if module else tips_module.PythonQueueTip)
         yield
 
 
