@@ -127,14 +127,14 @@ def _verdict(report: CheckReport) -> str:
 
 def _next(report: CheckReport) -> str:
     for severity in (Severity.LOSS, Severity.WARNING):
-        commands = [item.command for item in report.findings if item.severity is severity and item.command]
-        if commands:
-            return _typed(Counter(commands).most_common(1)[0][0], report)
+        same = [item for item in report.findings if item.severity is severity and item.command]
+        if same:
+            return Counter(_typed(item, report) for item in same).most_common(1)[0][0]
     return ""
 
 
-def _typed(command: str, report: CheckReport) -> str:
-    return command.replace("STORE", shlex.quote(str(report.root)))
+def _typed(finding: Finding, report: CheckReport) -> str:
+    return finding.command_for(shlex.quote(str(report.root)))
 
 
 def _facts(report: CheckReport) -> list[tuple[str, str]]:
@@ -188,7 +188,7 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
         todo = f"<div><b>For messages:</b> {text(first.for_messages)}.</div>"
         todo += f"<div><b>To do:</b> {text(first.fix)}.</div>"
         if first.command:
-            todo += f'<code class="do">{text(_typed(first.command, report))}</code>'
+            todo += f'<code class="do">{text(_typed(first, report))}</code>'
     return (
         f'<div class="finding {first.severity.value}"><h3><span class="tag">{first.severity.value}</span>'
         f" {text(first.meaning)}</h3><ul>{places}</ul>{todo}</div>"

@@ -30,7 +30,8 @@ class Code:
         meaning: What it is, in a sentence.
         for_messages: What it means for messages.
         fix: What would put it right; empty where nothing need be done.
-        command: What to type for that, with ``STORE`` for the directory; empty if no command does it.
+        command: What to type for that, with ``STORE`` for the directory and ``PLACE`` for the physical
+            offset; empty if no command does it.
     """
 
     severity: Severity
@@ -327,7 +328,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
         "compare it with the producer's copy; record CRCs, which new stores write, would have told",
-        "seglog log show STORE",
+        "seglog log show STORE --at PLACE",
     ),
 }
 """The key index, and what it tells of records."""
