@@ -50,7 +50,7 @@ $(SPARK): $(INSTALLED) | $(MADE)
 
 $(DEV): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
-	@$(PIP_INSTALL) -e '.[dev,spark]'
+	@$(PIP_INSTALL) -e '.[dev,perf,spark]'
 	@touch $@ $(SPARK) $(BASE)
 
 setup: $(DEV) ## Make .venv with everything for development
@@ -105,10 +105,14 @@ coverage: $(DEV) ## Run the tests with branch coverage
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --fail-under=90
 
-perf: $(DEV) ## Run the benches beside their peers; with SIZE=1 quickly and alone
+# Figures go into perf/, those of a smaller size (a smoke test) into build/. ARGS='--missing' goes on where
+# a run was stopped, ARGS='--cases put-128 reopen' measures these again; the two other benches are by hand.
+perf: $(DEV) ## Measure beside RocketMQ, Chronicle Queue, LMDB and SQLite (35 min); SIZE=1 is a smoke test
 	@if java_home=$$(tools/ensure-java --jdk --check); then export JAVA_HOME="$$java_home"; fi; \
-	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE),--peers)
-	@$(BIN)/python -m perf.bench_views $(if $(SIZE),--size $(SIZE))
+	    $(BIN)/python -m perf $(if $(SIZE),--size $(SIZE) --json build/perf/RESULTS.json,--json perf/RESULTS.json) \
+	    $(ARGS) > /dev/null
+	@echo "seglog: tables and plot are in $(if $(SIZE),build/perf,perf)/RESULTS.md"
+	@$(if $(SIZE),$(BIN)/python -m perf.bench_views --size $(SIZE))
 
 docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs

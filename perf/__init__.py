@@ -3,4 +3,9 @@
 Every figure is taken in a process of its own and checked for what it claims to have done; contestants take
 turns within each round, so that whatever else the machine does meets all of them, and ratios are formed
 within a round.
+
+``cases`` says what is measured and ``aims`` what is wanted of it; ``contestants`` holds a module for each
+that takes part, ``logs`` those that live in Python, ``workloads`` what is done with them, ``java`` Chronicle
+Queue's side (RocketMQ's is the judge of the interop tests). ``bench_kernels`` (kernels over memory, without
+a store) and ``bench_views`` (a queue as numpy) have no peers and stand alone.
 """

@@ -173,7 +173,8 @@ def main(arguments: Sequence[str]) -> None:
         for usual in (False, True)
     ]
     ran = f"`python -m perf.bench_kernels {' '.join(arguments)}".rstrip() + "`"
-    measured = machine.describe((load, os.getloadavg()[0]), java="")
+    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
+    measured = f"{machine.describe()}, {loads}"
     lines = [
         f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}; CRC-32 by {_native.CRC32_WAY}",
         "",

@@ -159,7 +159,8 @@ def main(arguments: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         figures += bench_verify(Path(directory) / "verify", int(options.size * (20 << 20)), options.rounds)
     ran = f"`python -m perf.bench_views {' '.join(arguments)}".rstrip() + "`"
-    measured = machine.describe((load, os.getloadavg()[0]), java="")
+    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
+    measured = f"{machine.describe()}, {loads}"
     lines = [
         f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}, numpy {np.__version__}",
         "",

@@ -1,20 +1,25 @@
 """The process that takes one sample: ``python -m perf.child REQUEST``; request and answer are JSON.
 
-It decides which checkout of seglog is measured before anything of seglog is imported.
+It decides which checkout of seglog is measured before anything of seglog is imported; which kernels run was
+decided by who started it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
-from perf.cases import CASES, Budget, Case, Sample, Workload, check
-from perf.logs import FileLog, Log, SqliteLog
-from perf.workloads import Stopwatch, fill, run
+from perf.budget import Budget
+from perf.cases import CASE, LATENCY_FILE_BYTES, READS, WRITES, Case, Workload
+from perf.logs.log import Log
+from perf.sample import Sample
+
+NOTHING: Final = Sample(0, 0.0, 0.0)
+"""What a step answers that only makes ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +27,10 @@ class Request:
     """What to measure.
 
     Attributes:
-        contestant: ``seglog``, ``sqlite`` or ``file``.
+        contestant: ``seglog``, ``sqlite``, ``lmdb`` or ``limit``.
         checkout: Where seglog is imported from, empty for the path as it is.
-        directory: An empty directory for the log's files; for REOPEN after ``fill`` the filled one.
-        is_fill: REOPEN: fill the store and die by SIGKILL.
+        directory: An empty directory for the log's files, or what an earlier step left.
+        step: Which part of the workload, where it has several: ``fill`` and ``quick`` of a reopen.
     """
 
     contestant: str
@@ -33,7 +38,7 @@ class Request:
     size: float
     directory: str
     checkout: str = ""
-    is_fill: bool = False
+    step: str = ""
 
 
 def main(text: str) -> None:
@@ -41,70 +46,122 @@ def main(text: str) -> None:
     request = Request(**json.loads(text))
     if request.checkout:
         sys.path.insert(0, request.checkout)
-    case = next(case for case in CASES if case.name == request.case)
-    print(json.dumps(asdict(_measure(request, case, Budget(request.size)))))
+    case, budget, directory = CASE[request.case], Budget(request.size), Path(request.directory)
+    if request.contestant == "limit":
+        from perf.workloads.limit import write_to_the_limit
+
+        sample = write_to_the_limit(directory, budget)
+    elif case.workload in WRITES - {Workload.FLIGHT} | READS | {Workload.TOGETHER}:
+        sample = _work(request.contestant, directory, case, budget)
+    else:
+        sample = _OURS[case.workload](directory, case, budget, request.step)
+    print(json.dumps(asdict(sample)))
 
 
-def _measure(request: Request, case: Case, budget: Budget) -> Sample:
-    directory = Path(request.directory)
-    if case.workload is Workload.REOPEN:
-        return _reopen(directory, case, budget, is_fill=request.is_fill)
-    if case.workload is Workload.SURVEY:
-        return _survey(directory, case, budget)
-    log = _open(request.contestant, directory, case)
+def _work(contestant: str, directory: Path, case: Case, budget: Budget) -> Sample:
+    """Does what any log can be used for."""
+    log = _open(contestant, directory / "one", case)
     try:
-        return run(log, case, budget)
+        if case.workload is Workload.TOGETHER:
+            from perf.workloads.together import put_together
+
+            return put_together(log, _open(contestant, directory / "two", case), case, budget)
+        if case.workload in READS:
+            from perf.workloads.reads import read
+
+            return read(log, case, budget)
+        from perf.workloads.writes import write
+
+        return write(log, case, budget)
     finally:
         log.close()
 
 
 def _open(contestant: str, directory: Path, case: Case) -> Log:
     sync = case.workload is Workload.SYNC
+    directory.mkdir()
     if contestant == "sqlite":
+        from perf.logs.sqlite_log import SqliteLog
+
         return SqliteLog(directory, case, sync=sync)
-    if contestant == "file":
-        return FileLog(directory, case, sync=sync)
-    from perf.seglog_log import SeglogLog
+    if contestant == "lmdb":
+        from perf.logs.lmdb_log import LmdbLog
+
+        return LmdbLog(directory, case, sync=sync)
+    from perf.logs.seglog_log import SeglogLog
 
     return SeglogLog(directory, case, sync=sync)
 
 
-def _reopen(directory: Path, case: Case, budget: Budget, *, is_fill: bool) -> Sample:
-    from perf.seglog_log import TOPIC, SeglogLog
+def _latency(directory: Path, case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.logs.seglog_log import SeglogLog
+    from perf.workloads.latency import time_puts
 
-    wanted = budget.reopen_bytes // case.body_bytes
-    if is_fill:
-        log = SeglogLog(directory, case, sync=False)
-        fill(log, wanted)
-        # Recovery waits for the disk before it serves; that is not what is measured here.
-        log.store.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-    watch = Stopwatch()
-    log = SeglogLog(directory, case, sync=False)
-    held = log.count()
-    check(1, log.read(held - 1, 1), "messages at the end of the queue")
-    log.put()
-    sample = watch.sample(held)
-    check("abnormal", log.store.recovery.mode, "mode of recovery")
-    check(True, held >= wanted, f"at least {wanted} messages, there are {held}")
-    check(held, log.store.get(TOPIC, 0, held, 1).next_offset - 1, "queue offset of the new message")
-    log.close()
-    return sample
+    log = SeglogLog(directory, case, segment_size_bytes=LATENCY_FILE_BYTES)
+    try:
+        return time_puts(log, case, budget)
+    finally:
+        log.close()
 
 
-def _survey(directory: Path, case: Case, budget: Budget) -> Sample:
-    from perf.seglog_log import SeglogLog
-    from seglog.storage.files import RealFiles
-    from seglog.storage.survey import survey
+def _flight(directory: Path, case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.logs.seglog_log import SeglogLog
+    from perf.workloads.flight import put_in_flight
 
-    log = SeglogLog(directory, case, sync=False)
-    count = fill(log, budget.store_bytes // case.body_bytes)
-    log.close()
-    watch = Stopwatch()
-    found = survey(directory, RealFiles())
-    sample = watch.sample(found.max_phy_offset)
-    check((count, []), (len(found.rows), found.findings), "records and findings of the survey")
-    return sample
+    log = SeglogLog(directory, case, sync=True)
+    try:
+        return put_in_flight(log, case, budget)
+    finally:
+        log.close()
+
+
+def _reopen(directory: Path, case: Case, budget: Budget, step: str) -> Sample:
+    from perf.workloads.reopen import fill_and_die, reopen
+
+    if step == "fill":
+        fill_and_die(directory, case, budget)
+    return reopen(directory, case, budget, is_quick=step == "quick")
+
+
+def _survey(directory: Path, case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.workloads.survey import survey_store
+
+    return survey_store(directory, case, budget)
+
+
+def _size(directory: Path, case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.workloads.size import write_some
+
+    write_some(directory, case, budget)
+    return NOTHING
+
+
+def _memory(directory: Path, case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.logs.seglog_log import SeglogLog
+    from perf.workloads.memory import write_and_read
+
+    log = SeglogLog(directory, case)
+    try:
+        return write_and_read(log, case, budget)
+    finally:
+        log.close()
+
+
+def _start(_directory: Path, _case: Case, budget: Budget, _step: str) -> Sample:
+    from perf.workloads.start import time_starts
+
+    return time_starts(budget)
+
+
+_OURS: Final[dict[Workload, Callable[[Path, Case, Budget, str], Sample]]] = {
+    Workload.LATENCY: _latency,
+    Workload.FLIGHT: _flight,
+    Workload.REOPEN: _reopen,
+    Workload.SURVEY: _survey,
+    Workload.SIZE: _size,
+    Workload.MEMORY: _memory,
+    Workload.START: _start,
+}
 
 
 if __name__ == "__main__":

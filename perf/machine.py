@@ -12,10 +12,10 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine, and how busy it was.
+    """The machine and what ran on it.
 
     Attributes:
-        load: Of the last minute, before the first sample and after the last.
+        java: Version of the Java that took part, empty if none did.
     """
 
     cores: int
@@ -23,22 +23,20 @@ class Machine:
     kernel: str
     python: str
     java: str
-    load: tuple[float, float]
 
     @override
     def __str__(self) -> str:
         """One line for the report."""
         return (
             f"{self.cores} cores, {self.memory_gib} GiB, Linux {self.kernel}, Python {self.python}"
-            f"{f', Java {self.java}' if self.java else ''}, load {self.load[0]:.1f} to {self.load[1]:.1f}"
+            f"{f', Java {self.java}' if self.java else ''}"
         )
 
 
-def describe(load: tuple[float, float], java: str) -> Machine:
+def describe(java: str = "") -> Machine:
     """Returns this machine.
 
     Args:
-        load: Before the run and after it.
         java: Version of the Java that took part, empty if none did.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -49,5 +47,4 @@ def describe(load: tuple[float, float], java: str) -> Machine:
         kernel.group().rstrip(".") if kernel else "",
         platform.python_version(),
         java,
-        load,
     )

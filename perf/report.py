@@ -1,146 +1,163 @@
-"""Samples to figures: medians, spreads, ratios within a round; as a table and as JSON."""
+"""The tables of the results, in Markdown."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from statistics import median
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from perf.cases import Case, Sample
-from perf.machine import Machine
-from seglog.storage.kernels import KERNELS
+from perf.aims import AIMS
+from perf.budget import Budget
+from perf.cases import CASE, Case, Workload
+from perf.columns import COLUMNS
+from perf.results import Results, Run
+from perf.spread import Spread, figures, ratios
 
-_NOTES: Final = f"""\
-Medians of all rounds (lowest–highest); × is how many times as fast seglog was in the same round. One thread
-unless said, one queue, files of RocketMQ's default lengths. A write counts when it can be consumed. Records
-carry neither properties nor `__CRC32#` unless said; then both engines write both, and index the key. seglog
-runs its {KERNELS} kernels. SQLite commits each call; the plain file is one `write` a call, and has no queue.
-"""
-
-Round = dict[str, Sample]
-"""One sample of each contestant that takes part, by its name; taken one after the other."""
+_ROCKETMQ: Final = "rocketmq"
+_OURS: Final = ("native", "python", "other")
 
 
-@dataclass(slots=True)
-class Results:
-    """Everything that a run found.
+def to_markdown(results: Results, plot: str = "") -> str:
+    """Returns all tables.
 
-    Attributes:
-        contestants: Their names, ours first.
-        left_out: Why who is missing.
-        java: Version of the Java that took part, empty if none did.
-        rounds: The rounds of each case.
+    Args:
+        results: What was found.
+        plot: Name of the picture beside the file, empty for none.
     """
-
-    command: str
-    date: str
-    contestants: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
-    java: str = ""
-    machine: Machine | None = None
-    rounds: list[tuple[Case, list[Round]]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A median, and from where to where the figures went."""
-
-    middle: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Returns the spread of one or more values."""
-        return cls(median(values), min(values), max(values))
-
-    def text(self) -> str:
-        """``120 (110–130)``, with as many digits as say something."""
-        if self.low == self.high:
-            return _figure(self.middle)
-        return f"{_figure(self.middle)} ({_figure(self.low)}–{_figure(self.high)})"
+    lines = ["# Beside its peers", "", *_how(results), ""]
+    if plot:
+        lines += [f"![rates of all cases]({plot})", ""]
+    lines += ["## Aims", "", *_aims(results), "", "## All figures", "", *_figures(results), ""]
+    lines += ["## Batches as a share of what `pwrite` takes", "", *_shares(results), ""]
+    lines += ["## CPU time", "", *_cpu(results), "", "## How it was measured", "", *_runs(results), ""]
+    return "\n".join(lines)
 
 
-def rates(rounds: Sequence[Round], name: str, unit: float) -> Spread | None:
-    """Returns a contestant's operations a second, in ``unit``; None if it took no part."""
-    found = [each[name].per_s / unit for each in rounds if name in each]
-    return Spread.of(found) if found else None
+def _how(results: Results) -> Iterator[str]:
+    sizes = sorted({run.size for run in results.runs.values()})
+    for name, why in results.left_out.items():
+        yield f"Left out: {name}, because {why}."
+        yield ""
+    yield (
+        "Medians of all rounds (lowest–highest); contestants took turns within each round, and × is how many "
+        "times as good as RocketMQ the one before it was in the same round. *Bare* messages have neither "
+        "properties nor `__CRC32#`, lie in one queue, and nobody indexes them; *usual* ones have TAGS, KEYS "
+        "and UNIQ_KEY, `__CRC32#` and four queues. A write counts when it can be consumed, a usual one when "
+        "it is found by its key too; waiting for that is part of the time. Files have RocketMQ's default "
+        "lengths; where single calls are timed, log files are of 64 MiB, so that some calls begin one."
+    )
+    yield ""
+    yield (
+        "seglog takes part twice, over its kernels in C and in Python. LMDB and SQLite are used from Python, "
+        "a transaction a put; without a sync they leave the disk to the system as all others do. None of the "
+        "peers but RocketMQ has checksums, and Chronicle Queue has no keys. A sample of reads or writes is "
+        + ", ".join(_times(Budget(size)) for size in sizes)
+        + " RocketMQ and Chronicle Queue keep their JVM (G1, 1–2 GiB of heap) for all rounds of a case."
+    )
 
 
-def ratios(rounds: Sequence[Round], name: str, other: str) -> Spread | None:
-    """Returns how many times as fast ``name`` was as ``other``, round by round."""
-    found = [each[name].per_s / each[other].per_s for each in rounds if name in each and other in each]
-    return Spread.of(found) if found else None
+def _times(budget: Budget) -> str:
+    return (
+        f"{budget.seconds:g} s after a warm-up of {budget.warm_up_seconds:g} s; of a JVM after "
+        f"{budget.first_warm_up_seconds:g} s the first time and {budget.next_warm_up_seconds:g} s then."
+    )
 
 
-def cpu_us(rounds: Sequence[Round], name: str, unit: float) -> Spread | None:
-    """Returns a contestant's CPU time in µs for ``unit`` operations; None if it took no part."""
-    found = [1e6 * unit * each[name].cpu_s / each[name].operations for each in rounds if name in each]
-    return Spread.of(found) if found else None
+def _aims(results: Results) -> Iterator[str]:
+    yield _row(["case", "who", "aim", "found", "met"])
+    yield _rule(5)
+    for aim in AIMS:
+        run = results.runs.get(aim.case)
+        if run is None:
+            continue
+        found = aim.found(run.samples)
+        what = COLUMNS[aim.column].what
+        title = CASE[aim.case].title + (f": {what}" if what else "")
+        verdict = ("–", "not measured")
+        if found is not None:
+            verdict = (found.text(), "yes" if aim.is_met(found) else "**no**")
+        yield _row([title, results.titles.get(aim.who, aim.who), aim.text(results.titles), *verdict])
 
 
-def to_markdown(results: Results) -> str:
-    """Returns two tables: rates with ratios, and CPU time."""
-    us, *others = results.contestants
-    lines = [
-        f"`{results.command}`, {results.date}; {results.machine}",
-        "",
-        *[f"Left out: {name}, because {why}.\n" for name, why in results.left_out.items()],
-        _NOTES,
-        _row(["case", "per second", us, *[cell for name in others for cell in (name, "×")]]),
-        _row(["---"] * (3 + 2 * len(others))),
-    ]
-    for case, rounds in results.rounds:
-        unit = 1e6 if case.is_bytes else 1e3
-        cells = [case.title, "MB" if case.is_bytes else "k messages", _text(rates(rounds, us, unit))]
-        for name in others:
-            cells += [_text(rates(rounds, name, unit)), _text(ratios(rounds, us, name))]
-        lines.append(_row(cells))
-    lines += [
-        "",
-        "CPU time of the whole process for one message, in µs (survey: for one KiB).",
-        "",
-        _row(["case", *results.contestants]),
-        _row(["---"] * (1 + len(results.contestants))),
-    ]
-    for case, rounds in results.rounds:
-        unit = 1024 if case.is_bytes else 1
-        cells = [_text(cpu_us(rounds, name, unit)) for name in results.contestants]
-        lines.append(_row([case.title, *cells]))
-    return "\n".join(lines) + "\n"
+def _figures(results: Results) -> Iterator[str]:
+    shown = [key for key in results.titles if key != "limit"]
+    heads: list[str] = []
+    for key in shown:
+        heads += [results.titles[key], *(["×"] if key in _OURS else [])]
+    yield _row(["case", "in", *heads])
+    yield _rule(2 + len(heads))
+    for case, run, column in _columns(results):
+        cells = [_title(case, column), COLUMNS[column].unit]
+        for key in shown:
+            cells.append(_text(figures(run.samples, key, column, COLUMNS[column].scale)))
+            if key in _OURS:
+                cells.append(_text(ratios(run.samples, key, _ROCKETMQ, column)))
+        yield _row(cells)
 
 
-def to_json(results: Results) -> str:
-    """Returns everything, every sample included."""
-    shown = {
-        "command": results.command,
-        "date": results.date,
-        "machine": None if results.machine is None else asdict(results.machine),
-        "left_out": results.left_out,
-        "cases": [
-            {
-                "name": case.name,
-                "title": case.title,
-                "counts": "bytes" if case.is_bytes else "messages",
-                "rounds": [{name: asdict(sample) for name, sample in each.items()} for each in rounds],
-            }
-            for case, rounds in results.rounds
-        ],
-    }
-    return json.dumps(shown, indent=1) + "\n"
+def _shares(results: Results) -> Iterator[str]:
+    yield "The limit: 64 KiB a `pwrite` to a fresh, reserved file, in the same round. Counts: log and queues."
+    yield ""
+    keys = [key for key in (*_OURS, _ROCKETMQ) if key in results.titles]
+    yield _row(["case", "pwrite, MB/s", *(f"{results.titles[key]}, %" for key in keys)])
+    yield _rule(2 + len(keys))
+    for name, run in results.runs.items():
+        if CASE[name].workload is Workload.BATCH:
+            limit = figures(run.samples, "limit", "bytes_per_s", 1e6)
+            shares = (ratios(run.samples, key, "limit", "bytes_per_s") for key in keys)
+            yield _row([CASE[name].title, _text(limit), *(_percent(share) for share in shares)])
+
+
+def _cpu(results: Results) -> Iterator[str]:
+    yield "Of the whole process, background threads included, in µs a message."
+    yield ""
+    shown = [key for key in results.titles if key != "limit"]
+    yield _row(["case", *(results.titles[key] for key in shown)])
+    yield _rule(1 + len(shown))
+    for name, run in results.runs.items():
+        if CASE[name].columns[0] == "per_s":
+            yield _row([CASE[name].title, *(_text(figures(run.samples, key, "cpu_us")) for key in shown)])
+
+
+def _runs(results: Results) -> Iterator[str]:
+    """Tells what was run: cases that one command measured stand together."""
+    commands: dict[tuple[str, str, str], list[Run]] = {}
+    for run in results.runs.values():
+        commands.setdefault((run.command, run.date, str(run.machine)), []).append(run)
+    for (command, date, machine), runs in commands.items():
+        loads = [value for run in runs for each in run.rounds for value in each.load]
+        rounds = sorted({len(run.rounds) for run in runs})
+        yield (
+            f"- `{command}`, {date}; {machine}; {len(runs)} cases, {'–'.join(map(str, rounds))} rounds, "
+            f"{sum(run.took_s for run in runs) / 60:.1f} minutes; load {_text(Spread.of(loads))}"
+        )
+    yield ""
+    yield "Load of the last minute before and after each round is with the samples, in the JSON file."
+
+
+def _columns(results: Results) -> Iterator[tuple[Case, Run, str]]:
+    for name, run in results.runs.items():
+        for column in CASE[name].columns:
+            yield CASE[name], run, column
+
+
+def _title(case: Case, column: str) -> str:
+    what = COLUMNS[column].what
+    return f"{case.title}: {what}" if what and len(case.columns) > 1 else case.title
 
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _rule(columns: int) -> str:
+    return _row(["---"] * columns)
+
+
 def _text(spread: Spread | None) -> str:
     return "–" if spread is None else spread.text()
 
 
-def _figure(value: float) -> str:
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+def _percent(spread: Spread | None) -> str:
+    if spread is None:
+        return "–"
+    return Spread(100 * spread.middle, 100 * spread.low, 100 * spread.high).text()

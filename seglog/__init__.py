@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from seglog.producer.producer import Producer
     from seglog.storage.flush import Durability
     from seglog.storage.format.message import Message
-    from seglog.storage.get import GetResult, GetStatus
+    from seglog.storage.get import GetResult
+    from seglog.storage.get_status import GetStatus
     from seglog.storage.store import MessageStore
     from seglog.storage.values import NewMessage
 
@@ -36,7 +37,7 @@ _HOMES: Final = {
     "LocalLink": "seglog.client.local_link",
     "Message": "seglog.storage.format.message",
     "GetResult": "seglog.storage.get",
-    "GetStatus": "seglog.storage.get",
+    "GetStatus": "seglog.storage.get_status",
     "MessageStore": "seglog.storage.store",
     "NewMessage": "seglog.storage.values",
     "OrderlyConsumer": "seglog.consumer.orderly",

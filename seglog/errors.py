@@ -223,6 +223,13 @@ class StoreInUseError(StoreError):
         super().__init__(f"{total} {shares} memory with {store}: {shown}")
 
 
+class UndoError(StoreError):
+    """A repair cannot be taken back: the store was changed since, or the undo pack cannot say what was."""
+
+    exit_code = 28
+    help = "nothing was changed; `seglog undo --list STORE` shows the repairs that can be taken back"
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 

@@ -22,7 +22,7 @@ from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.remoting.subscription import ALL_TAGS, TAG_TYPE, parse_subscription
 from seglog.remoting.topics import PERM_READ
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import TagFilter
 
 _CODES: Final = {

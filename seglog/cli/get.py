@@ -12,7 +12,8 @@ from seglog.cli import messages, options, render
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.get import GetResult, GetStatus
+from seglog.storage.get import GetResult
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter, make_filter
 from seglog.storage.store import MessageStore
 

@@ -13,6 +13,7 @@ import io
 import sys
 from collections.abc import Mapping
 from itertools import takewhile
+from keyword import iskeyword
 from typing import Final
 
 import click
@@ -28,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
     "query": "Find messages by key or by id.",
+    "explain": "Tell the life of one message, from its birth to its dead letters.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
     "segments": "Show the files of the commit log.",
@@ -40,10 +42,19 @@ COMMANDS: Final[Mapping[str, str]] = {
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
     "verify": "Check that the log is as it was written; seal it.",
+    "repair": "Put a damaged store right, after showing what would be done.",
+    "undo": "Take a repair back, bit for bit.",
+    "skip": "Move a group past a message.",
+    "park": "Put a message aside for a group, and move the group past it.",
+    "erase": "Take the body out of a message and all its copies.",
+    "export": "Write messages to a JSONL or Parquet file.",
+    "import": "Append the messages of an exported file.",
+    "backup": "Copy a store that may be in use, by links of what is full.",
+    "branch": "Make stores that share their files with another, and compare them.",
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }
-"""Name and one line of help; module ``seglog.cli.<name>`` holds the function ``command``."""
+"""Name and one line of help; module ``seglog.cli.<name>`` holds ``command``, ``import_`` that of import."""
 
 
 class SeglogGroup(click.Group):
@@ -57,7 +68,8 @@ class SeglogGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"seglog.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"seglog.cli.{module}").command
         return command
 
     @override

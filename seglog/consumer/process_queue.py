@@ -30,7 +30,8 @@ from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format import properties as props
-from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.message import Message
+from seglog.storage.kernels.decode import decode_message
 
 SLICE_MS = 1_000
 """How long one queue is consumed before others and the leases have their turn."""

@@ -7,7 +7,7 @@ for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.async_append
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
@@ -15,11 +15,10 @@ from typing import Generic, NamedTuple, TypeVar
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.flush import Durability
-from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.sys_flag import INNER_BATCH
-from seglog.storage.format.tags import tags_code
 from seglog.storage.kernels.append import Draft
 from seglog.storage.order import INNER, Order, check_unordered, make_order
 from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -48,6 +47,7 @@ class Appender:
         record_crc: Whether new records carry ``__CRC32#``.
         store_host: Address written into records that name no other.
         durability: What calls wait for unless they say otherwise.
+        max_message_size_bytes: Longest body.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Appender:
         self.store_host = store_host
         self.durability = durability
         self._writer = writer
-        self._clock = clock
-        self._max_message_size_bytes = max_message_size_bytes
+        self.clock = clock
+        self.max_message_size_bytes = max_message_size_bytes
 
     def put(
         self,
@@ -246,9 +246,9 @@ class Appender:
         """
         encoded_topic = _encode_topic(topic)
         check_queue_id(queue_id)
-        if len(body) > self._max_message_size_bytes:
+        if len(body) > self.max_message_size_bytes:
             raise MessageIllegalError(
-                f"the body has {len(body)} bytes, at most {self._max_message_size_bytes}",
+                f"the body has {len(body)} bytes, at most {self.max_message_size_bytes}",
                 help="send it in pieces, or open the store with a larger max_message_size_bytes",
             )
         return Draft(
@@ -259,7 +259,7 @@ class Appender:
             code,
             sys_flag,
             flag,
-            self._clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
+            self.clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
             born_host or self.store_host,
             store_host or self.store_host,
             reconsume_times,
@@ -303,17 +303,3 @@ class Appender:
 @lru_cache(maxsize=4096)
 def _encode_topic(topic: str) -> bytes:
     return check_topic(topic).encode()
-
-
-def encode_all_properties(
-    tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
-) -> tuple[bytes, int]:
-    """Returns all properties as they are stored, and the tags code that goes with them."""
-    if tags is None and keys is None and not properties:
-        return b"", 0
-    found = dict(properties) if properties else {}
-    if tags is not None:
-        found[props.TAGS] = tags
-    if keys is not None:
-        found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
-    return props.encode_properties(found), tags_code(found.get(props.TAGS))

@@ -1,8 +1,10 @@
 """Appends for the tasks of an event loop: none of them keeps the loop from running while the disk works.
 
 An append touches memory only, so the loop's thread makes it, unless a file or space is missing; then it
-goes to a thread. While any is there all others follow it, so that messages are stored in the order in which
-they were put. For the disk a task waits on a future, and the loop is told once for all its tasks.
+goes to a thread. Until that has made it others follow it, so that messages are stored in the order in which
+they were put. The thread makes all that wait for it in one go and tells each loop once: if it were slower
+than the loop, hundreds of puts in flight would follow each other there for good. For the disk a task waits
+on a future, and the loop is told once for all its tasks.
 
 Cancelling a task that waits takes nothing back: its message is stored, or will be.
 """
@@ -11,15 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from seglog.errors import ClosedError
 from seglog.storage.appender import Appended, Appender
+from seglog.storage.on_demand import OnDemand
 from seglog.storage.writer import WouldWaitError
 
 R = TypeVar("R")
+_Answer = Callable[[], None]
+_Work = Callable[[], _Answer]
 
 
 class AsyncAppends:
@@ -33,9 +39,10 @@ class AsyncAppends:
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
-        self._aside = ThreadPoolExecutor(1, "seglog-aside")
+        self._aside: deque[tuple[asyncio.AbstractEventLoop, _Work]] = deque()
         self._lock = threading.Lock()
-        self._aside_count = 0
+        self._is_closed = False
+        self._worker = OnDemand("seglog-aside", self._work)
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
         """Returns what an append gives back once it is durable, or made, as its caller wants.
@@ -55,23 +62,51 @@ class AsyncAppends:
         return appended.result
 
     async def _append(self, append: Callable[[bool], Appended[R]]) -> Appended[R]:
-        if not self._aside_count:
+        if not self._aside:
             try:
                 return append(False)
             except WouldWaitError:
                 pass
+        loop = asyncio.get_running_loop()
+        made: asyncio.Future[Appended[R]] = loop.create_future()
         with self._lock:
-            self._aside_count += 1
-        try:
-            try:
-                made = asyncio.get_running_loop().run_in_executor(self._aside, append, True)
-            except RuntimeError as error:
-                raise ClosedError("the store was closed") from error
-            return await made
-        finally:
-            with self._lock:
-                self._aside_count -= 1
+            if self._is_closed:
+                raise ClosedError("the store was closed")
+            self._aside.append((loop, _work_of(append, made)))
+        self._worker.ask()
+        return await made
+
+    def _work(self) -> None:
+        while self._aside:
+            answers: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
+            for _ in range(len(self._aside)):
+                loop, work = self._aside[0]  # it stays in line until it is made
+                answers.setdefault(loop, []).append(work())
+                self._aside.popleft()
+            for loop, of_loop in answers.items():
+                with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+                    loop.call_soon_threadsafe(_give, of_loop)
 
     def close(self) -> None:
         """Ends the thread; what still waits for it finds the store closed."""
-        self._aside.shutdown()
+        with self._lock:
+            self._is_closed = True
+        self._worker.stop()
+        self._work()
+
+
+def _work_of(append: Callable[[bool], Appended[R]], made: asyncio.Future[Appended[R]]) -> _Work:
+    def work() -> _Answer:
+        try:
+            appended = append(True)
+        except BaseException as error:  # noqa: BLE001 - the top of a thread: the task raises it
+            failure = error
+            return lambda: None if made.done() else made.set_exception(failure)
+        return lambda: None if made.done() else made.set_result(appended)
+
+    return work
+
+
+def _give(answers: Sequence[_Answer]) -> None:
+    for answer in answers:
+        answer()

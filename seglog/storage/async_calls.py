@@ -12,10 +12,11 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from seglog.storage.appender import Appender, encode_all_properties
+from seglog.storage.appender import Appender
 from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
+from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.order import INNER
 from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
 

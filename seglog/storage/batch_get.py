@@ -19,11 +19,11 @@ from seglog.storage.format.tombstone import LOST_TAGS_CODE
 from seglog.storage.get import (
     MAX_FILTER_BYTES,
     GetResult,
-    GetStatus,
-    Log,
+    RecordSource,
     leads_to_tombstone,
     ranges_of,
 )
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter
 from seglog.storage.offset_by_time import Boundary
 
@@ -76,7 +76,7 @@ class Collected:
 
 def read_batch_queue(
     queue: BatchUnitSource,
-    log: Log,
+    log: RecordSource,
     queue_offset: int,
     max_count: int,
     wanted: MessageFilter | None,
@@ -103,7 +103,7 @@ def read_batch_queue(
 
 def collect(
     queue: BatchUnitSource,
-    log: Log,
+    log: RecordSource,
     queue_offset: int,
     max_count: int,
     wanted: MessageFilter | None,

@@ -137,6 +137,10 @@ class BlockGuard:
         ends = [found for found in (states.find(_UNKNOWN, at), states.find(_BAD, at)) if found >= 0]
         return first + low * SEAL_BLOCK_BYTES, first + min(ends) * SEAL_BLOCK_BYTES if ends else segment_end
 
+    def states(self, first_offset: int) -> bytearray:
+        """Returns what is known of each block of a segment that begins below the point, as it goes on."""
+        return self._states_of(first_offset)
+
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of the start of a record that proves itself; None if none does there.
 

@@ -15,8 +15,8 @@ Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCall
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,18 @@ from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.block_guard import BlockGuard
 from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
 from seglog.storage.kernels.append import Draft, filler
+from seglog.storage.kernels.tips import NEVER, LogTip
 from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.segments import Segments
+from seglog.storage.warm_window import WarmWindow
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
-_NEVER: Final = 1 << 63
 
 
 class HoleMap:
@@ -41,6 +45,9 @@ class HoleMap:
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._starts = [hole.phy_offset for hole in holes]
         self._ends = [hole.end for hole in holes]
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
 
     def covers(self, phy_offset: int) -> bool:
         """Returns whether ``phy_offset`` lies in a hole."""
@@ -63,10 +70,8 @@ class CommitLog:
 
     Attributes:
         min_phy_offset: Where it starts.
-        end_phy_offset: Where the next record goes.
-        last_phy_offset: Where the last record starts, -1 before the first.
+        tip: Where it ends.
         holes: Its unreadable stretches.
-        mended: Queue offset by physical offset of records that say another one of themselves.
         guard: Checks records that opening did not walk, None if it walked all.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
@@ -75,27 +80,53 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        end_phy_offset: int,
+        tip: LogTip,
         holes: Sequence[Hole],
         step_bytes: int,
-        last_phy_offset: int = -1,
         guard: BlockGuard | None = None,
     ) -> None:
         first = segments.first_offset
-        self.min_phy_offset = end_phy_offset if first is None else first
-        self.end_phy_offset = end_phy_offset
-        self.last_phy_offset = last_phy_offset
+        self.min_phy_offset = tip.end_phy_offset if first is None else first
+        self.tip = tip
         self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
-        self.mended: Mapping[int, int] = {}
+        self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
-        self._nudge_at = _NEVER
+        self._warm = WarmWindow(segments)
         self._nudge: Callable[[], None] = lambda: None
-        last = segments.find(end_phy_offset)
+        self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
+        if self.maps is not None and guard is not None:
+            self.maps.guarded_end = guard.end_phy_offset
+        last = segments.find(tip.end_phy_offset)
         if last is not None:
             last.hold()
+
+    @property
+    def end_phy_offset(self) -> int:
+        """Where the next record goes."""
+        return self.tip.end_phy_offset
+
+    @property
+    def last_phy_offset(self) -> int:
+        """Where the last record starts, -1 before the first."""
+        return self.tip.last_phy_offset
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
+
+    @property
+    def mended(self) -> Mapping[int, int]:
+        """Queue offset by physical offset of records that say another one of themselves."""
+        return self._mended
+
+    @mended.setter
+    def mended(self, mended: Mapping[int, int]) -> None:
+        self._mended = mended
+        self._keep_from_native(phy_offset - phy_offset % self.segment_size_bytes for phy_offset in mended)
 
     @property
     def segment_size_bytes(self) -> int:
@@ -107,6 +138,27 @@ class CommitLog:
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
+        record = self._sound(phy_offset, end)
+        if record is None:
+            # In a file, only a guard can have said so.
+            guard = self.guard if self._segments.holds(phy_offset, end) else None
+            return None if guard is None else guard.read(phy_offset, size_bytes)
+        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
+            return with_queue_offset(record, self.mended[phy_offset])
+        return record
+
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
+
+        That is so where some of them may be gone or not as they were written, or lie in several files.
+        """
+        end = phy_offset + size_bytes
+        if end > self.end_phy_offset or self.holes or self.mended:
+            return None
+        return self._sound(phy_offset, end)
+
+    def _sound(self, phy_offset: int, end: int) -> memoryview | None:
+        """Returns bytes that are known to be as they were written and lie in one file."""
         first, file_end, view = self._last_read
         if not (first <= phy_offset and end <= file_end):
             segment = self._segments.find(phy_offset)
@@ -114,17 +166,16 @@ class CommitLog:
                 return None
             first, file_end = segment.first_offset, segment.first_offset + segment.size_bytes
             guard = self.guard
+            if guard is not None and self.maps is not None and first < guard.end_phy_offset:
+                self.maps.know(first, guard.states(first))
             if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
-                    return guard.read(phy_offset, size_bytes)
+                    return None
                 first, file_end = guard.sound_stretch(phy_offset)
             view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
             segment.check_whole()
             self._last_read = first, file_end, view
-        record = view[phy_offset - first : end - first]
-        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
-            return with_queue_offset(record, self.mended[phy_offset])
-        return record
+        return view[phy_offset - first : end - first]
 
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
@@ -148,7 +199,7 @@ class CommitLog:
         """Has ``nudge`` called, by an append, when :meth:`grow_ahead` has something to do."""
         if self.segment_size_bytes >= AHEAD_MIN_BYTES:
             self._nudge = nudge
-            self._nudge_at = 0
+            self.tip.nudge_at = 0
 
     def room(self, size_bytes: int) -> MappedFile | None:
         """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
@@ -160,8 +211,8 @@ class CommitLog:
             TruncatedError: Another process cut the file.
         """
         at = self.end_phy_offset
-        if at >= self._nudge_at:
-            self._nudge_at = _NEVER
+        if at >= self.tip.nudge_at:
+            self.tip.nudge_at = NEVER
             self._nudge()
         segment = self._segments.find(at)
         if segment is None:
@@ -171,7 +222,7 @@ class CommitLog:
         if end + FILLER_BYTES <= segment.size_bytes:
             if not segment.has_reserved(position, end):
                 return None
-            segment.check_whole()
+            segment.check_held()
             return segment
         self._check_size(size_bytes)
         following = self._segments.find(segment.first_offset + segment.size_bytes)
@@ -180,10 +231,10 @@ class CommitLog:
         if not segment.has_reserved(position, position + FILLER_BYTES):
             return None
         view, _mapped = segment.view, following.view  # nothing can fail any more once one is written to
-        segment.check_whole()
-        following.check_whole()
+        segment.check_held()
+        following.check_held()
         view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
-        self.end_phy_offset = following.first_offset
+        self.tip.end_phy_offset = following.first_offset
         return following
 
     def grow(self, size_bytes: int) -> None:
@@ -208,7 +259,7 @@ class CommitLog:
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
-            self._nudge_at = at + 1
+            self.tip.nudge_at = at + 1
             return
         first, following = segment.first_offset, segment.first_offset + segment.size_bytes
         position = at - first
@@ -221,14 +272,23 @@ class CommitLog:
             if at >= due:
                 _mapped = self._segment_to_grow(following).view
         except FullError:
-            self._nudge_at = at + self._step_bytes  # an append that finds no room says so
+            self.tip.nudge_at = at + self._step_bytes  # an append that finds no room says so
             return
         if at >= due:
-            self._nudge_at = following
+            self.tip.nudge_at = following
         elif segment.reserved_end == segment.size_bytes:
-            self._nudge_at = due
+            self.tip.nudge_at = due
         else:
-            self._nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+            self.tip.nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+
+    def warm_ahead(self, flushed: int) -> None:
+        """Makes the pages ready that appends are going to fill.
+
+        Args:
+            flushed: How far the log is on the disk.
+        """
+        look_at = self._warm.follow(self.end_phy_offset, flushed)
+        self.tip.nudge_at = min(self.tip.nudge_at, look_at)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
@@ -236,6 +296,13 @@ class CommitLog:
                 f"{size_bytes} bytes do not fit into a commit-log file of {self.segment_size_bytes}",
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
             )
+
+    def lend(self) -> None:
+        """Lends the file of the end to the tip, for appends that need no other."""
+        at = self.tip.end_phy_offset
+        segment = self._segments.find(at)
+        if segment is not None:
+            segment.lend(self.tip, at - segment.first_offset, segment.size_bytes - FILLER_BYTES)
 
     def write(
         self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
@@ -264,8 +331,8 @@ class CommitLog:
             else:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
-        self.end_phy_offset = at
-        self.last_phy_offset = starts[-1]
+        self.tip.end_phy_offset = at
+        self.tip.last_phy_offset = starts[-1]
         return starts, units
 
     def sync(self, start: int, end: int) -> None:
@@ -296,6 +363,17 @@ class CommitLog:
         self._segments.close()
         if self.guard is not None:
             self.guard.close()
+
+    def _files_of(self, start: int, end: int) -> range:
+        """Returns where the files begin that hold some of a stretch."""
+        size = self.segment_size_bytes
+        return range(start - start % size, end, size)
+
+    def _keep_from_native(self, first_offsets: Iterable[int]) -> None:
+        """Leaves files to Python that do not hold what they should everywhere."""
+        if self.maps is not None:
+            for first in sorted(set(first_offsets)):
+                self.maps.refuse(first)
 
     def _segment_to_grow(self, phy_offset: int) -> MappedFile:
         return self._segments.find(phy_offset) or self._segments.add(phy_offset)

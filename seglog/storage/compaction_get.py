@@ -10,13 +10,14 @@ Source: ``store/.../kv/CompactionLog.java getMessage``.
 from __future__ import annotations
 
 from seglog.storage.batch_get import BatchUnitSource, collect
-from seglog.storage.get import GetResult, GetStatus, Log, ranges_of
+from seglog.storage.get import GetResult, RecordSource, ranges_of
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter
 
 
 def read_compaction_queue(
     queue: BatchUnitSource | None,
-    log: Log | None,
+    log: RecordSource | None,
     queue_offset: int,
     max_count: int,
     wanted: MessageFilter | None,

@@ -117,6 +117,7 @@ class CompactionQueue:
             return
         for file, used in ((pair.log, end.log_bytes), (pair.queue, end.queue_bytes)):
             if bytes(file.view[used:]).strip(b"\0"):
+                file.reserve(used, file.size_bytes)
                 file.view[used:] = bytes(file.size_bytes - used)
                 file.sync()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
-from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_files import (
     CompactionState,
     has_key,
@@ -21,6 +21,14 @@ from seglog.storage.mapped_file import MapPool
 from seglog.storage.survey import Survey
 
 
+class LogRecords(Protocol):
+    """Where records of the commit log are read."""
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a record, None where none can be read."""
+        ...
+
+
 class CompactionWriter:
     """The compaction queues of a store that is open for writing; calls are made under its append lock.
 
@@ -29,7 +37,7 @@ class CompactionWriter:
     """
 
     def __init__(
-        self, files: Files, root: Path, pool: MapPool, log: CommitLog, sizes: CompactionSizes | None
+        self, files: Files, root: Path, pool: MapPool, log: LogRecords, sizes: CompactionSizes | None
     ) -> None:
         self.queues: dict[tuple[str, int], CompactionQueue] = {}
         self._files = files

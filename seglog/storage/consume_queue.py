@@ -9,24 +9,28 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
+from seglog.storage.kernels.tips import QueueTip
 from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
 
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
 _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
+_UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
+_NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
 class ConsumeQueue:
     """One queue, open for writing.
 
     Attributes:
-        min_offset: Queue offset of the first message that the log holds.
-        max_offset: Queue offset that the next message gets.
-        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+        tip: Where it ends.
 
     Args:
         synced_offset: Queue offset up to which units are known to be on the disk.
@@ -35,14 +39,13 @@ class ConsumeQueue:
     """
 
     __slots__ = (
+        "_last_read",
         "_prepared",
         "_prepared_end",
         "_segments",
         "_synced_offset",
-        "max_offset",
-        "max_phy_offset",
-        "min_offset",
         "queue_id",
+        "tip",
         "topic",
     )
 
@@ -51,26 +54,60 @@ class ConsumeQueue:
         topic: str,
         queue_id: int,
         segments: Segments,
+        tip: QueueTip,
         *,
-        min_offset: int,
-        max_offset: int,
-        max_phy_offset: int,
         synced_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        self.min_offset = min_offset
-        self.max_offset = max_offset
-        self.max_phy_offset = max_phy_offset
+        self.tip = tip
         self._segments = segments
         self._synced_offset = synced_offset
+        self._last_read = _NOTHING_READ
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that the log holds."""
+        return self.tip.min_offset
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset that the next message gets."""
+        return self.tip.max_offset
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends, -1 before the first."""
+        return self.tip.max_phy_offset
 
     @property
     def units_per_file(self) -> int:
         """Units in each file."""
         return self._segments.file_size_bytes // CQ_UNIT_BYTES
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """Returns place, size and tags code of one unit below the maximum; zeros without its file."""
+        at = queue_offset * CQ_UNIT_BYTES
+        first, end, view = self._last_read
+        if not first <= at < end:
+            file = self._segments.find(at)
+            if file is None:
+                return 0, 0, 0
+            first, end, view = file.first_offset, file.first_offset + file.size_bytes, file.view.toreadonly()
+            file.check_whole()
+            self._last_read = first, end, view
+        return _UNPACK_UNIT(view, at - first)
+
+    def recheck(self) -> None:
+        """Lets the next look at a unit make sure that nobody cut the file."""
+        self._last_read = _NOTHING_READ
 
     def units(self, queue_offset: int, count: int) -> Units:
         """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
@@ -155,8 +192,15 @@ class ConsumeQueue:
                 position += CQ_UNIT_BYTES
             done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
-        self.max_phy_offset = last_phy_offset + last_size_bytes
-        self.max_offset += len(units)
+        self.tip.max_phy_offset = last_phy_offset + last_size_bytes
+        self.tip.max_offset += len(units)
+
+    def lend(self) -> None:
+        """Lends the file of the next unit to the tip."""
+        start = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None:
+            file.lend(self.tip, start - file.first_offset, file.size_bytes)
 
     @property
     def is_staging(self) -> bool:
@@ -179,6 +223,7 @@ class ConsumeQueue:
 
     def close(self) -> None:
         """Gives up maps and descriptors."""
+        self._last_read = _NOTHING_READ
         self._segments.close()
 
     def _begin(self, start: int) -> MappedFile:

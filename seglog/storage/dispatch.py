@@ -6,13 +6,15 @@ Source: ``ConsumeQueueStore.java putMessagePositionInfoWrapper``, ``DispatchRequ
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.sys_flag import INNER_BATCH, TRANSACTION_MASK, takes_queue_offset
 from seglog.storage.kernels.walk import QueueTable, Rows, places
+
+_FEW: Final = 1 << 16
 
 RowsByQueue = dict[tuple[str, int], Rows]
 
@@ -26,7 +28,8 @@ class Dispatched(NamedTuple):
 
 def rows_by_queue(rows: Rows, queues: QueueTable) -> RowsByQueue:
     """Returns the rows that have a place in a plain queue, by topic and queue number, each in log order."""
-    return _by_queue(rows[places(rows)], queues)
+    are_placed = places(rows)
+    return _by_queue(rows if are_placed.all() else rows[are_placed], queues)
 
 
 def dispatch(rows: Rows, further: Rows, queues: QueueTable, batch_topics: Collection[str]) -> Dispatched:
@@ -73,7 +76,12 @@ def _joined(rows: Rows, further: Rows) -> Rows:
 def _by_queue(rows: Rows, queues: QueueTable) -> RowsByQueue:
     if not len(rows):
         return {}
-    rows = rows[np.argsort(rows["queue"], kind="stable")]
+    numbers = rows["queue"]
+    if (numbers == numbers[0]).all():
+        return {queues.names[int(numbers[0])]: rows}
+    # Of two bytes or fewer numpy sorts by digits, in a tenth of the time.
+    few = numbers.astype(np.uint16) if len(queues.names) <= _FEW else numbers
+    rows = rows[np.argsort(few, kind="stable")]
     numbers = rows["queue"]
     starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
     groups = np.split(rows, starts[1:])

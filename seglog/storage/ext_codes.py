@@ -30,7 +30,7 @@ from seglog.storage.format.consume_queue_ext import (
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.geometry import infer_file_size
-from seglog.storage.get import Log
+from seglog.storage.get import RecordSource
 from seglog.storage.queue_files import queue_directory
 
 
@@ -96,7 +96,7 @@ class ExtCodes:
         self._files = files
         self._root = root
 
-    def resolve(self, topic: str, queue_id: int, units: Units, log: Log) -> npt.NDArray[np.int64]:
+    def resolve(self, topic: str, queue_id: int, units: Units, log: RecordSource) -> npt.NDArray[np.int64]:
         """Returns the tags codes of units of a queue, ``(n,)`` for ``(n,)``."""
         codes = units["tags_code"].astype(np.int64)
         addressed = np.flatnonzero((codes <= MAX_EXT_ADDRESS) & (units["size_bytes"] > 0))
@@ -109,7 +109,7 @@ class ExtCodes:
         return codes
 
 
-def _record_code(unit: np.void, log: Log) -> int:
+def _record_code(unit: np.void, log: RecordSource) -> int:
     phy_offset, size = int(unit["phy_offset"]), int(unit["size_bytes"])
     record = log.read(phy_offset, size) if phy_offset >= 0 and size < PRE_BLANK_BYTES else None
     row = None if record is None else examine(record, 0, phy_offset, verify=False)

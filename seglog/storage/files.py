@@ -13,9 +13,10 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seglog.errors import FullError
+from seglog.storage.links import break_link
 from seglog.storage.store_lock import StoreLock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -110,7 +111,7 @@ class Files(Protocol):
         ...
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
-        """Opens an existing file."""
+        """Opens an existing file; one that is to be written gets bytes that no other name shares."""
         ...
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
@@ -151,6 +152,29 @@ class Files(Protocol):
         ...
 
 
+class Stamp(NamedTuple):
+    """What a file system keeps beside the content of a file: rights, and when it was changed last."""
+
+    mode: int
+    modified_ns: int
+
+
+class RestoringFiles(Files, Protocol):
+    """A file system on which a store can be put back as it was, rights, times and folders too."""
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        ...
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        ...
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        ...
+
+
 class RealFile:
     """A file of the operating system."""
 
@@ -163,8 +187,8 @@ class RealFile:
 
     @property
     def size_bytes(self) -> int:
-        """Length of the file now."""
-        return os.fstat(self._descriptor).st_size
+        """Length of the file now, asked for without its times; see :meth:`MappedFile.check_held`."""
+        return os.lseek(self._descriptor, 0, os.SEEK_END)
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads with ``preadv``, as often as it takes."""
@@ -257,8 +281,15 @@ class RealFiles:
         return path.is_dir()
 
     def open(self, path: Path, *, writable: bool) -> RealFile:
-        """Opens an existing file."""
-        return RealFile(path, os.O_RDWR if writable else os.O_RDONLY)
+        """Opens an existing file; breaks the hard links of one that is to be written."""
+        if not writable:
+            return RealFile(path, os.O_RDONLY)
+        if path.stat().st_nlink > 1:
+            try:
+                break_link(path)
+            except OSError as error:
+                raise _translate(error, path) from error
+        return RealFile(path, os.O_RDWR)
 
     def create(self, path: Path, size_bytes: int) -> RealFile:
         """Creates a sparse file of that size; leaves none behind if that fails."""
@@ -281,6 +312,8 @@ class RealFiles:
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
         is_new = not path.exists()
+        if not is_new and path.stat().st_nlink > 1:
+            path.unlink()  # the other names keep what they have
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -333,6 +366,20 @@ class RealFiles:
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too."""
         return StoreLock(root)
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        status = path.stat()
+        return Stamp(stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        path.chmod(stamp.mode)
+        os.utime(path, ns=(path.stat().st_atime_ns, stamp.modified_ns))
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        path.rmdir()
 
 
 def _translate(error: OSError, path: Path) -> Exception:

@@ -11,41 +11,29 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
-from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.message import Message
+from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE, has_lost_flag, is_tombstone
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.decode import decode_message
+from seglog.storage.kernels.found import Found, split
 from seglog.storage.message_filter import MessageFilter
 from seglog.storage.queue_overlay import is_message
 
 MAX_FILTER_BYTES: Final = 16000
 """``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
-_TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
+TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
 """A tombstone has its own tag or, where that did not fit, none."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
-
-
-class GetStatus(enum.Enum):
-    """How a read ended; names and values are RocketMQ's ``GetMessageStatus``."""
-
-    FOUND = "FOUND"
-    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
-    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
-    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
-    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
-    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
-    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
-    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
-    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
 
 TagsCodes = Callable[[Units], npt.NDArray[np.int64]]
@@ -79,46 +67,70 @@ class Queue(Protocol):
         ...
 
 
-class Log(Protocol):
-    """What a read needs of the log."""
+class RecordSource(Protocol):
+    """Where records are."""
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a record's bytes, None if they cannot be served."""
         ...
 
 
-@dataclass(frozen=True)
-class GetResult:
-    """What a read found.
+class Log(RecordSource, Protocol):
+    """What a read needs of the log."""
+
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns the bytes of records that are neighbours; None if each must be asked for by itself."""
+        ...
+
+
+class GetResult(Found):
+    """What a read found; treat it as read-only.
 
     Attributes:
         status: Which of the nine things happened.
         next_offset: Queue offset to ask for next.
         min_offset: Of the queue.
         max_offset: Of the queue.
-        records: Whole stored records, views of the log; they stay valid as long as they are held.
+        runs: All records as few stretches of memory: records that are neighbours in the log, as those of a
+            queue that is written to alone, come as one. Together they are what a broker sends.
+        records: Whole stored records, one by one. Runs and records are views of the log, which stay valid as
+            long as they are held.
         lost: Queue offsets before ``next_offset`` whose messages were lost and were stepped over, in order.
             Those that a filter rules out by the tags code in their unit are left out.
     """
 
-    status: GetStatus
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    records: list[memoryview] = field(default_factory=list)
-    lost: tuple[range, ...] = ()
+    __slots__ = ()
 
-    @cached_property
+    @property
     def messages(self) -> list[Message]:
         """The records as messages, decoded on first use."""
-        return [decode_message(record) for record in self.records]
+        if self.decoded is None:
+            self.decoded = [decode_message(record) for record in self.records]
+        return self.decoded
 
     def __iter__(self) -> Iterator[Message]:
         """Yields the messages, each decoded when its turn comes."""
-        return (decode_message(record) for record in self.records)
+        return map(decode_message, self.records)
 
-    def __len__(self) -> int:
-        return len(self.records)
+    @override
+    def __eq__(self, other: object) -> bool:
+        """Compares what was found, however it is cut into runs."""
+        if not isinstance(other, GetResult):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    __hash__ = None  # type: ignore[assignment]  # as any value that holds lists
+
+    @override
+    def __repr__(self) -> str:
+        status, next_offset, low, high, records, lost = self._facts()
+        return (
+            f"GetResult(status={status}, next_offset={next_offset}, min_offset={low}, max_offset={high},"
+            f" records=<{len(records)}>, lost={lost})"
+        )
+
+    def _facts(self) -> tuple[GetStatus, int, int, int, list[memoryview], tuple[range, ...]]:
+        return self.status, self.next_offset, self.min_offset, self.max_offset, self.records, self.lost
 
 
 def read_queue(
@@ -158,6 +170,10 @@ def read_queue(
     file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
     scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
     units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
+    if wanted is None:
+        plain = _collect_runs(log, units.tolist(), max_bytes)
+        if plain is not None:
+            return GetResult(GetStatus.FOUND, queue_offset + len(plain[1]), low, high, plain[0], (), plain[1])
     chosen: Sequence[int] = range(len(units))
     passed: Sequence[bool] | None = None
     if wanted is not None:
@@ -166,10 +182,13 @@ def read_queue(
         passed = matching.tolist()
         # What was lost may have had any tag.
         chosen = np.flatnonzero(matching | (codes == LOST_TAGS_CODE) | ~is_message(units)).tolist()
-    records, examined, missing = _collect(log, units.tolist(), chosen, max_count, wanted, passed, max_bytes)
+    rows = units.tolist()
+    records, examined, missing = _collect(log, rows, chosen, max_count, wanted, passed, max_bytes)
     lost = ranges_of((queue_offset + index, 1) for index in missing)
     if records:
-        return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, records, lost)
+        places = [rows[index][:2] for index in records]
+        runs, sizes = _joined(log, places, list(records.values()))
+        return GetResult(GetStatus.FOUND, queue_offset + examined, low, high, runs, lost, sizes)
     if (
         not units["size_bytes"].any()
         and not queue.units(queue_offset, file_end - queue_offset)["size_bytes"].any()
@@ -187,7 +206,7 @@ def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
         record: The whole record.
         tags_code: Of the unit.
     """
-    return tags_code in _TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
+    return tags_code in TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
 
 
 def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
@@ -201,6 +220,64 @@ def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
     return tuple(found)
 
 
+def _collect_runs(
+    log: Log, units: list[tuple[int, int, int]], max_bytes: int
+) -> tuple[list[memoryview], list[int]] | None:
+    """Returns runs and the sizes of their records, None unless each unit leads to a message as usual.
+
+    What it returns is what :func:`_collect` does, without looking at each record.
+    """
+    places: list[tuple[int, int]] = []
+    held_bytes = 0
+    for phy_offset, size, _tags_code in units:
+        if not MIN_RECORD_BYTES <= size < PRE_BLANK_BYTES or phy_offset < 0:
+            return None
+        held_bytes += size
+        if held_bytes > max_bytes and places:
+            break
+        places.append((phy_offset, size))
+    runs = _read_runs(log, places) if places else None
+    if runs is None:
+        return None
+    sizes = [size for _phy_offset, size in places]
+    codes = [tags_code for _phy_offset, _size, tags_code in units[: len(sizes)]]
+    return None if _may_hold_tombstone(runs, sizes, codes) else (runs, sizes)
+
+
+def _joined(
+    log: Log, places: list[tuple[int, int]], records: list[memoryview]
+) -> tuple[list[memoryview], list[int] | None]:
+    """Returns records that were looked at one by one as runs, with their sizes."""
+    runs = _read_runs(log, places)
+    return (records, None) if runs is None else (runs, [size for _phy_offset, size in places])
+
+
+def _read_runs(log: Log, places: list[tuple[int, int]]) -> list[memoryview] | None:
+    """Returns the records at some places as runs, None if the log gives them one by one only."""
+    stretches: list[tuple[int, int]] = []
+    for phy_offset, size in places:
+        if stretches and stretches[-1][1] == phy_offset:
+            stretches[-1] = stretches[-1][0], phy_offset + size
+        else:
+            stretches.append((phy_offset, phy_offset + size))
+    runs: list[memoryview] = []
+    for start, end in stretches:
+        run = log.read_run(start, end - start)
+        if run is None:
+            return None
+        runs.append(run)
+    return runs
+
+
+def _may_hold_tombstone(runs: list[memoryview], sizes: list[int], codes: list[int]) -> bool:
+    if TOMBSTONE_CODES.isdisjoint(codes):
+        return False
+    records = split(runs, sizes)
+    return any(
+        code in TOMBSTONE_CODES and has_lost_flag(record) for record, code in zip(records, codes, strict=True)
+    )
+
+
 def _collect(
     log: Log,
     units: list[tuple[int, int, int]],
@@ -209,9 +286,9 @@ def _collect(
     wanted: MessageFilter | None,
     passed: Sequence[bool] | None,
     max_bytes: int,
-) -> tuple[list[memoryview], int, list[int]]:
-    """Returns the records, how many units were examined, and which of them lead to no message."""
-    records: list[memoryview] = []
+) -> tuple[dict[int, memoryview], int, list[int]]:
+    """Returns the records by unit, how many units were examined, and which of them lead to no message."""
+    records: dict[int, memoryview] = {}
     held_bytes = 0
     missing: list[int] = []
     for index in chosen:
@@ -219,9 +296,9 @@ def _collect(
         if records and (len(records) >= max_count or held_bytes + size > max_bytes):
             return records, index, missing
         record = log.read(phy_offset, size) if 0 < size < PRE_BLANK_BYTES and phy_offset >= 0 else None
-        if record is None or (tags_code in _TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
+        if record is None or (tags_code in TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
             missing.append(index)
         elif wanted is None or passed is None or (passed[index] and wanted.matches(record)):
-            records.append(record)
+            records[index] = record
             held_bytes += size
     return records, len(units), missing

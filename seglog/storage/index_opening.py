@@ -190,7 +190,7 @@ def _newest_below(files: Files, found: Survey, file: IndexFile) -> list[IndexedR
         window = reader.read(start, min(_SAMPLE_BYTES, segment - start % segment))
     finally:
         reader.close()
-    proven = next(iter_resync(window, start, 0), start - start % segment + segment)
+    proven = start + next(iter_resync(window, start, 0), segment - start % segment)
     following = _between(files, found, proven, found.max_phy_offset)
     return list(deque(takewhile(lambda record: record.phy_offset <= end, following), _SAMPLE_RECORDS))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -27,16 +26,15 @@ from seglog.storage.format.index import (
     decode_index_header,
     index_file_name,
 )
-from seglog.storage.format.index_build import KeyRows, begin_index_file, put_keys
-from seglog.storage.format.index_rows import key_rows
+from seglog.storage.format.index_build import KeyRows, begin_index_file
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile
+from seglog.storage.kernels.indexing import put_keys
 from seglog.storage.log_files import LogReader
-from seglog.storage.log_records import iter_records
+from seglog.storage.log_records import LogWindows, iter_key_rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.mapped_file import MappedFile, MapPool
 
-_BATCH_RECORDS: Final = 4096
 _STEP_BYTES: Final = 1 << 20
 
 
@@ -116,20 +114,20 @@ class KeyIndex:
             FullError: No space for the index; what is in stays, and the rest comes later.
         """
         with self._lock:
-            records = iter_records(
+            if until():
+                return
+            windows = LogWindows(
                 self._reader, self._segment_size_bytes, self._next, self._log_end(), self._holes
             )
             try:
-                while not until():
-                    batch = list(islice(records, _BATCH_RECORDS))
-                    if not batch:
-                        return
-                    rows = key_rows([record for record, _end in batch], tags=self.tags)
+                for rows, end in iter_key_rows(windows, tags=self.tags):
                     # A tombstone has not as many keys as the record had that it stands for.
                     own = int(np.count_nonzero(rows["phy_offset"] == self._next))
                     self._put(rows[min(self._skip, own) :])
-                    self._next, self._skip = batch[-1][1], 0
+                    self._next, self._skip = end, 0
                     self.position = self._next, self._last_place()
+                    if until():
+                        return
             finally:
                 self._reader.close()
 

@@ -1,7 +1,7 @@
 """The commit-log files of a store as they lie there: which are part of the log, and reads that cannot fault.
 
 Reads go through ``pread``: the files may belong to a running broker, or be cut while we look, and a map
-would then end the process.
+would then end the process. Maps are for the native kernels, whose guard tells them of it.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class LogReader:
         self._segment_size_bytes = segment_size_bytes
         self._first_offset: int | None = None
         self._handle: OpenFile | None = None
+        self._map: memoryview | None = None
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview:
         """Returns up to ``size_bytes`` from one segment; shorter where the file ends, empty if it is gone."""
@@ -85,8 +86,25 @@ class LogReader:
         handle = self._open(phy_offset - position)
         if handle is None or not size_bytes:
             return memoryview(b"")
-        buffer = memoryview(bytearray(size_bytes))
+        # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
+        buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         return buffer[: handle.read_into(buffer, position)]
+
+    def map(self, phy_offset: int) -> memoryview | None:
+        """Returns the file that ``phy_offset`` lies in as memory; None if it is gone or cannot be mapped.
+
+        Only for native kernels, which survive it if the file is cut; valid while anybody has it.
+        """
+        handle = self._open(phy_offset - phy_offset % self._segment_size_bytes)
+        if handle is None:
+            return None
+        size = min(handle.size_bytes, self._segment_size_bytes)
+        if self._map is None or len(self._map) != size:
+            try:
+                self._map = handle.map()[:size] if size else None
+            except (OSError, ValueError):
+                self._map = None
+        return self._map
 
     def available(self, phy_offset: int) -> int:
         """Returns how many bytes the file of ``phy_offset`` has from there on."""
@@ -124,7 +142,7 @@ class LogReader:
         """Closes the open file."""
         if self._handle is not None:
             self._handle.close()
-        self._handle = self._first_offset = None
+        self._handle = self._first_offset = self._map = None
 
     def _open(self, first_offset: int) -> OpenFile | None:
         if first_offset != self._first_offset:

@@ -4,17 +4,77 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from seglog.storage.format import properties as props
+from seglog.storage.format.index_build import KeyRows
 from seglog.storage.format.index_keys import IndexedRecord
+from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, examine
+from seglog.storage.kernels import indexing
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.log_scan import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
+_BATCH_RECORDS: Final = 4096
+
+
+class LogWindows:
+    """Reads ``[start, end)`` of the log window by window; whoever looks into them says how far records went.
+
+    Args:
+        reader: The log.
+        segment_size_bytes: Length of its files.
+        start: Where a record starts.
+        end: Where one ends; everything before it but the holes is sound.
+        holes: Stretches without records.
+    """
+
+    def __init__(
+        self, reader: LogReader, segment_size_bytes: int, start: int, end: int, holes: Sequence[Hole] = ()
+    ) -> None:
+        self._reader = reader
+        self._segment_size_bytes = segment_size_bytes
+        self._end = end
+        self._behind = {hole.phy_offset: hole.end for hole in holes}
+        # No window reaches into a hole: what is there may pass for a record where nobody looks at checksums.
+        self._starts = sorted([*self._behind, end])
+        self._need = _WINDOW_BYTES
+        self._window = memoryview(b"")
+        self.phy_offset = start
+        """Where the last window begins."""
+
+    def read(self) -> memoryview | None:
+        """Returns the next window, None at the end; it begins with a record, unless that is longer."""
+        if self.phy_offset >= self._end:
+            return None
+        at = self.phy_offset = self._behind.get(self.phy_offset, self.phy_offset)
+        sound_end = min(self._end, self._starts[min(bisect_right(self._starts, at), len(self._behind))])
+        self._window = self._reader.read(at, max(0, min(self._need, self._segment_end - at, sound_end - at)))
+        return self._window
+
+    def took(self, position: int) -> None:
+        """Says where in the window the last whole record ended."""
+        segment_end = self._segment_end
+        self.phy_offset += position
+        rest = self._window[position:]
+        if self.phy_offset in self._behind:
+            return
+        if _ends_segment(rest, segment_end - self.phy_offset):
+            self.phy_offset = segment_end
+        elif position == 0:
+            if self._need >= self._segment_size_bytes:
+                self.phy_offset = self._end  # not sound after all: whoever asked knows less than a survey
+            self._need *= 4
+            return
+        self._need = _WINDOW_BYTES
+
+    @property
+    def _segment_end(self) -> int:
+        return self.phy_offset - self.phy_offset % self._segment_size_bytes + self._segment_size_bytes
 
 
 def iter_records(
@@ -29,32 +89,42 @@ def iter_records(
         end: Where one ends; everything before it but the holes is sound.
         holes: Stretches without records.
     """
-    behind = {hole.phy_offset: hole.end for hole in holes}
-    # No window reaches into a hole: what is there may pass for a record where checksums are not looked at.
-    starts = sorted([*behind, end])
-    at = start
-    need = _WINDOW_BYTES
-    while at < end:
-        at = behind.get(at, at)
-        segment_end = at - at % segment_size_bytes + segment_size_bytes
-        sound_end = min(end, starts[min(bisect_right(starts, at), len(behind))])
-        window = reader.read(at, min(need, segment_end - at, sound_end - at))
+    windows = LogWindows(reader, segment_size_bytes, start, end, holes)
+    while (window := windows.read()) is not None:
         position = 0
-        for record, size in _whole_records(window, at):
+        for record, size in _whole_records(window, windows.phy_offset):
             yield record, record.phy_offset + size
             position += size
-        at += position
-        rest = window[position:]
-        if at in behind:
-            continue
-        if _ends_segment(rest, segment_end - at):
-            at = segment_end
-        elif position == 0:
-            if need >= segment_size_bytes:
-                return  # not sound after all: whoever asked knows less than a survey
-            need *= 4
-            continue
-        need = _WINDOW_BYTES
+        windows.took(position)
+
+
+def iter_key_rows(windows: LogWindows, *, tags: bool) -> Iterator[tuple[KeyRows, int]]:
+    """Yields the keys of records in log order, batch by batch, each with where its last record ends.
+
+    Args:
+        windows: The stretch of the log.
+        tags: Whether tags are keys.
+
+    Yields:
+        ``(n,) KEY_ROW``, valid until the next ones are asked for.
+    """
+    native = indexing.native_key_rows
+    reader = indexing.KeyReader(native, tags=tags) if native is not None else None
+    while (window := windows.read()) is not None:
+        position, at = 0, windows.phy_offset
+        if reader is not None:
+            while position < len(window):
+                rows, end = reader.read(window, at, position)
+                if end == position:
+                    break
+                position = end
+                yield rows, at + position
+        else:
+            records = _whole_records(window, at)
+            while batch := list(islice(records, _BATCH_RECORDS)):
+                position += sum(size for _record, size in batch)
+                yield key_rows([record for record, _size in batch], tags=tags), at + position
+        windows.took(position)
 
 
 def has_record_crc(reader: LogReader, newest: np.void) -> bool:

@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from seglog.errors import TruncatedError
 from seglog.storage.files import Files
 from seglog.storage.format.record import (
     FILLER,
@@ -31,11 +32,15 @@ from seglog.storage.format.record import (
     examine,
 )
 from seglog.storage.format.sys_flag import takes_queue_offset
+from seglog.storage.gathered import Gathered
 from seglog.storage.inner_records import InnerRecords
+from seglog.storage.kernels import side_by_side
+from seglog.storage.kernels.side_by_side import Ahead, Walkers
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
 from seglog.storage.log_files import LogFile, LogReader, has_data
 
 _WINDOW_BYTES: Final = 8 << 20
+_SMALL_WINDOW_BYTES: Final = 64 << 10
 _RESYNC_OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
 
@@ -86,6 +91,7 @@ class LogScan:
         self, reader: LogReader, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool = True
     ) -> None:
         self._reader = reader
+        self._walkers = Walkers()
         self._segment_size_bytes = segment_size_bytes
         self._verify = verify
         self._firsts = [file.first_offset for file in log_files]
@@ -124,6 +130,11 @@ class LogScan:
         """Store time of the last valid record, 0 before the first."""
         return self._last_store_ms
 
+    @property
+    def _left_bytes(self) -> int:
+        """How much of the log is to be walked, if all of its files are full."""
+        return self._firsts[-1] + self._segment_size_bytes - self.end_phy_offset if self._firsts else 0
+
     def extend(self, log_files: list[LogFile]) -> None:
         """Tells of files that came since."""
         if not self._firsts and log_files:
@@ -133,6 +144,7 @@ class LogScan:
 
     def close(self) -> None:
         """Closes the file that was read last; :meth:`run` opens files again as it needs them."""
+        self._walkers.close()
         self._reader.close()
 
     def run(self, progress: Progress | None = None) -> Rows:
@@ -144,12 +156,18 @@ class LogScan:
         Returns:
             ``(n,) ROW``, the records found by this call.
         """
-        return np.concatenate([np.empty(0, ROW), *self.iter_rows(progress)])
+        gathered = Gathered(ROW)
+        begun, total = self.end_phy_offset, self._left_bytes
+        for rows in self.iter_rows(progress):
+            gathered.add(rows, max(self.end_phy_offset - begun, 1) / max(total, 1))
+        return gathered.items
 
     def iter_rows(self, progress: Progress | None = None) -> Iterator[Rows]:
-        """Walks on to the end of the log as :meth:`run` does, and yields the records window by window."""
-        total = self._firsts[-1] + self._segment_size_bytes - self.end_phy_offset if self._firsts else 0
-        begun = self.end_phy_offset
+        """Walks on to the end of the log as :meth:`run` does, and yields the records window by window.
+
+        Each array is valid until the next one is asked for.
+        """
+        begun, total = self.end_phy_offset, self._left_bytes
         for rows in self._windows():
             yield rows
             if progress is not None:
@@ -158,7 +176,11 @@ class LogScan:
     def _windows(self) -> Iterator[Rows]:
         need = _WINDOW_BYTES
         while self.end_phy_offset - self.end_phy_offset % self._segment_size_bytes in self._known:
+            begun = self.end_phy_offset
+            yield from self._ahead()
             start = self.end_phy_offset
+            if start > begun:
+                need = _SMALL_WINDOW_BYTES  # for what the native walk did not take
             segment_end = start - start % self._segment_size_bytes + self._segment_size_bytes
             window = self._reader.read(start, min(need, segment_end - start))
             result = walk(window, start, segment_end, self.queues, verify=self._verify)
@@ -180,15 +202,55 @@ class LogScan:
                     self.tail = None if damage is ZERO else damage
                     return
 
+    def _ahead(self) -> Iterator[Rows]:
+        """Walks on natively, within the segment, as far as records are whole and right."""
+        start = self.end_phy_offset
+        first = start - start % self._segment_size_bytes
+        is_whole = side_by_side.native_stretch is not None
+        while is_whole and self.end_phy_offset < first + self._segment_size_bytes:
+            begun = self.end_phy_offset
+            memory = self._reader.map(begun)
+            if memory is None or begun - first >= len(memory):
+                return
+            try:
+                ahead = self._walkers.walk_ahead(
+                    memory, first, begun - first, self.queues, self._has_data, verify=self._verify
+                )
+            except TruncatedError:
+                return  # what is there now is for the windows to see, which are read
+            self._note(ahead.rows)
+            self._note_inner(ahead, first)
+            self.end_phy_offset = first + ahead.position
+            if len(ahead.rows):
+                yield ahead.rows
+            is_whole = ahead.is_whole
+
+    def _has_data(self, phy_offset: int) -> bool:
+        return self._reader.next_data(phy_offset) == phy_offset
+
+    def _note_inner(self, ahead: Ahead, first: int) -> None:
+        """Looks into the records that say more about queues; stretches that hold them are read for that."""
+        ends = ahead.rows["phy_offset"] + ahead.rows["size_bytes"]
+        places = np.array(ahead.saying_more, np.int64) + first
+        for number in np.unique((places - first) // _WINDOW_BYTES).tolist():
+            here = places[(places - first) // _WINDOW_BYTES == number]
+            start = int(here[0])
+            end = int(ends[np.searchsorted(ahead.rows["phy_offset"], here[-1])])
+            window = self._reader.read(start, end - start)
+            self.inner.note(window, start, (here - start).tolist(), self.queues)
+
     def _note(self, rows: Rows) -> None:
         if not len(rows):
             return
         self.last_phy_offset = int(rows["phy_offset"][-1])
         self._last_store_ms = int(rows["store_timestamp_ms"][-1])
-        placed = rows[places(rows)]
-        self._next_queue_offset.update(
-            zip(placed["queue"].tolist(), (placed["queue_offset"] + 1).tolist(), strict=True)
-        )
+        are_placed = places(rows)
+        placed = rows if are_placed.all() else rows[are_placed]
+        # Where a queue occurs several times, the last assignment stays.
+        following = np.full(len(self.queues.names), -1, np.int64)
+        following[placed["queue"]] = placed["queue_offset"] + 1
+        for number in np.flatnonzero(following >= 0).tolist():
+            self._next_queue_offset[number] = int(following[number])
 
     def _step_over(self, damage: Damage) -> bool:
         """Moves behind the damage at the end position if the log goes on there."""

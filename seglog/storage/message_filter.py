@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format import properties as props
-from seglog.storage.format.message import decode_message
 from seglog.storage.format.tags import tags_code
+from seglog.storage.kernels.decode import decode_message
+from seglog.storage.kernels.pulls import new_tag_set
 
 ALL: Final = "*"
 
@@ -34,6 +35,10 @@ class MessageFilter(Protocol):
 
 class TagFilter:
     """Messages with one of some tags.
+
+    Attributes:
+        tags: The tags.
+        tag_set: The same for native kernels, None without them.
 
     Args:
         expression: ``TagA || TagB``.
@@ -55,6 +60,7 @@ class TagFilter:
         except UnicodeEncodeError as error:
             raise InvalidArgumentError(f"{expression!r} is not valid text: {error.reason}") from error
         self._exact = exact
+        self.tag_set = new_tag_set(self._codes.tolist(), self._wanted if exact else None)
 
     def matches_codes(self, tags_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Compares codes."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -26,6 +27,7 @@ from seglog.storage.format.names import (
 from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
+_STEP_BYTES = 4096
 _QUEUE_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _MAX_GAP_FILES = 64
 
@@ -115,39 +117,58 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
     if not queue.sizes:
         return 0, np.empty(0, dtype)
     first = min(queue.sizes)
-    parts: list[bytes] = []
+    # Zeros that nothing is written to take no memory; large arrays are of huge pages where there are any.
+    room = np.zeros(_end_of_files(queue, first, file_size_bytes) - first, np.uint8)
     end = first
     for offset in sorted(queue.sizes):
         if not 0 <= offset - end <= _MAX_GAP_FILES * file_size_bytes:
             continue  # no queue has such a file; its units could only be nonsense
-        data = _read_data(files, queue.directory / segment_file_name(offset), file_size_bytes)
+        path = queue.directory / segment_file_name(offset)
+        start = offset - first
+        size = _read_data(files, path, room[start : start + file_size_bytes])
         # A unit may end in zeros, but half a unit at the end of a cut file is none.
-        room = min(queue.sizes[offset], file_size_bytes) - len(data)
-        data += bytes(max(0, min(-len(data) % unit_bytes, room)))
-        parts.append(bytes(offset - end))
-        parts.append(data)
-        end = offset + len(data)
-    joined = b"".join(parts)
-    return first // unit_bytes, np.frombuffer(joined, dtype, len(joined) // unit_bytes)
+        rest = min(queue.sizes[offset], file_size_bytes) - size
+        end = offset + size + max(0, min(-size % unit_bytes, rest))
+    data = room[: (end - first) // unit_bytes * unit_bytes]
+    # A store may have thousands of queues with a few units each: they must not hold a huge page apiece.
+    return first // unit_bytes, (data if len(data) > len(room) // 2 else data.copy()).view(dtype)
 
 
-def _read_data(files: Files, path: Path, limit_bytes: int) -> bytes:
+def _end_of_files(queue: QueueFiles, first: int, file_size_bytes: int) -> int:
+    """Returns where the last file ends that may be of the queue."""
+    end = first
+    for offset in sorted(queue.sizes):
+        if offset - end <= _MAX_GAP_FILES * file_size_bytes:
+            end = offset + file_size_bytes
+    return end
+
+
+def _read_data(files: Files, path: Path, target: npt.NDArray[np.uint8]) -> int:
+    """Reads the front of a file; returns where its last byte is that is not 0, 1 more than its number."""
     handle = files.open(path, writable=False)
+    last = 0
     try:
-        limit_bytes = min(limit_bytes, handle.size_bytes)
-        data = bytearray()
+        limit_bytes = min(len(target), handle.size_bytes)
         at = handle.next_data(0)
         while at is not None and at < limit_bytes:
-            data.extend(bytes(at - len(data)))
-            chunk = memoryview(bytearray(min(_CHUNK_BYTES, limit_bytes - at)))
-            count = handle.read_into(chunk, at)
+            chunk = target[at : min(at + _CHUNK_BYTES, limit_bytes)]
+            count = handle.read_into(chunk.data, at)
             if not count:
                 break
-            data.extend(chunk[:count])
+            last = _last_data_end(chunk[:count], at) or last
             at = handle.next_data(at + count)
     finally:
         handle.close()
-    return bytes(data.rstrip(b"\0"))
+    return last
+
+
+def _last_data_end(chunk: npt.NDArray[np.uint8], position: int) -> int:
+    """Returns the end of the last byte other than 0 in a chunk that begins at a position; 0 without one."""
+    for start in range((len(chunk) - 1) // _STEP_BYTES * _STEP_BYTES, -1, -_STEP_BYTES):
+        step = chunk[start : start + _STEP_BYTES]
+        if step.any():
+            return position + start + len(step.tobytes().rstrip(b"\0"))
+    return 0
 
 
 def unit_finding(

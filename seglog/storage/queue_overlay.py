@@ -24,6 +24,7 @@ from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
+from seglog.storage.kernels.units import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
@@ -128,6 +129,9 @@ def overlay_queue(
         facts: The log.
         has_files: Whether the queue has any file.
     """
+    as_stored = _as_stored(topic, queue_id, rows, first_slot, stored, facts) if has_files else None
+    if as_stored is not None:
+        return as_stored
     rows, damaged = mend_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
     sure, in_hole = _kept(topic, stored, facts)
@@ -154,9 +158,7 @@ def overlay_queue(
     known = _window(stored, first_slot, base, top)
     kept_window = _window(kept, first_slot, base, top)
     units[kept_window] = known[kept_window]
-    fresh = np.zeros(len(rows), CQ_UNIT.dtype)
-    for name in ("phy_offset", "size_bytes", "tags_code"):
-        fresh[name] = rows[name]
+    fresh = units_of(rows)
     units[slots - base] = fresh
     at_slots = known[slots - base]
     pointed_to = in_use(at_slots) & (at_slots["phy_offset"] == fresh["phy_offset"])
@@ -177,6 +179,30 @@ def overlay_queue(
     state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
     state = _with_behind(state, first_slot, stored)
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
+    return state
+
+
+def _as_stored(
+    topic: str, queue_id: int, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
+) -> QueueState | None:
+    """Returns a queue whose files hold just what the log says, and before that what expired; None otherwise.
+
+    That is the usual one, and quickly told: of what :func:`overlay_queue` looks into, nothing is there.
+    """
+    expired = int(rows["queue_offset"][0]) - first_slot if len(rows) else -1
+    if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
+        return None
+    sure, _in_hole = _kept(topic, stored[:expired], facts)
+    are_expired = sure.all() and (stored["phy_offset"][:expired] < facts.min_phy_offset).all()
+    if not are_expired or rows["phy_offset"][0] < facts.min_phy_offset:
+        return None
+    base, per_file = first_slot, facts.file_size_bytes // CQ_UNIT_BYTES
+    min_offset = first_slot + expired
+    first_kept = min_offset // per_file * per_file
+    if first_kept > base:
+        stored, base = stored[first_kept - base :], first_kept
+    state = QueueState(topic, queue_id, base, stored, min_offset, [], agrees=True)
+    state.behind_slot = state.max_offset
     return state
 
 

@@ -59,6 +59,20 @@ class SnapshotQueue:
         self._first_slot = state.first_slot
         self._units = state.units
 
+    @property
+    def tip(self) -> SnapshotQueue:
+        """Where it begins and ends: what it says itself."""
+        return self
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """Returns physical offset, size and tags code of one unit of the queue; zeros in front of them."""
+        index = queue_offset - self._first_slot
+        phy_offset, size_bytes, tags_code = self._units[index].item() if index >= 0 else (0, 0, 0)
+        return phy_offset, size_bytes, tags_code
+
+    def recheck(self) -> None:
+        """Does nothing: units are in memory of this process."""
+
     def units(self, queue_offset: int, count: int) -> Units:
         """Returns up to ``count`` units from ``queue_offset`` on."""
         start = max(0, queue_offset - self._first_slot)
@@ -122,6 +136,15 @@ class SnapshotLog:
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
+
+    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
+        if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended:
+            return None
+        return self.stretch(phy_offset, size_bytes)
+
+    def recheck(self) -> None:
+        """Does nothing: each read asks the system."""
 
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]

@@ -28,14 +28,14 @@ from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, i
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
 from seglog.storage.get import ranges_of
 from seglog.storage.holes_file import TOMBSTONES, KnownHole, known_holes, load_holes, merge_holes, save_holes
-from seglog.storage.log_files import LogReader, last_data_end
+from seglog.storage.log_files import LogReader, last_data_end, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.recover_holes import fill_hole, last_file_holes
+from seglog.storage.recover_holes import fill_hole, last_file_holes, split_holes
 from seglog.storage.recover_lost import write_tombstones
 from seglog.storage.recover_queues import remove_expired, write_batch_queue, write_file
-from seglog.storage.seal_files import retire_seals
+from seglog.storage.seal_files import list_seals, retire_seals
 from seglog.storage.survey import Survey
 
 _ZEROS = bytes(1 << 20)
@@ -68,7 +68,7 @@ class RecoveryReport:
     walked_from: int = 0
 
 
-def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryReport:
+def recover(found: Survey, files: Files, pid: int, now_ms: int, *, thorough: bool = False) -> RecoveryReport:
     """Applies what the survey calls for; the caller holds the store lock.
 
     Args:
@@ -76,13 +76,18 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int) -> RecoveryRepor
         files: Where the store is.
         pid: Goes into the abort file, as RocketMQ has it.
         now_ms: Names what goes to the attic.
+        thorough: Whether holes of earlier files are filled too, and keep what is legible in them: for the
+            doctor, who keeps what he writes over. Opening a store leaves them as they are.
     """
+    if thorough:
+        split_holes(found)
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
     files.sync_dir(found.root)
     # Written down before anything is changed: a crash in here must not make a loss unknown.
     seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
-    _keep_evidence(found, files, seen, last_file_holes(found))
-    _fill_holes(found, files, now_ms)
+    holes = list(found.holes) if thorough else last_file_holes(found)
+    _keep_evidence(found, files, seen, holes)
+    _fill_holes(found, files, holes, now_ms, thorough=thorough)
     cut_bytes = _cut_log(found, files, now_ms)
     if found.mode == "abnormal" or cut_bytes or found.lost_tail:
         _sync_log(found, files)
@@ -126,7 +131,8 @@ def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
     """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
     segment = found.geometry.segment_size_bytes
     end = found.max_phy_offset
-    retire_seals(files, found.root, end, segment, now_ms)
+    cut = [first for first in list_seals(files, found.root) if first + segment > end]
+    retire_seals(files, found.root, cut, now_ms)
     kept = set(kept_log_files(found))
     reader = LogReader(files, found.root, segment)
     cut_bytes = 0
@@ -188,7 +194,7 @@ def _sync_log(found: Survey, files: Files) -> None:
     for first in kept_log_files(found):
         if first + segment <= found.walked_from:
             continue  # it was on the disk before the recovery point was
-        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=True)
+        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=False)
         try:
             handle.sync()
         finally:
@@ -243,17 +249,22 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
     return units.astype(CQ_UNIT.dtype, copy=False)
 
 
-def _fill_holes(found: Survey, files: Files, now_ms: int) -> None:
-    """Fills the holes at which RocketMQ would cut the log, once what lies there is in the attic."""
-    holes = last_file_holes(found)
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+def _fill_holes(found: Survey, files: Files, holes: Sequence[Hole], now_ms: int, *, thorough: bool) -> None:
+    """Fills holes of the log, once what lies there is in the attic."""
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
     try:
         for hole in holes:
             _to_attic(found.root, files, reader, (hole.phy_offset, hole.end), now_ms)
     finally:
         reader.close()
     for hole in holes:
-        fill_hole(found, files, hole)
+        fill_hole(found, files, hole, thorough=thorough)
+    if thorough:
+        changed = {hole.phy_offset - hole.phy_offset % segment for hole in holes}
+        retire_seals(files, found.root, sorted(changed), now_ms)
+        listed, _strays = list_log_files(files, found.root)
+        found.log_files, _misplaced = place_log_files(listed, segment)
 
 
 def _keep_evidence(

@@ -7,6 +7,7 @@ process leaves is a ``.tmp`` that nobody reads.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -84,21 +85,20 @@ def remove_unfinished(files: Files, root: Path) -> None:
             files.remove(root / SEALS / entry.name)
 
 
-def retire_seals(files: Files, root: Path, end_phy_offset: int, segment_size_bytes: int, now_ms: int) -> None:
-    """Moves the seals of segments that the log no longer fills to the attic, before the log is cut there.
+def retire_seals(files: Files, root: Path, first_phy_offsets: Sequence[int], now_ms: int) -> None:
+    """Moves the seals of segments to the attic that are about to be cut or written anew.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        end_phy_offset: Where the log ends from now on.
-        segment_size_bytes: Length of every segment.
+        first_phy_offsets: The segments; those without a seal are passed over.
         now_ms: Names what goes to the attic.
     """
     attic = root / OURS / "attic"
-    for first in list_seals(files, root):
-        if first + segment_size_bytes > end_phy_offset:
+    for first in first_phy_offsets:
+        name = seal_file(first)
+        if files.exists(root / name):
             files.make_dirs(attic)
-            name = seal_file(first)
             files.rename(root / name, attic / f"{now_ms}-{Path(name).name}")
             files.sync_dir(attic)
             files.sync_dir(root / SEALS)

@@ -14,6 +14,7 @@ from typing import Final
 
 from seglog.storage.files import Files
 from seglog.storage.format.names import segment_file_name
+from seglog.storage.kernels.pulls import new_maps
 from seglog.storage.mapped_file import MappedFile, MapPool
 
 STAGED_SUFFIX: Final = ".new"
@@ -33,6 +34,7 @@ class Segments:
     Attributes:
         directory: Where they are.
         file_size_bytes: Length of each.
+        maps: Where native kernels find those that are mapped, None without them.
 
     Args:
         are_names_synced: Whether the names of the files are known to be on the disk.
@@ -56,12 +58,15 @@ class Segments:
         self._files = files
         self._pool = pool
         self._step_bytes = step_bytes
+        self.maps = new_maps(file_size_bytes)
         self._by_offset = {
             first: MappedFile(
                 files, directory / segment_file_name(first), first, file_size_bytes, pool, step_bytes
             )
             for first in sorted(first_offsets)
         }
+        for file in self._by_offset.values():
+            file.maps = self.maps
         self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
         self._names_lock = threading.Lock()
@@ -81,6 +86,11 @@ class Segments:
     def find(self, offset: int) -> MappedFile | None:
         """Returns the file that holds ``offset``, None if it is not there."""
         return self._by_offset.get(offset - offset % self.file_size_bytes)
+
+    def holds(self, start: int, end: int) -> bool:
+        """Returns whether one file holds all of ``[start, end)``."""
+        file = self.find(start)
+        return file is not None and end <= file.first_offset + file.size_bytes
 
     def between(self, start: int, end: int) -> list[MappedFile]:
         """Returns the files that hold some of ``[start, end)``, in order."""
@@ -150,7 +160,9 @@ class Segments:
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
             self._files.make_dirs(self.directory)
-        return MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
+        made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
+        made.maps = self.maps
+        return made
 
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""

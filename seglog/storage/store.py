@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,43 +34,54 @@ from seglog.errors import (
     ReadOnlyError,
     StoreInUseError,
 )
-from seglog.storage.appender import Appender, encode_all_properties
+from seglog.storage.appender import Appender
 from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.async_calls import AsyncCalls
 from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.batch_queue import BatchQueue
+from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_get import read_compaction_queue
+from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units
 from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
-from seglog.storage.format.message import Message, decode_message, decode_message_id
+from seglog.storage.format.message import Message, decode_message_id
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.get import MAX_TOTAL_BYTES, GetResult, GetStatus, read_queue
+from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.decode import decode_message
+from seglog.storage.kernels.pulls import new_reads
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds
+from seglog.storage.lanes import open_lane
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place
-from seglog.storage.message_filter import MessageFilter, make_filter
+from seglog.storage.message_filter import MessageFilter, TagFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.order import INNER
 from seglog.storage.os_errors import explain_os_error, explained
+from seglog.storage.plain_reads import DEFAULT_MAX_COUNT, PlainReads
 from seglog.storage.queue_view import QueueView
-from seglog.storage.reader import Reader
+from seglog.storage.reader import Reader, SnapshotQueue
 from seglog.storage.recover import RecoveryReport
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
@@ -109,6 +120,14 @@ class MessageStore(AsyncCalls):
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
+        self._reads = self._new_reads()
+        if type(self) is MessageStore:  # others may have changed what is called
+            # What is asked of it most enters the kernel at once: a step in Python would take as long as all
+            # of it. The methods below get back what is not plain.
+            vars(self)["get"] = self._reads.get
+            if appender is not None:
+                ways = (self.put, self.put_batch, self.append, self.append_batch)
+                vars(self).update(open_lane(appender, self._writer(), *ways))
 
     @classmethod
     def open(
@@ -394,7 +413,7 @@ class MessageStore(AsyncCalls):
         topic: str,
         queue_id: int,
         queue_offset: int,
-        max_count: int = 32,
+        max_count: int = DEFAULT_MAX_COUNT,
         filter: str | MessageFilter | None = None,  # noqa: A002 - RocketMQ's own word for it
         *,
         max_bytes: int = MAX_TOTAL_BYTES,
@@ -426,6 +445,7 @@ class MessageStore(AsyncCalls):
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         wanted = make_filter(filter)
+        self._tell_reads(topic, queue_id, queue, filter, wanted)
         if isinstance(self._side, Writer):
             self._side.log.recheck()
         try:
@@ -466,10 +486,12 @@ class MessageStore(AsyncCalls):
             NotFoundError: No record starts there, or one that stands for a lost message.
         """
         self._check_open()
-        with explained():
-            record = self._record_at(phy_offset) if phy_offset >= 0 else None
-        if record is not None and is_tombstone(record):
-            raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
+        record = None if isinstance(self._reads, PlainReads) else self._reads.record_at(phy_offset)
+        if record is None:
+            with explained():
+                record = self._record_at(phy_offset) if phy_offset >= 0 else None
+            if record is not None and is_tombstone(record):
+                raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
         try:
             if record is not None:
                 message = decode_message(record, verify=True)
@@ -563,7 +585,9 @@ class MessageStore(AsyncCalls):
         self._check_open()
         if isinstance(self._side, Reader):
             with explained():
-                return self._side.wait_for_any(queues, timeout_ms)
+                has_any = self._side.wait_for_any(queues, timeout_ms)
+            self._forget_queues()
+            return has_any
         return self._waiters.wait(queues, lambda: self._has_any(queues), timeout_ms) and not self._closed
 
     @override
@@ -585,6 +609,7 @@ class MessageStore(AsyncCalls):
             ReadOnlyError: The store was opened for reading.
         """
         self._writer().add_kinds(configured_kinds(self.files, self.path))
+        self._forget_queues()
 
     def topics(self) -> list[str]:
         """Returns the topics that have a queue, sorted as Java sorts strings."""
@@ -611,8 +636,12 @@ class MessageStore(AsyncCalls):
     def refresh(self) -> int:
         """Lets a read-only store see what was written since; returns how many records that were."""
         self._check_open()
+        if not isinstance(self._side, Reader):
+            return 0
         with explained():
-            return self._side.refresh() if isinstance(self._side, Reader) else 0
+            found = self._side.refresh()
+        self._forget_queues()
+        return found
 
     def close(self, *, force: bool = False) -> None:
         """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
@@ -630,6 +659,7 @@ class MessageStore(AsyncCalls):
             return
         self._leases.close(force=force)
         self._closed = True
+        self._reads.close()
         try:
             self._side.close()
         finally:
@@ -661,6 +691,45 @@ class MessageStore(AsyncCalls):
             return read_compaction_queue(
                 units, queue, queue_offset, max_count, make_filter(wanted), max_bytes
             )
+
+    def _new_reads(self) -> _native.Reads | PlainReads:
+        log = self._side.log
+        made = None
+        if isinstance(log, CommitLog):
+            made = new_reads(
+                self.get,
+                GetResult,
+                TagFilter,
+                (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
+                (log.tip, log.maps),
+                (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
+            )
+        return made or PlainReads(self.get, log)
+
+    def _tell_reads(
+        self,
+        topic: str,
+        queue_id: int,
+        queue: object,
+        expression: str | MessageFilter | None,
+        wanted: MessageFilter | None,
+    ) -> None:
+        """Tells whoever serves plain reads of a queue and a filter that somebody asked for."""
+        reads = self._reads
+        if isinstance(reads, PlainReads):
+            if isinstance(queue, ConsumeQueue | SnapshotQueue):
+                reads.add(topic, queue_id, queue)
+            return
+        if isinstance(queue, ConsumeQueue) and queue.maps is not None and type(topic) is str:
+            reads.add(topic, queue_id, queue.tip, queue.maps)
+        if type(expression) is str:
+            reads.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
+
+    def _forget_queues(self) -> None:
+        if isinstance(self._reads, PlainReads):
+            self._reads.forget(self._side.log)
+        else:
+            self._reads.forget()
 
     def _tags_codes(self, topic: str, queue_id: int, units: Units) -> npt.NDArray[np.int64]:
         return self._ext_codes.resolve(topic, queue_id, units, self._side.log)

@@ -304,7 +304,8 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
-    in_queues = found.rows[are_dispatched(found.rows)]
+    dispatched = are_dispatched(found.rows)
+    in_queues = found.rows if dispatched.all() else found.rows[dispatched]
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,

@@ -16,23 +16,27 @@ _Key = tuple[str, int]
 
 
 class Waiters:
-    """Who waits for which queue."""
+    """Who waits for which queue.
+
+    Attributes:
+        waiting: Whom to wake, by queue; empty as long as nobody waits.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}  # never changed in place
+        self.waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}  # never changed in place
 
     def notify(self, topic: str, queue_id: int) -> None:
         """Wakes those who wait for this queue."""
-        if self._waiting:
-            for wake in self._waiting.get((topic, queue_id), ()):
+        if self.waiting:
+            for wake in self.waiting.get((topic, queue_id), ()):
                 wake()
 
     def notify_all(self) -> None:
         """Wakes everyone: the store closes."""
         with self._lock:
-            waiting = [wake for each in self._waiting.values() for wake in each]
+            waiting = [wake for each in self.waiting.values() for wake in each]
         for wake in waiting:
             wake()
 
@@ -90,14 +94,14 @@ class Waiters:
         """Has ``wake`` called for every append to the queues during the block."""
         with self._lock:
             for key in queues:
-                self._waiting[key] = (*self._waiting.get(key, ()), wake)
+                self.waiting[key] = (*self.waiting.get(key, ()), wake)
         try:
             yield
         finally:
             with self._lock:
                 for key in queues:
-                    left = tuple(each for each in self._waiting[key] if each is not wake)
+                    left = tuple(each for each in self.waiting[key] if each is not wake)
                     if left:
-                        self._waiting[key] = left
+                        self.waiting[key] = left
                     else:
-                        del self._waiting[key]
+                        del self.waiting[key]

@@ -30,18 +30,23 @@ from seglog.storage.compaction_queue import CompactionQueue
 from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
-from seglog.storage.flush import GroupCommit
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.flush import Durability, GroupCommit
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, COMMIT_LOG
+from seglog.storage.format.names import (
+    ABORT_FILE,
+    COMMIT_LOG,
+    MAX_TOPIC_BYTES,
+    SCHEDULE_TOPIC,
+)
 from seglog.storage.format.record import RecordRow
 from seglog.storage.format.sys_flag import takes_queue_offset
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.kernels.append import Draft
+from seglog.storage.kernels.lane import Lane
+from seglog.storage.kernels.tips import LogTip
 from seglog.storage.known_topics import TopicKinds
 from seglog.storage.latch import Latch
 from seglog.storage.log_scan import Hole, segment_holes
@@ -50,16 +55,16 @@ from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.point_keeper import LogEnd, PointKeeper
-from seglog.storage.queue_files import queue_directory
+from seglog.storage.queue_opening import QueueOpening
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
 from seglog.storage.sealer import Sealer
 from seglog.storage.segments import Segments
 from seglog.storage.survey import Survey
+from seglog.storage.values import BatchResult, PutResult
 from seglog.storage.waiters import Waiters
 
 LOG_STEP_BYTES = 16 << 20
-QUEUE_STEP_BYTES = 64 << 10
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 64 << 20
 """How far the index may fall behind while messages keep coming."""
@@ -121,16 +126,15 @@ class Writer:
         self.geometry = geometry
         self._files = files
         self._clock = clock
-        self._waiters = waiters
+        self.waiters = waiters
         self._pool = MapPool()
         self._latch = latch
-        self._append_lock = threading.Lock()
+        self.append_lock = threading.Lock()
         self._grow_lock = threading.Lock()
         self._flush_lock = threading.Lock()
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._last_store_ms = found.scan.last_store_ms if found is not None else 0
-        self._newest_store_ms = found.newest_store_ms if found is not None else 0
+        self._tip = LogTip(0, -1, 0, 0) if found is None else _tip_of(found)
         step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
@@ -141,24 +145,24 @@ class Writer:
                 step_bytes=step_bytes,
                 first_offsets=kept_log_files(found) if found is not None else (),
             ),
-            found.max_phy_offset if found is not None else 0,
+            self._tip,
             found.holes if found is not None else (),
             step_bytes,
-            found.scan.last_phy_offset if found is not None else -1,
             found.guard if found is not None else None,
         )
         self.holes = () if found is None else tuple(found.holes)
         self.log.mended = {} if found is None else found.mended
         # What a process that was killed wrote need not be on the disk, although it reads as if it were.
-        self._is_synced = found is None or found.mode == "normal"
+        is_synced = found is None or found.mode == "normal"
+        self._opening = QueueOpening(files, root, geometry, self._pool, are_units_synced=is_synced)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
         for state in found.queues.values() if found is not None else ():
-            self._queues[state.topic, state.queue_id] = self._open_queue(state)
+            self._queues[state.topic, state.queue_id] = self._opening.queue(state)
         self._kinds = found.kinds if found is not None else TopicKinds()
         self._special_topics = self._kinds.special
         self._batch_queues = {
-            key: self._open_batch_queue(batch)
+            key: self._opening.batch_queue(batch)
             for key, batch in (found.batch_queues.items() if found is not None else ())
         }
         self._compaction = CompactionWriter(files, root, self._pool, self.log, compaction_sizes)
@@ -168,6 +172,8 @@ class Writer:
             self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset, latch
         )
         self._closed = False
+        self._lanes: list[Lane[PutResult, BatchResult, Durability]] = []
+        latch.on_close(self._close_lanes)
         _writers.add(self)
         self.index, self.index_findings = open_key_index(
             files,
@@ -240,16 +246,45 @@ class Writer:
 
     def add_kinds(self, configured: TopicKinds) -> None:
         """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
-        with self._append_lock:
+        with self.append_lock, self._tip:
             plain = {topic for topic, _queue_id in self._queues}
             self._kinds = TopicKinds(
                 self._kinds.batch | (configured.batch - plain), self._kinds.compaction | configured.compaction
             )
             self._special_topics = self._kinds.special
+            for lane in self._lanes:
+                lane.forget()
 
     def is_batch_topic(self, topic: str) -> bool:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
+
+    def serve(self, lane: Lane[PutResult, BatchResult, Durability]) -> None:
+        """Lets a lane append from now on, as long as the store is open and sound."""
+        with self.append_lock, self._tip:
+            if self._closed or self._latch.is_closed:
+                lane.close()
+            else:
+                self._lanes.append(lane)
+
+    def lend(self, topic: str, queue_id: int) -> None:
+        """Lends the lanes the files where the next message of a queue goes, if it is a plain one."""
+        with self.append_lock, self._tip:
+            queue = self._queues.get((topic, queue_id))
+            if self._closed or queue is None or not self._is_plain(topic):
+                return
+            self.log.lend()
+            queue.lend()
+            for lane in self._lanes:
+                lane.add(topic, queue_id, queue.tip)
+
+    def _is_plain(self, topic: str) -> bool:
+        """Returns whether records of a topic need nothing that other records do not."""
+        return topic not in self._special_topics and topic != SCHEDULE_TOPIC and len(topic) <= MAX_TOPIC_BYTES
+
+    def _close_lanes(self) -> None:
+        for lane in self._lanes:
+            lane.close()
 
     def append(self, topic: str, queue_id: int, drafts: Sequence[Draft], may_wait: bool = True) -> Written:
         """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
@@ -272,13 +307,13 @@ class Writer:
         if topic in self._special_topics:
             return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
         key = topic, queue_id
-        with self._append_lock:
+        with self.append_lock, self._tip:
             written = self._try_append(key, drafts)
         if not isinstance(written, Written):
             if not may_wait:
                 raise WouldWaitError
             written = self._grow_and_try((key,), written, lambda: self._try_append(key, drafts))
-        self._waiters.notify(topic, queue_id)
+        self.waiters.notify(topic, queue_id)
         return written
 
     def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
@@ -296,12 +331,12 @@ class Writer:
         if not may_wait:
             raise WouldWaitError
         keys = ((topic, queue_id), *((name, 0) for name in order.further))
-        with self._append_lock:
+        with self.append_lock, self._tip:
             written = self._try_order(keys, order)
         if not isinstance(written, Written):
             written = self._grow_and_try(keys, written, lambda: self._try_order(keys, order))
         for key in keys:
-            self._waiters.notify(*key)
+            self.waiters.notify(*key)
         return written
 
     def _try_append(self, key: tuple[str, int], drafts: Sequence[Draft]) -> Written | _Need:
@@ -331,8 +366,8 @@ class Writer:
             if key in self._new:
                 self._queues[key] = queue
                 del self._new[key]
-        self._last_store_ms = now_ms
-        self._newest_store_ms = max(self._newest_store_ms, now_ms)
+        self._tip.last_store_ms = now_ms
+        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
         return Written(first, starts, now_ms, self.log.end_phy_offset)
 
     def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
@@ -369,8 +404,8 @@ class Writer:
             self._new.pop(key, None)
         if compaction is not None:
             self._compaction.append(*compaction, units, offsets[0], now_ms)
-        self._last_store_ms = now_ms
-        self._newest_store_ms = max(self._newest_store_ms, now_ms)
+        self._tip.last_store_ms = now_ms
+        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
         return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
 
     def _grow_and_try(
@@ -380,7 +415,7 @@ class Writer:
         written: Written | _Need = need
         while not isinstance(written, Written):
             self._grow(keys, written)
-            with self._append_lock:
+            with self.append_lock, self._tip:
                 written = attempt()
         for key in keys:
             queue = self.queue(*key)
@@ -414,6 +449,9 @@ class Writer:
                     self._latch.fail(error, "making a file of the log")
             except StoreError:
                 return  # the append that it was for says the same
+        # Without the lock: it touches nothing that growing does.
+        with suppress(OSError, StoreError):  # as above
+            self.log.warm_ahead(self.commit.flushed)
 
     def _known(self, key: tuple[str, int]) -> ConsumeQueue | BatchQueue | None:
         return self.queue(*key) or self._new.get(key)
@@ -422,15 +460,15 @@ class Writer:
         """Makes a queue that is not served before its first message."""
         queue: ConsumeQueue | BatchQueue
         if key[0] in self._kinds.batch:
-            queue = self._open_batch_queue(BatchQueueState.empty(*key))
+            queue = self._opening.batch_queue(BatchQueueState.empty(*key))
         else:
-            queue = self._open_queue(QueueState.empty(*key))
+            queue = self._opening.queue(QueueState.empty(*key))
         self._new[key] = queue
         return queue
 
     def _drop_new(self, keys: Sequence[tuple[str, int]]) -> None:
         """Takes away what was made for queues that cannot have their first message now."""
-        with self._append_lock:
+        with self.append_lock, self._tip:
             dropped = [self._new.pop(key) for key in keys if key in self._new]
         for queue in dropped:
             queue.close()
@@ -467,7 +505,7 @@ class Writer:
             StoreError: The machine lacked something.
         """
         with self._flush_lock:
-            newest_ms = self._last_store_ms
+            newest_ms = self._tip.last_store_ms
             self.commit.ensure(self.log.end_phy_offset)
             with self._failing():
                 for queue in self.queues():
@@ -489,14 +527,15 @@ class Writer:
         """Flushes everything and marks the stop as clean; only gives everything back after a failure."""
         if self._closed:
             return
-        with self._append_lock:
+        with self.append_lock, self._tip:
             self._closed = True
+            self._close_lanes()
         self._ahead.stop()
         self._flusher.stop()
         self._indexer.stop()
         self._sealer.stop()
         self._points.stop()
-        self._waiters.notify_all()
+        self.waiters.notify_all()
         try:
             self._latch.check()
             self._finish_index()
@@ -521,12 +560,12 @@ class Writer:
                 self.log.close()
 
     def _log_end(self) -> LogEnd:
-        with self._append_lock:
+        with self.append_lock, self._tip:
             return LogEnd(
                 self.log.end_phy_offset,
                 self.log.last_phy_offset,
-                self._last_store_ms,
-                self._newest_store_ms,
+                self._tip.last_store_ms,
+                self._tip.newest_store_ms,
             )
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
@@ -558,44 +597,6 @@ class Writer:
             return  # the next open goes on where this ended
         except OSError as error:
             self._latch.fail(error, "writing the index")
-
-    def _open_queue(self, state: QueueState) -> ConsumeQueue:
-        size = self.geometry.queue_file_size_bytes
-        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
-        first_offsets = range(start - start % size, end, size) if start < end else ()
-        segments = Segments(
-            self._files,
-            self._root / queue_directory(state.topic, state.queue_id),
-            size,
-            self._pool,
-            step_bytes=min(QUEUE_STEP_BYTES, size),
-            first_offsets=first_offsets,
-            are_names_synced=self._is_synced,
-        )
-        return ConsumeQueue(
-            state.topic,
-            state.queue_id,
-            segments,
-            min_offset=state.min_offset,
-            max_offset=state.max_offset,
-            max_phy_offset=state.max_phy_offset,
-            synced_offset=state.max_offset if self._is_synced else state.first_slot,
-        )
-
-    def _open_batch_queue(self, state: BatchQueueState) -> BatchQueue:
-        size = self.geometry.batch_file_size_bytes
-        start = state.first_index * BATCH_UNIT_BYTES
-        segments = Segments(
-            self._files,
-            self._root / queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE),
-            size,
-            self._pool,
-            step_bytes=min(QUEUE_STEP_BYTES, size),
-            first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
-            are_names_synced=self._is_synced,
-        )
-        synced = state.first_index + len(state.units) if self._is_synced else state.first_index
-        return BatchQueue(state, segments, synced)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -633,10 +634,16 @@ class Writer:
         return True
 
 
+def _tip_of(found: Survey) -> LogTip:
+    scan = found.scan
+    return LogTip(found.max_phy_offset, scan.last_phy_offset, scan.last_store_ms, found.newest_store_ms)
+
+
 def _close_in_child() -> None:
     # A forked child shares the maps but not the lock: whatever it wrote would go through the parent's log.
     for writer in list(_writers):
         writer._closed = True
+        writer._close_lanes()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

@@ -18,7 +18,7 @@ from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.properties import encode_properties
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from tests.support.brokers import open_broker, pull, send
 
 

@@ -139,10 +139,16 @@ class HeldStore:
 
 
 class Judge:
-    """The real store of one RocketMQ version. One thread at a time; close() ends its JVM."""
+    """The real store of one RocketMQ version. One thread at a time; close() ends its JVM.
 
-    def __init__(self, version: str = toolchain.DEFAULT_VERSION) -> None:
+    Args:
+        version: Of RocketMQ.
+        is_bench: Whether it measures: its JVM then has the collector and the compilers of a server.
+    """
+
+    def __init__(self, version: str = toolchain.DEFAULT_VERSION, *, is_bench: bool = False) -> None:
         self.version = version
+        self._is_bench = is_bench
         self._class_path: str | None = None
         self._process: subprocess.Popen[str] | None = None
         self._scratch = tempfile.TemporaryDirectory(prefix="seglog-judge-")
@@ -290,52 +296,23 @@ class Judge:
         self,
         path: Path,
         workload: str,
-        *,
-        body_bytes: int = 1024,
-        seconds: float = 3,
-        warm_up_seconds: float = 1,
-        batch_size: int = 32,
-        message_count: int = 0,
-        max_bytes: int = 1 << 30,
-        threads: int = 1,
-        usual: bool = False,
-        halt: bool = False,
-        geometry: Geometry = DEFAULT_GEOMETRY,
-        **config: object,
+        config: dict[str, object] | None = None,
+        **options: object,
     ) -> Line:
-        """Measures the real store in a JVM of its own.
+        """Measures the real store; best with a judge made for it, whose JVM stays for the next measurement.
 
         Args:
             path: An empty or missing directory; for reopen one that fill has left.
-            workload: append, batch, sync1, sync, pull32, random, fill or reopen; see ``java/.../Bench.java``.
-            body_bytes: Length of each body.
-            seconds: How long to measure.
-            warm_up_seconds: How long to run before that.
-            batch_size: Messages of a batch, also where a workload fills a store first.
-            message_count: Messages for fill, pull32 and random.
-            max_bytes: Stop measuring a write when so many body bytes were written.
-            threads: Threads of sync.
-            usual: TAGS and KEYS in each message.
-            halt: fill: end as in a crash, so that reopen has to recover.
-            geometry: Sizes to tell the store.
+            workload: write, sync, async, pull, random, fill or reopen; see ``java/.../Bench.java``.
             config: Further properties of MessageStoreConfig.
+            options: What else the bench reads, by its names in ``java/.../Request.java`` in snake case.
 
         Returns:
-            ``n``, ``seconds``, ``cpu_seconds``, ``msgs_per_s``, and ``p50_us`` and ``p99_us`` of a call.
+            ``n``, ``seconds``, ``cpu_seconds``, ``msgs_per_s``, ``log_bytes``, and of a call ``p50_us``,
+            ``p99_us``, ``p999_us`` and ``max_us``.
         """
-        process = self._start(
-            *("bench", str(path), workload, *_options(geometry)),
-            *("--body-bytes", str(body_bytes), "--batch-size", str(batch_size)),
-            *("--seconds", str(seconds), "--warm-up-seconds", str(warm_up_seconds)),
-            *("--message-count", str(message_count), *(["--halt"] if halt else [])),
-            *("--max-bytes", str(max_bytes), "--threads", str(threads), *(["--usual"] if usual else [])),
-            *(part for name, value in config.items() for part in ("--set", f"{name}={_java_text(value)}")),
-            heap="1g",
-        )
-        try:
-            (result,) = self._answers(process, {"op": "bench"})
-        finally:
-            _end(process)
+        question = {"op": "bench", "workload": workload} | _camel(options)
+        (result,) = self._ask(question | _target(path, DEFAULT_GEOMETRY, config or {}))
         return result
 
     def _write(
@@ -388,18 +365,18 @@ class Judge:
                     return answers
         raise JudgeError(f"{question['op']}: the JVM ended without an answer\n{self._said()}")
 
-    def _start(self, *arguments: str, heap: str = "512m") -> subprocess.Popen[str]:
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
         if self._class_path is None:
             self._class_path = toolchain.build(self.version)
         scratch = Path(self._scratch.name)
-        is_bench = arguments[0] == "bench"
+        quick = ("-XX:+UseSerialGC", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+        measured = ("-XX:+UseG1GC", "-Xms1g", "-Xmx2g", "-Djudge.level=ERROR")
         command = toolchain.command_line(
             self._class_path,
-            f"-Xmx{heap}",
+            *(measured if self._is_bench else quick),
             f"-Duser.home={scratch}",
             f"-Djava.io.tmpdir={scratch}",
             f"-Djudge.log={scratch / 'rocketmq.log'}",
-            *(["-Djudge.level=ERROR"] if is_bench else ["-XX:TieredStopAtLevel=1"]),
         )
         with (scratch / "stderr").open("a") as stderr:
             return subprocess.Popen(

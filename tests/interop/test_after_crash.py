@@ -11,7 +11,7 @@ from seglog import MessageStore
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.tombstone import LOST
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from tests.interop.judge import Geometry
 from tests.interop.lines import differences, lost_keys, message_line
 from tests.support.crash_files import CrashFiles

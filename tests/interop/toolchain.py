@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -76,12 +76,26 @@ def build(version: str = DEFAULT_VERSION) -> str:
     Raises:
         BuildError: The jars could not be resolved (no network, no such version) or the sources not compiled.
     """
-    home = cache_dir() / version
+    return build_project(PROJECT, version, f"-Drocketmq.version={version}")
+
+
+def build_project(project: Path, name: str, *definitions: str) -> str:
+    """Returns the class path of a Maven project, built when it is not in the cache.
+
+    Args:
+        project: Its directory.
+        name: Its directory in the cache.
+        definitions: Properties for Maven.
+
+    Raises:
+        BuildError: As :func:`build`.
+    """
+    home = cache_dir() / name
     home.mkdir(parents=True, exist_ok=True)
-    pom = PROJECT / "pom.xml"
-    sources = sorted((PROJECT / "src").rglob("*.*"))
+    pom = project / "pom.xml"
+    sources = sorted((project / "src").rglob("*.*"))
     with _locked(home / "lock"):
-        jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, version, into))
+        jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, definitions, into))
         classes = _made_once(
             home / f"classes-{_digest([pom, *sources])}", lambda into: _compile(sources, jars, into)
         )
@@ -111,9 +125,10 @@ def _made_once(path: Path, make: Callable[[Path], None]) -> Path:
     return path
 
 
-def _resolve(pom: Path, version: str, into: Path) -> None:
+def _resolve(pom: Path, definitions: Sequence[str], into: Path) -> None:
     _run(
-        *("mvn", "-q", "-B", "-f", pom, f"-Drocketmq.version={version}"),
+        *("mvn", "-q", "-B", "-f", pom),
+        *definitions,
         *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
     )
 
@@ -131,7 +146,7 @@ def _compile(sources: list[Path], jars: Path, into: Path) -> None:
         f"{jars}/*",
         *java,
     )
-    for resource in (PROJECT / "src/main/resources").iterdir():
+    for resource in (source for source in sources if source.suffix != ".java"):
         shutil.copy(resource, into)
 
 
@@ -151,10 +166,10 @@ def _run(*command: str | Path) -> None:
 def command_line(class_path: str, *jvm_options: str) -> list[str]:
     """Returns the command that runs the judge; its arguments follow."""
     logging = "-Drmq.logback.configurationFile=judge-logback.xml"
-    options = ["-XX:+UseSerialGC", *JVM_DOORS, logging, *jvm_options]
+    options = [*JVM_DOORS, logging, *jvm_options]
     return [jdk_tool("java") or "java", *options, "-cp", class_path, "seglog.judge.Judge"]
 
 
 if __name__ == "__main__":
-    program, *arguments = [*command_line(build()), *sys.argv[1:]]
+    program, *arguments = [*command_line(build(), "-XX:+UseSerialGC"), *sys.argv[1:]]
     os.execvp(program, [program, *arguments])  # noqa: S606 - the point: this process becomes the judge

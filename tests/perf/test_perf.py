@@ -9,21 +9,32 @@ from pathlib import Path
 
 import pytest
 
-from perf.cases import CASES, Budget, Sample, SanityError
-from perf.logs import FileLog, SqliteLog
+from perf.aims import AIMS, Aim, Measure
+from perf.bodies import bodies_of
+from perf.budget import Budget
+from perf.cases import CASE, CASES
+from perf.columns import COLUMNS
+from perf.contestants.process import anonymous_bytes
+from perf.logs.lmdb_log import LmdbLog
+from perf.logs.seglog_log import SeglogLog
+from perf.logs.sqlite_log import SqliteLog
 from perf.machine import Machine
-from perf.report import Results, Spread, cpu_us, rates, ratios, to_json, to_markdown
-from perf.workloads import run
+from perf.report import to_markdown
+from perf.results import Results, Round, Run, load, save
+from perf.sample import Sample, SanityError
+from perf.spread import Spread, figures, ratios
+from perf.workloads.reads import read
+from perf.workloads.size import count_bytes, write_some
+from perf.workloads.writes import write
 from tests.support.kernels import native
 
 ROOT = Path(__file__).resolve().parents[2]
-CASE = {case.name: case for case in CASES}
-TINY = Budget(0.02)
+TINY = Budget(0.2)
 
 # In the second round the machine was half as fast for everybody.
 ROUNDS = [
-    {"seglog": Sample(4000, 1.0, 0.5), "peer": Sample(2000, 1.0, 1.0)},
-    {"seglog": Sample(1800, 1.0, 0.5), "peer": Sample(1000, 1.0, 1.0)},
+    {"native": Sample(4000, 1.0, 0.5, {"open_s": 1.0}), "rocketmq": Sample(2000, 1.0, 1.0, {"open_s": 4.0})},
+    {"native": Sample(1800, 1.0, 0.5, {"open_s": 2.0}), "rocketmq": Sample(1000, 1.0, 1.0, {"open_s": 6.0})},
 ]
 
 
@@ -34,75 +45,196 @@ def perf(*arguments, module="perf"):
     )  # fmt: skip
 
 
+def run_of(rounds):
+    machine = Machine(2, 24, "6.1", "3.11.7", "")
+    return Run("perf", "2026-01-01", 4, machine, 60, [Round((0.5, 1.5), samples) for samples in rounds])
+
+
 def test_ratios_are_formed_within_a_round():
-    assert ratios(ROUNDS, "seglog", "peer") == Spread(1.9, 1.8, 2.0)
-    assert rates(ROUNDS, "seglog", 1e3) == Spread(2.9, 1.8, 4.0)
-    assert cpu_us(ROUNDS, "peer", 1) == Spread(750.0, 500.0, 1000.0)
+    assert ratios(ROUNDS, "native", "rocketmq", "per_s") == Spread(1.9, 1.8, 2.0)
+    assert figures(ROUNDS, "native", "per_s", 1e3) == Spread(2.9, 1.8, 4.0)
+    assert figures(ROUNDS, "rocketmq", "cpu_us") == Spread(750.0, 500.0, 1000.0)
 
 
-def test_a_contestant_that_took_no_part_has_no_figure():
-    results = Results("perf", "2026-01-01", ["seglog", "peer", "absent"], {"absent": "it is not there"})
-    results.machine = Machine(2, 24, "6.1", "3.11.7", "", (0.0, 0.0))
-    results.rounds.append((CASE["put-128"], ROUNDS))
-    shown = to_markdown(results)
-    assert "Left out: absent, because it is not there." in shown
-    assert (
-        "| put, 128 B | k messages | 2.90 (1.80–4.00) | 1.50 (1.00–2.00) | 1.90 (1.80–2.00) | – | – |"
-        in shown
-    )
-    assert json.loads(to_json(results))["cases"][0]["rounds"][1]["peer"]["operations"] == 1000
+def test_small_figures_are_better_where_the_column_says_so():
+    assert ratios(ROUNDS, "native", "rocketmq", "open_s") == Spread(3.5, 3.0, 4.0)
 
 
-def test_names_of_cases_are_unique():
+def test_nothing_as_little_as_nothing_is_the_same():
+    nothing = [{key: Sample(1, 1.0, 0.0, {"index_bytes": 0.0}) for key in ("native", "rocketmq")}]
+    assert ratios(nothing, "native", "rocketmq", "index_bytes") == Spread(1.0, 1.0, 1.0)
+
+
+def test_names_of_cases_are_unique_and_their_columns_known():
     assert len(CASE) == len(CASES)
+    assert {column for case in CASES for column in case.columns} == set(COLUMNS)
 
 
-@pytest.mark.parametrize("kind", [FileLog, SqliteLog])
-@pytest.mark.parametrize("name", ["put-128", "put-128-usual", "batch-128-32", "sync-1", "pull-32", "random"])
-def test_peer_in_python_runs_the_workload(kind, name, tmp_path):
-    log = kind(tmp_path, CASE[name], sync=name == "sync-1")
-    try:
-        assert run(log, CASE[name], TINY).operations > 0
-    finally:
-        log.close()
-
-
-class Forgetful(FileLog):
-    """Loses a message, and never finds the last one."""
-
-    def count(self):
-        return super().count() - 1
-
-
-class Short(FileLog):
-    """Gives less than it was asked for."""
-
-    def read(self, first, count):
-        return super().read(first, count) - 1
+def test_aims_are_of_cases_and_columns_that_there_are():
+    assert [aim for aim in AIMS if aim.column not in CASE[aim.case].columns] == []
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(Forgetful, "put-128"), (Forgetful, "batch-128-32"), (Short, "pull-32")]
+    ("aim", "is_met"),
+    [
+        (Aim("put-128", "per_s", "native", Measure.TIMES, 1.9), True),
+        (Aim("put-128", "per_s", "native", Measure.TIMES, 1.95), False),
+        (Aim("put-128", "per_s", "native", Measure.SAME, 1), False),
+        (Aim("reopen", "open_s", "native", Measure.AT_MOST, 1.5), True),
+        (Aim("reopen", "open_s", "native", Measure.AT_MOST, 1.4), False),
+        (Aim("put-128", "per_s", "native", Measure.AT_LEAST, 2.9), True),
+    ],
 )
-def test_a_log_that_does_not_do_what_was_measured_has_no_figure(kind, name, tmp_path):
-    log = kind(tmp_path, CASE[name], sync=False)
+def test_an_aim_is_met_by_the_median(aim, is_met):
+    assert aim.is_met(aim.found(ROUNDS)) is is_met
+
+
+def test_report_shows_ratios_aims_and_who_is_missing():
+    results = Results(
+        {"native": "seglog native", "rocketmq": "RocketMQ", "lmdb": "LMDB"}, {"SQLite": "it is not there"}
+    )
+    results.put("put-128", run_of(ROUNDS))
+    shown = to_markdown(results)
+    assert "Left out: SQLite, because it is not there." in shown
+    assert (
+        "| put, 128 B, bare | k messages/s | 2.90 (1.80–4.00) | 1.90 (1.80–2.00) | 1.50 (1.00–2.00) | – |"
+        in shown
+    )
+    assert "| put, 128 B, bare | seglog native | ≥ 6 × RocketMQ | 1.90 (1.80–2.00) | **no** |" in shown
+    assert "| put, 128 B, bare | python | ≥ 1.5 × RocketMQ | – | not measured |" in shown
+    assert "1 cases, 2 rounds, 1.0 minutes; load 1.00 (0.50–1.50)" in shown
+
+
+def test_results_come_back_as_they_were_saved(tmp_path):
+    results = Results({"native": "seglog native"}, {"SQLite": "it is not there"})
+    results.put("reopen", run_of(ROUNDS))
+    results.put("put-128", run_of(ROUNDS[:1]))
+    save(results, tmp_path / "R.json")
+    assert load(tmp_path / "R.json") == results
+    assert list(results.runs) == ["put-128", "reopen"]
+
+
+def test_ragged_bodies_are_as_long_as_the_case_says():
+    case = CASE["batch-ragged-4096"]
+    sizes = [len(body) for body in bodies_of(case, case.batch_size)]
+    assert (min(sizes), max(sizes)) == (64, 2048)
+    assert sum(sizes) / len(sizes) == pytest.approx(case.body_bytes, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", [SeglogLog, LmdbLog, SqliteLog])
+@pytest.mark.parametrize("name", ["put-128", "put-128-usual", "batch-ragged-32", "sync-1"])
+def test_log_runs_the_writes(kind, name, tmp_path):
+    log = kind(tmp_path, CASE[name], sync=name == "sync-1")
     try:
-        with pytest.raises(SanityError):
-            run(log, CASE[name], TINY)
+        assert write(log, CASE[name], TINY).operations > 0
     finally:
         log.close()
 
 
-def test_command_measures_prints_and_writes(tmp_path):
-    done = perf("--size", "0.02", "--only", "put-128", "--only", "reopen", "--json", str(tmp_path / "R.json"))
-    assert (done.returncode, done.stderr.count("1/1")) == (0, 3)
-    names = [case["name"] for case in json.loads((tmp_path / "R.json").read_text())["cases"]]
-    assert names == ["put-128", "put-128-usual", "reopen"]
-    assert (tmp_path / "R.md").read_text().removeprefix("# Results\n").strip() == done.stdout.strip()
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (SeglogLog, ["view-1", "pull-1", "view-4", "pull-4", "random-view", "random-copy"]),
+        (LmdbLog, ["view-1", "pull-1", "random-view", "random-copy"]),
+        (SqliteLog, ["pull-1", "random-copy"]),
+    ],
+)
+def test_log_runs_the_reads(kind, names, tmp_path):
+    for name in names:
+        (tmp_path / name).mkdir()
+        log = kind(tmp_path / name, CASE[name], sync=False)
+        try:
+            assert read(log, CASE[name], TINY).operations > 0
+        finally:
+            log.close()
+
+
+class Forgetful(SqliteLog):
+    """Loses a message, and never finds the last one."""
+
+    def count(self, queue_id):
+        return super().count(queue_id) - 1
+
+
+class Short(SqliteLog):
+    """Gives less than it was asked for."""
+
+    def copy_some(self, places, count):
+        return super().copy_some(places, count) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "work"),
+    [(Forgetful, "put-128", write), (Forgetful, "batch-128-32", write), (Short, "pull-1", read)],
+)
+def test_a_log_that_does_not_do_what_was_measured_has_no_figure(kind, name, work, tmp_path):
+    log = kind(tmp_path, CASE[name], sync=False)
+    try:
+        with pytest.raises(SanityError):
+            work(log, CASE[name], TINY)
+    finally:
+        log.close()
+
+
+def test_bytes_used_are_those_that_say_something(tmp_path):
+    case, budget = CASE["size-usual"], Budget(0.1)
+    write_some(tmp_path, case, budget)
+    used = count_bytes(tmp_path, budget.size_messages)
+    # The header, an entry for each of two keys and the tag, and a slot for nearly every key.
+    assert used["index_bytes"] == pytest.approx(3 * 20 + 2 * 4, rel=0.01)
+    assert (used["log_bytes"], used["queue_bytes"]) == (316, 20)
+    with pytest.raises(SanityError):
+        count_bytes(tmp_path, budget.size_messages + 1)
+
+
+def test_anonymous_memory_of_a_process_is_seen():
+    with subprocess.Popen(
+        [sys.executable, "-c", "held = b'x' * (40 << 20); print(1, flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        child.stdout.readline()
+        assert 40 << 20 < anonymous_bytes(child.pid) < 80 << 20
+        child.communicate(b"\n")
+
+
+def test_command_measures_writes_and_goes_on_where_it_stopped(tmp_path):
+    file = tmp_path / "R.json"
+    ours = ["--size", "0.1", "--only", "python", "lmdb", "--json", str(file)]
+    done = perf(*ours, "--cases", "put-128", "sur*")
+    assert (done.returncode, done.stderr.count("1/1")) == (0, 2)
+    found = json.loads(file.read_text())["runs"]
+    assert list(found) == ["put-128", "survey"]
+    assert set(found["put-128"]["rounds"][0]["samples"]) == {"python", "lmdb"}
+    assert len(found["put-128"]["rounds"][0]["load"]) == 2
+    again = perf(*ours, "--cases", "put-128", "latency", "--missing")
+    assert (again.returncode, again.stderr.count("1/1")) == (0, 1)
+    assert list(json.loads(file.read_text())["runs"]) == ["put-128", "latency", "survey"]
+    assert "](R.svg)" in (tmp_path / "R.md").read_text()
+    assert ">put, 128 B, bare</text>" in (tmp_path / "R.svg").read_text()
+    tables = (tmp_path / "R.md").read_text()
+    assert perf("--report", "--json", str(file)).returncode == 0
+    assert (tmp_path / "R.md").read_text() == tables
+
+
+@pytest.mark.parametrize("name", ["together", "flight-512", "memory", "reopen", "size-bare"])
+def test_what_only_a_store_can_do_is_measured(name, tmp_path):
+    done = perf("--size", "0.1", "--only", "python", "--cases", name, "--json", str(tmp_path / "R.json"))
+    assert done.returncode == 0, done.stderr
+    (taken,) = json.loads((tmp_path / "R.json").read_text())["runs"][name]["rounds"]
+    sample = Sample(**taken["samples"]["python"])
+    assert [column for column in CASE[name].columns if sample.figure(column) is None] == []
+
+
+def test_starts_are_measured(tmp_path):
+    native()
+    done = perf("--size", "0.1", "--only", "native", "--cases", "start", "--json", str(tmp_path / "R.json"))
+    assert done.returncode == 0, done.stderr
+    (taken,) = json.loads((tmp_path / "R.json").read_text())["runs"]["start"]["rounds"]
+    assert taken["samples"]["native"]["figures"]["help_ms"] > 0
 
 
 def test_unknown_case_is_named_with_those_there_are():
-    done = perf("--only", "nothing")
+    done = perf("--cases", "nothing")
     assert done.returncode == 1
     assert "put-128" in done.stderr
 
@@ -133,14 +265,3 @@ def test_kernels_are_measured_side_by_side(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("| 1024 B, usual, ") == 2
     assert (tmp_path / "R.md").read_text() == "# Native kernels beside Python\n" + done.stdout
-
-
-def test_bench_of_puts_measures_both_tables():
-    done = subprocess.run(
-        [sys.executable, "-m", "perf.bench_puts", "--size", "0.5", "--rounds", "1"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if line.startswith("| seglog")]
-    assert [row.count("|") for row in rows] == [8, 5, 5, 5]
-    assert "16 in flight" in rows[2]

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore, NewMessage
 from seglog.storage.survey import survey
 from tests.support.scale import scaled

@@ -11,7 +11,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format import properties as props
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch, iter_batch
 from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support import golden

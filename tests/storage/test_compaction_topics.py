@@ -12,7 +12,7 @@ import pytest
 from seglog.errors import MessageIllegalError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import compaction_record
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore, NewMessage
 from seglog.storage.survey import survey
 from tests.support.stores import copy_store, new_clock

@@ -11,6 +11,11 @@ import pytest
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.storage import writer
 from seglog.storage.files import RealFiles
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.index_build import build_index_files
+from seglog.storage.format.index_keys import IndexedRecord
+from seglog.storage.format.index_rows import key_rows
+from seglog.storage.index_files import list_index_files
 from seglog.storage.recovery_point_file import (
     RECOVERY_POINT_FILE_NAME,
     read_recovery_point,
@@ -271,3 +276,27 @@ def test_a_block_is_checked_once(path):
         rot(path, 1, 2)
         assert [len(read_all(store, "orders", queue_id)) for queue_id in range(3)] == [*map(len, read)]
         assert store.later_findings == ()
+
+
+def test_an_index_without_tags_gets_none_though_the_walk_sees_no_record(tmp_path):
+    path, geometry = tmp_path / "store", IndexGeometry(100, 1000)
+
+    def put(store, number):
+        store.put("T", bytes(BODY_BYTES), tags="TagA", keys=f"k{number}")
+
+    def newest():
+        return list_index_files(RealFiles(), path)[0][-1]
+
+    with opened(path, index_geometry=geometry) as store:
+        put(store, 0)
+    # As a broker before 5.4 would have made it.
+    record = IndexedRecord(0, newest().header.end_timestamp_ms, 0, "T", b"KEYS\x01k0\x02TAGS\x01TagA\x02")
+    newest().path.write_bytes(next(build_index_files(key_rows([record], tags=False), geometry)))
+    with opened(path) as store:
+        # More than the sample of the newest records takes: it does not begin where the log does.
+        for number in range(1, 400):
+            put(store, number)
+    with opened(path) as store:
+        assert (store.recovery.walked_from, store.recovery.records) == (store.max_phy_offset, 0)
+        put(store, 400)
+    assert newest().header.index_count == 1 + 401

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
 from seglog.storage.format.tags import tags_code
-from seglog.storage.get import GetStatus, read_queue
+from seglog.storage.get import read_queue
+from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import TagFilter
 from tests.support.records import Record
 
@@ -54,6 +55,12 @@ class Memory:
     def read(self, phy_offset, size_bytes):
         data = self._records.get(phy_offset)
         return None if data is None or len(data) != size_bytes else memoryview(data)
+
+    def read_run(self, phy_offset, size_bytes):
+        run = b""
+        while len(run) < size_bytes and phy_offset + len(run) in self._records:
+            run += self._records[phy_offset + len(run)]
+        return memoryview(run) if len(run) == size_bytes else None
 
     def get(self, queue_offset, max_count=32, wanted=None, max_bytes=EVERYTHING):
         return read_queue(self, self, queue_offset, max_count, wanted and TagFilter(wanted), max_bytes)
@@ -156,6 +163,27 @@ def test_result_counts_iterates_and_decodes_once():
     assert len(result) == len(result.records) == 3
     assert result.messages is result.messages
     assert list(result) == result.messages
+
+
+def test_neighbours_come_as_one_run():
+    queue = Memory(TWENTY_FIVE)
+    result = queue.get(0, 3)
+    assert result.runs == [b"".join(bytes(record) for record in result.records)]
+    assert [len(record) for record in result.records] == [len(result.runs[0]) // 3] * 3
+
+
+def test_runs_end_where_a_filter_leaves_something_out_or_something_is_lost():
+    assert len(Memory(["TagA", "TagB"] * 5).get(0, 9, "TagB").runs) == 5
+    assert len(Memory(TWENTY_FIVE, lost={4}).get(3, 3).runs) == 2
+
+
+def test_results_are_equal_that_found_the_same():
+    queue = Memory(TWENTY_FIVE)
+    assert queue.get(0, 3) == queue.get(0, 3) != queue.get(0, 4)
+    assert queue.get(0, 3) != queue.get(0, 3).records
+    assert repr(queue.get(0, 3)) == (
+        "GetResult(status=GetStatus.FOUND, next_offset=3, min_offset=0, max_offset=25, records=<3>, lost=())"
+    )
 
 
 slots = st.sets(st.integers(0, 39))

@@ -13,7 +13,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support import golden

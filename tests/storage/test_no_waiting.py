@@ -59,7 +59,7 @@ def come_near_the_end(store):
     near = SEGMENT_BYTES - SEGMENT_BYTES // 4
     store.put("T", b"x")
     store.put("T", b"x")
-    until(lambda: store._side.log._nudge_at == near)
+    until(lambda: store._side.log.tip.nudge_at == near)
     store.put("T", bytes(900_000))
     assert len(log_files(store)) == 1
 

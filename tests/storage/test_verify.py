@@ -191,6 +191,10 @@ class BadFile(RealFile):
             raise OSError(errno.EIO, "Input/output error")
         return super().read_into(buffer, position)
 
+    def map(self):
+        # A map of such a file faults, after which it is read: so it is where there is none.
+        raise OSError(errno.EIO, "Input/output error")
+
 
 def test_a_sector_that_cannot_be_read_costs_its_block(store):
     report = verify_store(store, BadSector(segment(store, 2).name, 2 * BLOCK_BYTES + 700))

@@ -11,7 +11,7 @@ from typing import Final
 
 from seglog.errors import SeglogError
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock
 
@@ -58,6 +58,11 @@ class Subject:
     records: dict[Key, Stored]
     ends: dict[tuple[str, int], int]
     segment_size_bytes: int
+
+    @property
+    def has_record_crc(self) -> bool:
+        """Whether every record has a checksum over all of it."""
+        return all(b"__CRC32#" in record.properties for record in self.records.values())
 
     @classmethod
     def of(cls, root: Path, older: Path | None = None) -> Subject:
@@ -160,7 +165,7 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
     try:
         with MessageStore.open(copy, clock=new_clock(), create=False) as store:
             served = read_records(store)
-            _judge(subject, outcome, served, store)
+            judge(subject, outcome, served, store)
             for (topic, queue_id), end in subject.ends.items():
                 if store.max_offset(topic, queue_id) < end:
                     outcome.given_again.append((topic, queue_id))
@@ -171,7 +176,8 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
     return outcome
 
 
-def _judge(subject: Subject, outcome: Outcome, served: dict[Key, Stored], store: MessageStore) -> None:
+def judge(subject: Subject, outcome: Outcome, served: dict[Key, Stored], store: MessageStore) -> None:
+    """Notes in an outcome what of a damaged store is served, and what is not."""
     truths = {record.phy_offset: record for record in subject.records.values()}
     for key, record in served.items():
         truth = subject.records.get(key) or truths.get(record.phy_offset)

@@ -123,11 +123,12 @@ class Disk:
 
     def __init__(self) -> None:
         self.folders = {ROOT: Folder({}, {})}
+        self.gone: list[Folder] = []
         self.pending: list[Change] = []
 
     def change(self, change: Change) -> None:
         """Changes names as processes see them."""
-        change.apply({folder: folder.names for folder in self.folders.values()})
+        change.apply({folder: folder.names for folder in self._all_folders()})
         self.pending.append(change)
 
     def make_folder(self, path: Path) -> None:
@@ -135,6 +136,12 @@ class Disk:
         made = Folder({}, {})
         self.folders[path] = made
         self.change(Change(made, new=(self.folders[path.parent], path.name)))
+
+    def remove_folder(self, path: Path) -> None:
+        """Takes an empty folder away; a power cut may bring it back as long as its parent is not synced."""
+        gone = self.folders.pop(path)
+        self.gone.append(gone)
+        self.change(Change(gone, gone=(self.folders[path.parent], path.name)))
 
     def sync_names(self, folder: Folder) -> None:
         """The names in a folder are on the disk, and the way to it: real systems lose no synced folder."""
@@ -168,7 +175,7 @@ class Disk:
     def image(self, chance: random.Random) -> Disk:
         """Returns a disk as it may be found after a power cut; everything on it is durable."""
         share = chance.choice((0.0, 0.2, 0.5, 0.8, 0.95, 1.0))
-        names = {folder: dict(folder.durable) for folder in self.folders.values()}
+        names = {folder: dict(folder.durable) for folder in self._all_folders()}
         if chance.random() < 0.5:
             kept = self.pending[: chance.randint(0, len(self.pending))]
         else:
@@ -179,8 +186,11 @@ class Disk:
         found._fill(ROOT, self.folders[ROOT], names, (chance, share))
         return found
 
+    def _all_folders(self) -> list[Folder]:
+        return [*self.folders.values(), *self.gone]
+
     def _commit(self, done: list[Change]) -> None:
-        names = {folder: folder.durable for folder in self.folders.values()}
+        names = {folder: folder.durable for folder in self._all_folders()}
         for change in done:
             change.apply(names)
         self.pending = [change for change in self.pending if change not in done]

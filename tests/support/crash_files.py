@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from seglog.errors import StoreLockedError
-from seglog.storage.files import Entry
+from seglog.storage.files import Entry, Stamp
 from seglog.storage.store_lock import LOCK_MARK
 from tests.support.crash_disk import PAGE_BYTES, Change, Content, Disk, Folder, Node, is_hole
 
@@ -210,6 +210,19 @@ class CrashFiles:
     def sync_dir(self, path: Path) -> None:
         self.step()
         self.disk.sync_names(self._folder(path))
+
+    def stamp(self, path: Path) -> Stamp:
+        self._content(path)
+        return Stamp(0o644, 0)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Nothing of it is kept."""
+
+    def remove_dir(self, path: Path) -> None:
+        self.step()
+        if self._folder(path).names:
+            raise _os_error(errno.ENOTEMPTY, path)
+        self.disk.remove_folder(path)
 
     def lock(self, root: Path) -> CrashLock:
         path = root / "lock"

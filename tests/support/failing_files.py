@@ -88,6 +88,9 @@ class FailingFiles:
         self.exists = self._files.exists
         self.is_dir = self._files.is_dir
         self.lock = self._files.lock
+        self.stamp = self._files.stamp
+        self.set_stamp = self._files.set_stamp
+        self.remove_dir = self._files.remove_dir
 
     def list_dir(self, path: Path) -> list[Entry]:
         self._fault.check("list_dir", path)

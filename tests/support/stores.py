@@ -10,7 +10,7 @@ from typing import Final
 from seglog.clock import VirtualClock
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.message import Message
-from seglog.storage.get import GetStatus
+from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 
 SEGMENT_BYTES: Final = 4096

@@ -36,7 +36,7 @@ MESSAGE_ID: Final = Layout(
 _COMPRESSION_NAMES = {0: "zlib", flags.COMPRESSION_LZ4: "lz4", flags.COMPRESSION_ZSTD: "zstd"}
 MAX_INFLATED_BYTES = 64 << 20
 """Bodies of 4 MiB inflate at most this far; zlib alone can reach a thousandfold."""
-_host = lru_cache(maxsize=4096)(Host)
+new_host = lru_cache(maxsize=4096)(Host)
 """Few hosts write many messages."""
 
 
@@ -181,8 +181,8 @@ def decode_message(record: bytes | bytearray | memoryview, *, verify: bool = Fal
         flag=head[4],
         born_timestamp_ms=head[8],
         store_timestamp_ms=row.store_timestamp_ms,
-        born_host=_host(head[9], head[10]),
-        store_host=_host(head[12], head[13]),
+        born_host=new_host(head[9], head[10]),
+        store_host=new_host(head[12], head[13]),
         reconsume_times=head[14],
         prepared_transaction_offset=head[15],
         body=view[row.body_at : row.body_at + row.body_bytes].tobytes(),

@@ -78,6 +78,7 @@ HOST_BITS: Final = BORN_HOST_V6 | STORE_HOST_V6
 
 HEAD_V4: Final = HEADS[0]
 SYS_FLAG_AT: Final = HEAD_V4.offsets["sys_flag"]
+FLAG_AT: Final = HEAD_V4.offsets["flag"]
 PHY_OFFSET_AT: Final = HEAD_V4.offsets["phy_offset"]
 MAGIC_AT: Final = HEAD_V4.offsets["magic"]
 MIN_RECORD_BYTES: Final = HEAD_V4.size_bytes + 3

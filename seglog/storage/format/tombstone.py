@@ -22,22 +22,31 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from seglog.errors import CorruptError
 from seglog.storage.format import properties as props
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import (
     CRC_MASK,
     HEAD_V4,
+    HEADS,
+    HOST_BITS,
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
     Damage,
     examine,
 )
-from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
+from seglog.storage.format.sys_flag import (
+    COMPRESSED,
+    COMPRESSION_MASK,
+    INNER_BATCH,
+    NEED_UNWRAP,
+    TRANSACTION_ROLLBACK,
+)
 from seglog.storage.format.tags import tags_code
 
 LOST: Final = "SEGLOG_LOST"
@@ -55,6 +64,9 @@ _SYSTEM_PROPERTIES: Final = {
     SCHEDULE_TOPIC: _REAL,
     "RMQ_SYS_TRANS_HALF_TOPIC": _REAL + f"PGROUP\x01{LOST}\x02TRANSACTION_CHECK_TIMES\x0199\x02",
 }
+_LEFT_OUT: Final = {props.TAGS.encode(), LOST.encode()}
+_BODY_BITS: Final = COMPRESSED | COMPRESSION_MASK | NEED_UNWRAP | INNER_BATCH
+"""What a record's flags say of its body."""
 _LOCALHOST: Final = b"\x7f\x00\x00\x01"
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _FLAG: Final = HEAD_V4.picking("flag").unpack_from
@@ -72,6 +84,7 @@ class LostRecord:
         size_bytes: How long it was.
         batch_size: Messages in it; above 1 it was an inner batch.
         further: LMQ queues that it appeared in too, and its offset in each.
+        legible: Its own bytes, where everything about them adds up but a checksum.
     """
 
     topic: str
@@ -81,6 +94,7 @@ class LostRecord:
     size_bytes: int
     batch_size: int = 1
     further: tuple[tuple[str, int], ...] = ()
+    legible: bytes = field(default=b"", repr=False)
 
     @property
     def end(self) -> int:
@@ -103,6 +117,8 @@ def encode_tombstone(lost: LostRecord, store_timestamp_ms: int, *, record_crc: b
             that begin with such a record.
         record_crc: Whether to add ``__CRC32#``; left out where it does not fit.
     """
+    if lost.legible:
+        return _encode_legible(lost.legible, lost.phy_offset, record_crc=record_crc)
     topic = lost.topic.encode("utf-8", "surrogateescape")
     record_crc = record_crc and lost.size_bytes >= min_tombstone_bytes(topic, record_crc=True)
     return _encode(
@@ -117,6 +133,52 @@ def encode_tombstone(lost: LostRecord, store_timestamp_ms: int, *, record_crc: b
         0,
         record_crc=record_crc,
     )
+
+
+def _encode_legible(record: bytes, phy_offset: int, *, record_crc: bool) -> bytes:
+    """Returns a tombstone that keeps the head and the properties of the record that it stands for.
+
+    So a rotten message that waits in one of RocketMQ's own topics reaches its real one as a tombstone, and
+    keys lead to it. What is left out would make readers trust the body, or take it for something else: its
+    flags, its tag, and the delay level, which the tag's code of delayed messages is made from.
+    """
+    row = examine(memoryview(record), 0, phy_offset, verify=False)
+    if isinstance(row, Damage):
+        raise CorruptError("record-head", position_bytes=phy_offset, expected=row.expected, found=row.found)
+    layout = HEADS[row.sys_flag & HOST_BITS]
+    head = dict(zip(layout.offsets, layout.struct.unpack_from(record), strict=True))
+    properties = record[row.properties_at :]
+    has_crc = properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
+    left_out = _LEFT_OUT | ({props.DELAY.encode()} if row.topic == SCHEDULE_TOPIC.encode() else set())
+    kept = b"".join(
+        entry + b"\x02"
+        for entry in props.without_crc_property(properties).split(b"\x02")
+        if entry.find(b"\x01") > 0 and b"\0" not in entry and entry.partition(b"\x01")[0] not in left_out
+    )
+    topic = record[row.body_at + row.body_bytes : row.properties_at - 2]
+    fixed_bytes = layout.size_bytes + len(topic) + 2
+    room = min(len(record) - fixed_bytes, props.MAX_PROPERTIES_BYTES)
+    crc_bytes = props.CRC_PROPERTY_BYTES
+    with_crc = (record_crc or has_crc) and len(kept) + crc_bytes <= room
+    crc_bytes = crc_bytes if with_crc else 0
+    for mark in _MARKS:
+        if len(kept) + len(mark) + crc_bytes <= room:
+            kept += mark
+    body = bytes(len(record) - fixed_bytes - len(kept) - crc_bytes)
+    head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
+    head["body_bytes"] = len(body)
+    head["flag"] = LOST_FLAG
+    head["sys_flag"] = row.sys_flag & ~_BODY_BITS
+    made = layout.struct.pack(*head.values()) + body + topic + _I16.pack(len(kept) + crc_bytes) + kept
+    return made + props.crc_property(zlib.crc32(made) & CRC_MASK) if with_crc else made
+
+
+def full_tombstone_bytes(lost: LostRecord, store_timestamp_ms: int, *, record_crc: bool) -> int:
+    """Returns the size of a tombstone without body that has all properties that it should have."""
+    topic = lost.topic.encode("utf-8", "surrogateescape")
+    least = min_tombstone_bytes(topic, record_crc=record_crc)
+    roomy = replace(lost, size_bytes=least + props.MAX_PROPERTIES_BYTES)
+    return least + len(_properties(roomy, topic, store_timestamp_ms, record_crc=record_crc))
 
 
 def min_filler_bytes(*, record_crc: bool) -> int:

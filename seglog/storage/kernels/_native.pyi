@@ -1,8 +1,19 @@
 """The kernels in C, made of ``native/``. All let go of the GIL while they run for long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar
 
 from seglog.storage.format.host import Host
+from seglog.storage.format.message import Message
+from seglog.storage.get import GetResult
+from seglog.storage.get_status import GetStatus
+from seglog.storage.kernels.found import PythonFound
+from seglog.storage.kernels.lane import LaneOwner
+from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
+
+_R = TypeVar("_R", bound=tuple[Any, ...])
+_B = TypeVar("_B")
+_D = TypeVar("_D")
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -28,10 +39,69 @@ def walk(
     Returns:
         The rows packed as ``ROW``, where the records lie whose properties say more about queues, and where
         the walk stopped.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
+def walk_stretch(
+    buffer: memoryview,
+    phy_offset: int,
+    start: int,
+    until: int,
+    verify: bool,
+    resync: bool,
+    rows: memoryview,
+    /,
+) -> tuple[int, list[int], int, int, list[tuple[bytes, int]]]:
+    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: Where in it to begin.
+        until: Where in it to end; the last record may go on behind it.
+        verify: Whether to compute checksums.
+        resync: Whether to begin at the first record at or behind ``start`` that proves itself.
+        rows: Takes the rows, packed as ``ROW``, with queues numbered from 0 as they appeared; the walk ends
+            where there is no more room for them.
+
+    Returns:
+        How many rows; where the records lie whose properties say more about queues; where the walk began, the
+        length of the buffer if nowhere; where it stopped; and the queues' topics and ids.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one."""
+    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def key_rows(
+    window: memoryview, phy_offset: int, start: int, tags: bool, rows: memoryview, /
+) -> tuple[int, int]:
+    """Writes the keys of the records of a window from ``start`` on as ``KEY_ROW`` into ``rows``.
+
+    Returns:
+        How many, and where that ends: at something else than a whole record, or one whose keys have no room.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memoryview, /) -> int:
+    """Does what :func:`seglog.storage.format.index_build.put_keys` does.
+
+    Raises:
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
+    """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
 
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
     """Tells the keys of the records from the start of the buffer on.
@@ -44,6 +114,13 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
     Returns:
         The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
         many records have a record CRC.
+    """
+
+def populate(pages: memoryview, /) -> bool:
+    """Makes the whole pages of a stretch of a file's map ready to be written to; their content stays.
+
+    Returns:
+        Whether it did; it does not on Linux before 5.14 and elsewhere, or without space behind a page.
     """
 
 class Draft:
@@ -77,3 +154,186 @@ class Draft:
     def write(
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int, /
     ) -> None: ...
+
+class LogTip:
+    """What ``PythonLogTip`` is; its numbers have 64 bits."""
+
+    end_phy_offset: int
+    last_phy_offset: int
+    last_store_ms: int
+    newest_store_ms: int
+    nudge_at: int
+    @property
+    def is_shut(self) -> bool: ...
+    def __init__(
+        self, end_phy_offset: int, last_phy_offset: int, last_store_ms: int, newest_store_ms: int
+    ) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def take_back(self) -> None: ...
+
+class QueueTip:
+    """What ``PythonQueueTip`` is; its numbers have 64 bits."""
+
+    min_offset: int
+    max_offset: int
+    max_phy_offset: int
+
+    def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
+    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def take_back(self) -> None: ...
+
+class Lane(Generic[_R, _B, _D]):
+    """What ``PythonLane`` is; it takes batches and messages of brokers too.
+
+    It never lets go of the GIL between looking at the tips and changing them, so puts need no lock. While
+    ``is_shut`` of the log's tip says that somebody holds the append lock, it leaves them to the ordinary way.
+    """
+
+    def __init__(self, tip: LogTip, owner: LaneOwner[_R, _B, _D], /) -> None: ...
+    def add(self, topic: str, queue_id: int, tip: QueueTip, /) -> None: ...
+    def forget(self) -> None: ...
+    def close(self) -> None: ...
+    def put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: _D | None = None,
+    ) -> _R: ...
+    put_batch: Callable[..., _B]
+    append: Callable[..., _R]
+    append_batch: Callable[..., _B]
+
+class Found:
+    """``PythonFound`` whose runs and records are made when they are first asked for."""
+
+    decoded: list[Message] | None
+
+    def __init__(
+        self,
+        status: GetStatus,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        runs: Sequence[memoryview] = ...,
+        lost: tuple[range, ...] = ...,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        """As ``PythonFound``.
+
+        Raises:
+            ValueError: The records do not fill the runs.
+        """
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    lost: tuple[range, ...]
+    @property
+    def runs(self) -> list[memoryview]: ...
+    @property
+    def records(self) -> list[memoryview]: ...
+    def __len__(self) -> int: ...
+
+class Decoder:
+    """Decodes records that are right, and asks ``slow_decode`` to say what is wrong with others."""
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        new_host: Callable[[bytes, int], Host],
+        slow_decode: Callable[..., Message],
+        /,
+    ) -> None:
+        """Takes what messages are made of.
+
+        Args:
+            message_type: Its fields are set without calling it.
+            new_host: Makes a host of address and port; the same may be used for several messages.
+            slow_decode: The Python function.
+        """
+
+    def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
+        """Takes the arguments of ``decode_message``."""
+
+class Maps:
+    """The maps of a rolling sequence of files, by the offset of their first byte.
+
+    Attributes:
+        guarded_end: Records that begin below this offset are served only where :meth:`know` said of their
+            blocks that they are as they were written.
+    """
+
+    guarded_end: int
+
+    def __init__(self, file_size_bytes: int, /) -> None: ...
+    def set(self, first_offset: int, view: memoryview, length_now: Callable[[], int] | None, /) -> None:
+        """Takes a file's map.
+
+        Args:
+            first_offset: Of the file.
+            view: The whole file, read-only; results of reads hold it.
+            length_now: Asks the system how long the file is; called at most once a millisecond, and before
+                the map is first read.
+        """
+
+    def drop(self, first_offset: int, /) -> None:
+        """Gives a file's map up."""
+
+    def refuse(self, first_offset: int, /) -> None:
+        """Leaves a file to Python, whatever its map."""
+
+    def know(self, first_offset: int, states: bytearray, /) -> None:
+        """Takes what is known of each block of a file, as BlockGuard keeps it up."""
+
+class TagSet:
+    """The tags codes that a filter lets pass, and the tags that it compares then, unless codes are enough."""
+
+    def __init__(self, codes: tuple[int, ...], tags: tuple[bytes, ...] | None, /) -> None: ...
+
+class Reads:
+    """Serves plain reads of one store; hands all others to the Python method.
+
+    Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
+    nothing that may have been lost.
+    """
+
+    def __init__(
+        self,
+        slow_get: Callable[..., Found | PythonFound],
+        result_type: type[Found | PythonFound],
+        filter_type: type,
+        found: GetStatus,
+        no_match: GetStatus,
+        log_tip: LogTip | PythonLogTip,
+        log_maps: Maps,
+        limits: tuple[int, int, int],
+        /,
+    ) -> None:
+        """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
+    get: Callable[..., GetResult]
+    """Takes the arguments of ``MessageStore.get``."""
+    def record_at(self, phy_offset: int, /) -> memoryview | None:
+        """Returns what looks like a record there that stands for no loss; None if Python must look.
+
+        Its checksums and its own offset are not looked at.
+        """
+
+    def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
+        """Tells of a queue of 20-byte units."""
+
+    def know(self, expression: str, tags: TagSet | None, /) -> None:
+        """Tells what a filter that is text stands for; None for all messages."""
+
+    def forget(self) -> None:
+        """Forgets all queues: some may have become others."""
+
+    def close(self) -> None:
+        """Leaves everything to Python from now on."""

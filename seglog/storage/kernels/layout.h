@@ -83,6 +83,7 @@
 #define SEGLOG_CRC_MASK 2147483647
 #define SEGLOG_HOST_BITS 48
 #define SEGLOG_SYS_FLAG_AT 36
+#define SEGLOG_FLAG_AT 16
 #define SEGLOG_PHY_OFFSET_AT 28
 #define SEGLOG_MAGIC_AT 4
 #define SEGLOG_MIN_RECORD_BYTES 91
@@ -201,6 +202,9 @@
 /* epoch */
 #define SEGLOG_EPOCH_FILE "epochFileCheckpoint"
 #define SEGLOG_BROKER_IDENTITY_FILE "brokerIdentity"
+
+/* flipped_bit */
+#define SEGLOG_MAX_BYTES 65536
 
 /* host */
 #define SEGLOG_IPV4_BYTES 4
@@ -372,6 +376,23 @@
 #define SEGLOG_LOST_TAGS_CODE (-447192428)
 #define SEGLOG_FILLER_TOPIC "SEGLOG_FILLER"
 #define SEGLOG_MAX_FILLER_BYTES 1048576
+
+/* undo_journal */
+#define SEGLOG_UNDO_ENTRY_SIZE 48 /* Undo journal, one entry */
+#define SEGLOG_UNDO_ENTRY_MAGIC_AT 0 /* u32 */
+#define SEGLOG_UNDO_ENTRY_KIND_AT 4 /* i32 */
+#define SEGLOG_UNDO_ENTRY_PATH_BYTES_AT 8 /* i32, bytes */
+#define SEGLOG_UNDO_ENTRY_DATA_BYTES_AT 12 /* i32, bytes */
+#define SEGLOG_UNDO_ENTRY_POSITION_BYTES_AT 16 /* i64, bytes */
+#define SEGLOG_UNDO_ENTRY_SIZE_BYTES_AT 24 /* i64, bytes */
+#define SEGLOG_UNDO_ENTRY_MODE_AT 32 /* i32, bits */
+#define SEGLOG_UNDO_ENTRY_MODIFIED_NS_AT 36 /* i64, ns */
+#define SEGLOG_UNDO_ENTRY_CONTENT_CRC32C_AT 44 /* u32 */
+#define SEGLOG_UNDO_ENTRY_END_SIZE 4 /* Undo journal, end of an entry */
+#define SEGLOG_UNDO_ENTRY_END_CRC32C_AT 0 /* u32 */
+#define SEGLOG_UNDO_MAGIC 1431192655
+#define SEGLOG_UNDO_VERSION 1
+#define SEGLOG_MAX_DATA_BYTES 4194304
 
 /* a row of a walk, in memory only */
 #define SEGLOG_ROW_SIZE 44

@@ -164,3 +164,34 @@ def test_crc32(size):
 def test_crc32_wherever_the_bytes_begin(shift):
     data = exact(np.random.default_rng(7).bytes(300))[shift:]
     assert native().crc32(data) == zlib.crc32(data)
+
+
+@pytest.mark.parametrize("size", [1023, 1024, 1025, 1026, 1027, 1999, 4096, 65535, 65536, 1_000_003])
+def test_both_checksums_of_a_record_with_a_long_body(size):
+    chance = np.random.default_rng(size)
+    log = pack_log(
+        [
+            Record(body=chance.bytes(size), topic=topic, properties=b"KEYS\x01k\x02", record_crc=record_crc)
+            for topic in (b"T", b"t" * 128)
+            for record_crc in (True, False)
+        ]
+    )
+    record = Record(
+        phy_offset=0, body=chance.bytes(size), properties=b"KEYS\x01k\x02", record_crc=True
+    ).pack()
+    assert_same_walk(exact(log), 0, True)
+    assert native().walk(exact(log), 0, True, QueueTable().number)[2] == len(log)
+    for at in [*range(40, 95), *chance.integers(0, len(record), 30).tolist(), *range(-40, 0)]:
+        damaged = bytearray(record)
+        damaged[at] ^= 1 << int(chance.integers(8))
+        assert_same_walk(exact(damaged), 0, True)
+
+
+def test_checksums_of_bodies_of_ever_other_sizes():
+    chance = np.random.default_rng(9)
+    bodies = [chance.bytes(int(size)) for size in chance.integers(1000, 9000, 200)]
+    log = pack_log([Record(body=body, properties=b"K\x01v\x02", record_crc=True) for body in bodies])
+    with running("native"):
+        result = walk(exact(log), 0, len(log), QueueTable())
+    assert len(result.rows) == len(bodies)
+    assert native().walk(exact(log), 0, True, QueueTable().number)[2] == len(log)

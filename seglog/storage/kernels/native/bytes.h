@@ -1,4 +1,4 @@
-/* Big-endian numbers out of a log, and stretches of it.
+/* Big-endian numbers out of a log and into it, and stretches of it.
  *
  * A log may be written to while it is read here without the GIL. What a size was when it was checked, it
  * must be when it is used: every number passes through a register that the compiler cannot fill again
@@ -51,6 +51,20 @@ static inline int32_t read_i32(const uint8_t *at)
 static inline int64_t read_i64(const uint8_t *at)
 {
     return (int64_t)read_u64(at);
+}
+
+static inline void write_u32(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)(value >> 24);
+    at[1] = (uint8_t)(value >> 16);
+    at[2] = (uint8_t)(value >> 8);
+    at[3] = (uint8_t)value;
+}
+
+static inline void write_u64(uint8_t *at, uint64_t value)
+{
+    write_u32(at, (uint32_t)(value >> 32));
+    write_u32(at + 4, (uint32_t)value);
 }
 
 #endif

@@ -18,4 +18,7 @@ bool crc32_can_fold(void);
  */
 uint32_t crc32_fold(uint32_t crc, struct span bytes);
 
+/* The product without carries. Only where crc32_can_fold(). */
+uint64_t crc32_product(uint32_t one, uint32_t other);
+
 #endif

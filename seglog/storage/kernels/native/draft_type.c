@@ -7,11 +7,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 #include <structmember.h>
 
 #include "../layout.h"
 #include "encode.h"
+#include "take.h"
 
 /* The parameters, in the order of the Python twin. */
 enum {
@@ -41,56 +41,6 @@ typedef struct {
     char takes_queue_offset, record_crc;
 } Draft;
 
-static PyObject *address_name, *port_name;
-
-static bool take_bytes(PyObject *value, struct span *bytes)
-{
-    char *at;
-    Py_ssize_t size;
-    if (!PyBytes_Check(value) || PyBytes_AsStringAndSize(value, &at, &size) < 0)
-        return false;
-    *bytes = span_of((const uint8_t *)at, (size_t)size);
-    return true;
-}
-
-static bool take_i64(PyObject *value, int64_t *number)
-{
-    int overflow;
-    if (!PyLong_Check(value))
-        return false;
-    *number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    return !overflow;
-}
-
-static bool take_i32(PyObject *value, int32_t *number)
-{
-    int64_t wide;
-    if (!take_i64(value, &wide) || wide < INT32_MIN || wide > INT32_MAX)
-        return false;
-    *number = (int32_t)wide;
-    return true;
-}
-
-static bool take_address(PyObject *value, struct host *host)
-{
-    struct span address;
-    if (!take_bytes(value, &address) || address.size > sizeof host->address)
-        return false;
-    host->address_size = address.size;
-    memcpy(host->address, address.at, address.size);
-    return true;
-}
-
-static bool take_host(PyObject *value, struct host *host)
-{
-    PyObject *address = PyObject_GetAttr(value, address_name);
-    PyObject *port = address ? PyObject_GetAttr(value, port_name) : NULL;
-    bool is_taken = port && take_address(address, host) && take_i32(port, &host->port);
-    Py_XDECREF(address);
-    Py_XDECREF(port);
-    return is_taken;
-}
-
 static bool take_hosts(PyObject *born, PyObject *store, struct draft_values *values)
 {
     if (!take_host(born, &values->born_host))
@@ -111,12 +61,6 @@ static bool take_values(PyObject **given, struct draft_values *values, int64_t *
            take_hosts(given[BORN_HOST], given[STORE_HOST], values) &&
            take_i32(given[RECONSUME_TIMES], &values->reconsume_times) &&
            take_i64(given[PREPARED_TRANSACTION_OFFSET], &values->prepared_transaction_offset);
-}
-
-static bool takes_queue_offset(int32_t sys_flag)
-{
-    int32_t transaction = sys_flag & SEGLOG_TRANSACTION_MASK;
-    return transaction != SEGLOG_TRANSACTION_PREPARED && transaction != SEGLOG_TRANSACTION_ROLLBACK;
 }
 
 static PyObject *new_draft(PyTypeObject *type, const struct draft_values *values, PyObject *properties,
@@ -261,10 +205,8 @@ static PyType_Spec spec = {
 
 int draft_type_add(PyObject *module)
 {
-    address_name = PyUnicode_InternFromString("address");
-    port_name = PyUnicode_InternFromString("port");
     PyObject *type = PyType_FromSpec(&spec);
-    if (!address_name || !port_name || !type || PyModule_AddObjectRef(module, "Draft", type) < 0) {
+    if (!type || PyModule_AddObjectRef(module, "Draft", type) < 0) {
         Py_XDECREF(type);
         return -1;
     }

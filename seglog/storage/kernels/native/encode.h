@@ -22,6 +22,14 @@ struct draft_values {
     bool record_crc;
 };
 
+/* Where a record goes, and when. */
+struct place {
+    int64_t queue_offset, phy_offset, store_timestamp_ms;
+};
+
+/* False for PREPARED and ROLLBACK records. */
+bool takes_queue_offset(int32_t sys_flag);
+
 /* Whether these are values that draft_encode takes: V1, properties that need no change, sizes that fit. */
 bool draft_is_usual(const struct draft_values *values);
 
@@ -34,6 +42,9 @@ void draft_encode(const struct draft_values *values, uint8_t *record);
 /* Fills in what is known within the append lock, the own check last: it covers the rest. */
 void draft_place(uint8_t *record, size_t size, bool record_crc, int64_t queue_offset, int64_t phy_offset,
                  int64_t store_timestamp_ms);
+
+/* Writes a whole record to where readers may look, its size last. */
+void record_write(const struct draft_values *values, const struct place *place, uint8_t *target);
 
 /* Copies a record to where readers may look, its size last: they see either none or a whole one. */
 void draft_publish(const uint8_t *record, size_t size, uint8_t *target);

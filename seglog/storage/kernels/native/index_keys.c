@@ -1,141 +1,82 @@
-/* Memory comes from malloc, because this runs without the GIL. */
-
 #include "index_keys.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../layout.h"
+#include "guard.h"
 #include "java_hash.h"
 #include "properties.h"
 #include "record.h"
+#include "rows.h"
 
-enum { FIRST_ROOM = 1024 };
+#define TEXT(literal) span_of((const uint8_t *)(literal), sizeof(literal) - 1)
 
-/* Doubles an array that is full; false without memory. */
-static bool make_room(void **items, size_t count, size_t *room, size_t item_size)
+/* The magnitude of Java's hash, 0 for the one without. */
+static int32_t magnitude(uint32_t hash)
 {
-    if (count < *room)
-        return true;
-    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
-    void *grown = wanted > SIZE_MAX / item_size ? NULL : realloc(*items, wanted * item_size);
-    if (!grown)
-        return false;
-    *items = grown;
-    *room = wanted;
-    return true;
+    int32_t code = (int32_t)hash;
+    return code >= 0 ? code : code == INT32_MIN ? 0 : -code;
 }
 
-/* Math.abs of Java, but 0 for the one number that has no opposite. */
-static int32_t positive(int32_t hash)
+/* Adds a key; where there is no room for it, it is only counted. */
+static void add(struct key_rows *keys, uint32_t hash, const struct record *record, int64_t phy_offset)
 {
-    if (hash == INT32_MIN)
-        return 0;
-    return hash < 0 ? -hash : hash;
-}
-
-static bool add(struct index_keys *keys, const struct record *record, int64_t phy_offset, int32_t hash)
-{
-    void *rows = keys->rows;
-    if (!make_room(&rows, keys->count, &keys->room, SEGLOG_KEY_ROW_SIZE))
-        return false;
-    keys->rows = rows;
-    uint8_t *row = keys->rows + keys->count++ * SEGLOG_KEY_ROW_SIZE;
-    int32_t key_hash = positive(hash);
-    memcpy(row + SEGLOG_KEY_ROW_KEY_HASH_AT, &key_hash, sizeof key_hash);
-    memcpy(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT, &phy_offset, sizeof phy_offset);
-    memcpy(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT, &record->store_timestamp_ms, sizeof(int64_t));
-    return true;
-}
-
-static struct span text(const char *characters)
-{
-    return span_of((const uint8_t *)characters, strlen(characters));
-}
-
-/* Adds a key for each piece between single spaces; nothing for an empty one. */
-static bool add_pieces(struct index_keys *keys, const struct record *record, int64_t phy_offset,
-                       int32_t prefix, struct span value)
-{
-    while (value.size) {
-        const uint8_t *space = memchr(value.at, ' ', value.size);
-        size_t size = space ? (size_t)(space - value.at) : value.size;
-        if (size && !add(keys, record, phy_offset, java_hash_on(prefix, span_of(value.at, size))))
-            return false;
-        size_t taken = size + (space != NULL);
-        value = span_of(value.at + taken, value.size - taken);
+    if (keys->count < keys->room) {
+        uint8_t *row = keys->rows + keys->count * SEGLOG_KEY_ROW_SIZE;
+        set_row_i32(row + SEGLOG_KEY_ROW_KEY_HASH_AT, magnitude(hash));
+        set_row_i64(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT, phy_offset);
+        set_row_i64(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
     }
-    return true;
+    keys->count++;
 }
 
-static bool add_record(struct index_keys *keys, const struct record *record, int64_t phy_offset,
-                       bool with_tags)
+/* A piece between single spaces; an empty one is no key. */
+static struct span take_piece(struct span *joined)
 {
-    int32_t prefix = java_hash_on(java_hash(record->topic), text("#"));
-    struct span unique = property_value(record->properties, text(SEGLOG_UNIQ_KEY_NAME "\001"));
-    struct span joined = property_value(record->properties, text(SEGLOG_KEYS_NAME "\001"));
-    if (unique.size && !add(keys, record, phy_offset, java_hash_on(prefix, unique)))
-        return false;
-    if (!add_pieces(keys, record, phy_offset, prefix, joined))
-        return false;
-    if (!with_tags)
-        return true;
-    struct span tag = property_value(record->properties, text(SEGLOG_TAGS_NAME "\001"));
-    return !tag.size ||
-           add(keys, record, phy_offset, java_hash_on(java_hash_on(prefix, text("T#")), tag));
+    const uint8_t *space = memchr(joined->at, ' ', joined->size);
+    size_t size = space ? (size_t)(space - joined->at) : joined->size;
+    size_t taken = space ? size + 1 : size;
+    struct span piece = span_of(joined->at, size);
+    *joined = span_of(joined->at + taken, joined->size - taken);
+    return piece;
 }
 
-static bool has_record_crc(const struct record *record)
+void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags)
 {
-    static const char name[] = SEGLOG_CRC_NAME;
-    struct span properties = record->properties;
-    return properties.size >= SEGLOG_CRC_PROPERTY_BYTES &&
-           memcmp(properties.at + properties.size - SEGLOG_CRC_PROPERTY_BYTES, name, sizeof name - 1) == 0;
-}
-
-static bool is_tombstone(const struct record *record)
-{
-    return read_i32(record->bytes.at + SEGLOG_HEADS_0_FLAG_AT) == SEGLOG_LOST_FLAG;
-}
-
-static bool add_lost(struct index_keys *keys, size_t position)
-{
-    void *lost = keys->lost;
-    if (!make_room(&lost, keys->lost_count, &keys->lost_room, sizeof *keys->lost))
-        return false;
-    keys->lost = lost;
-    keys->lost[keys->lost_count++] = position;
-    return true;
-}
-
-static bool take(struct index_keys *keys, const struct record *record, size_t position, int64_t place,
-                 bool with_tags)
-{
-    keys->with_crc += has_record_crc(record);
-    if (is_tombstone(record))
-        return add_lost(keys, position);
     if ((record->sys_flag & SEGLOG_TRANSACTION_MASK) == SEGLOG_TRANSACTION_ROLLBACK)
-        return true;
-    return add_record(keys, record, place, with_tags);
+        return;
+    uint32_t before = java_hash_on(java_hash_on(0, record->topic), TEXT("#"));
+    struct span unique = property_value(record->properties, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
+    if (unique.size)
+        add(keys, java_hash_on(before, unique), record, phy_offset);
+    struct span joined = property_value(record->properties, TEXT(SEGLOG_KEYS_NAME "\001"));
+    while (joined.size) {
+        struct span piece = take_piece(&joined);
+        if (piece.size)
+            add(keys, java_hash_on(before, piece), record, phy_offset);
+    }
+    struct span tag = {NULL, 0};
+    if (tags)
+        tag = property_value(record->properties, TEXT(SEGLOG_TAGS_NAME "\001"));
+    if (tag.size)
+        add(keys, java_hash_on(java_hash_on(before, TEXT("T#")), tag), record, phy_offset);
 }
 
-bool index_keys_of(struct index_keys *keys, struct span log, int64_t phy_offset, bool with_tags)
+size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags)
 {
     struct record record;
-    size_t position = 0;
-    while (log.size - position >= SEGLOG_MIN_RECORD_BYTES && position <= (uint64_t)(INT64_MAX - phy_offset)) {
-        int64_t place = phy_offset + (int64_t)position;
-        if (!record_read(span_of(log.at + position, log.size - position), place, &record))
-            break;
-        if (!take(keys, &record, position, place, with_tags))
-            return false;
+    for (;;) {
+        settle_memory();
+        if (position > (uint64_t)(INT64_MAX - phy_offset) ||
+            !record_read(span_of(log.at + position, log.size - position), phy_offset + (int64_t)position,
+                         &record))
+            return position;
+        size_t before = keys->count;
+        keys_of_record(keys, &record, phy_offset + (int64_t)position, tags);
+        if (keys->count > keys->room) {
+            keys->count = before;
+            return position;
+        }
         position += record.bytes.size;
     }
-    return true;
-}
-
-void index_keys_free(struct index_keys *keys)
-{
-    free(keys->rows);
-    free(keys->lost);
 }

@@ -1,28 +1,24 @@
-/* The keys under which the key index has records, as seglog/storage/format/index_keys.py tells them. */
+/* The keys of records, as seglog/storage/format/index_keys.py names them, in rows for the key index. */
 #ifndef SEGLOG_INDEX_KEYS_H
 #define SEGLOG_INDEX_KEYS_H
 
 #include <stdbool.h>
 
 #include "bytes.h"
+#include "record.h"
 
-/* Keys found. All zero before.
- *
- * rows: `count` keys of SEGLOG_KEY_ROW_SIZE bytes, in log order and in the byte order of the machine.
- * lost: where the `lost_count` tombstones lie, which have no keys.
- * with_crc: how many records have a record CRC.
- */
-struct index_keys {
+/* Rows of SEGLOG_KEY_ROW_SIZE bytes, in the byte order of the machine. */
+struct key_rows {
     uint8_t *rows;
-    size_t *lost;
-    size_t count, room, lost_count, lost_room, with_crc;
+    size_t count, room;
 };
 
-/* Adds the keys of the records from the start of the log on, up to the first that is not whole; false
- * without memory. Checksums are not looked at.
- */
-bool index_keys_of(struct index_keys *keys, struct span log, int64_t phy_offset, bool with_tags);
+/* Adds the keys of a record; where there is no room for one, it is only counted. */
+void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags);
 
-void index_keys_free(struct index_keys *keys);
+/* Adds the keys of the records from `position` on, as far as they are whole, fit the log and have room for
+ * all of their keys; returns where that ends. Checksums are not looked at.
+ */
+size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags);
 
 #endif

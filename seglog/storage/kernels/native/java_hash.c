@@ -54,14 +54,8 @@ static uint32_t with_unit(uint32_t code, uint32_t unit)
     return 31 * code + unit;
 }
 
-int32_t java_hash(struct span text)
+uint32_t java_hash_on(uint32_t code, struct span text)
 {
-    return java_hash_on(0, text);
-}
-
-int32_t java_hash_on(int32_t begun, struct span text)
-{
-    uint32_t code = (uint32_t)begun;
     while (text.size) {
         if (text.at[0] < 0x80) {
             code = with_unit(code, text.at[0]);
@@ -75,5 +69,10 @@ int32_t java_hash_on(int32_t begun, struct span text)
         }
         code = with_unit(code, character);
     }
-    return (int32_t)code;
+    return code;
+}
+
+int32_t java_hash(struct span text)
+{
+    return (int32_t)java_hash_on(0, text);
 }

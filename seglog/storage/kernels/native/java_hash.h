@@ -7,7 +7,7 @@
 /* What is not UTF-8 counts as U+FFFD, as often as Python's "replace" and Java's decoder put it. */
 int32_t java_hash(struct span text);
 
-/* The hash of a text that begins with one whose hash is `begun`, and ends with this. */
-int32_t java_hash_on(int32_t begun, struct span text);
+/* Goes on with the hash of what stands before the text. */
+uint32_t java_hash_on(uint32_t code, struct span text);
 
 #endif

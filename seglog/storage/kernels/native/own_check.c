@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "../layout.h"
-#include "crc32.h"
 
 void own_check_digits(uint32_t crc, uint8_t *digits)
 {
@@ -11,12 +10,10 @@ void own_check_digits(uint32_t crc, uint8_t *digits)
         digits[i] = (uint8_t)('0' + crc % 10);
 }
 
-void own_check_write(uint8_t *record, size_t size)
+void own_check_write(uint32_t crc, uint8_t *entry)
 {
     static const char name[] = SEGLOG_CRC_NAME;
-    size_t covered = size - SEGLOG_CRC_PROPERTY_BYTES;
-    uint8_t *entry = record + covered;
     memcpy(entry, name, sizeof name - 1);
-    own_check_digits(crc32_of(span_of(record, covered)) & SEGLOG_CRC_MASK, entry + sizeof name - 1);
+    own_check_digits(crc & SEGLOG_CRC_MASK, entry + sizeof name - 1);
     entry[SEGLOG_CRC_PROPERTY_BYTES - 1] = SEGLOG_ENTRY_END;
 }

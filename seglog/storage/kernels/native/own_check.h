@@ -7,7 +7,7 @@
 /* Writes the ten digits of a CRC as the entry has them: least significant first. */
 void own_check_digits(uint32_t crc, uint8_t *digits);
 
-/* Writes the entry over the last bytes of a record, which are kept free for it. */
-void own_check_write(uint8_t *record, size_t size);
+/* Writes the entry of a record that has this CRC up to there. */
+void own_check_write(uint32_t crc, uint8_t *entry);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guard.h"
+
 #define FACTOR 0x9E3779B97F4A7C15u /* 2**64 over the golden ratio: odd, and its bits are well mixed */
 
 enum { FIRST_SLOTS = 64 };
@@ -82,6 +84,16 @@ static int32_t find(const struct queues *queues, struct span topic, int32_t queu
     return -1;
 }
 
+static bool copy_topic(struct queues *queues, struct span topic)
+{
+    queues->unlisted = malloc(topic.size ? topic.size : 1);
+    if (!queues->unlisted)
+        return false;
+    settle_memory();
+    memcpy(queues->unlisted, topic.at, topic.size);
+    return true;
+}
+
 int32_t queues_number(struct queues *queues, struct span topic, int32_t queue_id)
 {
     uint64_t hash = hash_of(topic, queue_id);
@@ -92,14 +104,20 @@ int32_t queues_number(struct queues *queues, struct span topic, int32_t queue_id
     }
     if (queues->count >= INT32_MAX || (queues->count == queues->room && !grow(queues)))
         return -1;
-    struct queue queue = {topic, hash, queue_id};
+    if (!copy_topic(queues, topic))
+        return -1;
+    struct queue queue = {span_of(queues->unlisted, topic.size), hash, queue_id};
     queues->list[queues->count] = queue;
+    queues->unlisted = NULL;
     *free_slot(queues, hash) = (uint32_t)++queues->count;
     return (int32_t)(queues->count - 1);
 }
 
 void queues_free(struct queues *queues)
 {
+    for (size_t number = 0; number < queues->count; number++)
+        free((void *)(uintptr_t)queues->list[number].topic.at);
+    free(queues->unlisted);
     free(queues->list);
     free(queues->slots);
 }

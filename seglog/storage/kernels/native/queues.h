@@ -7,7 +7,7 @@
 #include "bytes.h"
 
 struct queue {
-    struct span topic; /* lies in the log that is walked */
+    struct span topic; /* a copy: the log may be gone when it is asked for */
     uint64_t hash;
     int32_t id;
 };
@@ -15,6 +15,7 @@ struct queue {
 /* A hash table: slots hold indexes of `list`, from 1. All zero is an empty one. */
 struct queues {
     struct queue *list;
+    uint8_t *unlisted; /* a topic while it is copied */
     uint32_t *slots;
     size_t count, room, slot_count;
 };

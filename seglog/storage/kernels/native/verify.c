@@ -12,7 +12,8 @@ static const char crc_name[] = SEGLOG_CRC_NAME;
 enum {
     NAME_BYTES = sizeof crc_name - 1,
     ENTRY_BYTES = SEGLOG_CRC_PROPERTY_BYTES,
-    DIGITS = SEGLOG_CRC_DIGITS
+    DIGITS = SEGLOG_CRC_DIGITS,
+    JOINED_LEAST = 1024 /* bytes of body: a second look at fewer takes less than the joining */
 };
 _Static_assert(NAME_BYTES == 9 && ENTRY_BYTES == NAME_BYTES + DIGITS + 1, "name, digits, end");
 
@@ -55,18 +56,29 @@ static bool is_entry(struct span tail, const uint8_t *digits)
            tail.at[ENTRY_BYTES - 1] == SEGLOG_ENTRY_END;
 }
 
+/* The CRC of all but the entry. The body is most of it: its own CRC is there already, and is joined in. */
+static uint32_t covered_crc(const struct record *record, uint32_t body_crc)
+{
+    const uint8_t *start = record->bytes.at, *end = start + record->bytes.size - ENTRY_BYTES;
+    struct span body = record->body;
+    if (body.size < JOINED_LEAST || body.at + body.size > end || !crc32_multiplies())
+        return crc32_of(span_of(start, (size_t)(end - start)));
+    uint32_t head_crc = crc32_of(span_of(start, (size_t)(body.at - start)));
+    const uint8_t *behind = body.at + body.size;
+    return crc32_on(crc32_joined(head_crc, body_crc, body.size), span_of(behind, (size_t)(end - behind)));
+}
+
 /* A name with a few bits flipped still says that there was a checksum, and so do the right digits under
  * another name. `_verify` in record.py says why.
  */
-static bool own_check_is_right(const struct record *record, struct span tail)
+static bool own_check_is_right(const struct record *record, struct span tail, uint32_t body_crc)
 {
     const uint8_t *stored = digits_in(tail);
     bool is_near = flips_of_name(tail) <= SEGLOG_MAX_NAME_FLIPS;
     if (!is_near && !(stored && are_digits(stored)))
         return true;
     uint8_t digits[DIGITS];
-    struct span covered = span_of(record->bytes.at, record->bytes.size - ENTRY_BYTES);
-    own_check_digits(crc32_of(covered) & SEGLOG_CRC_MASK, digits);
+    own_check_digits(covered_crc(record, body_crc) & SEGLOG_CRC_MASK, digits);
     return is_entry(tail, digits) || !(is_near || memcmp(stored, digits, DIGITS) == 0);
 }
 
@@ -78,9 +90,10 @@ static bool has_name(struct span tail)
 bool record_verifies(const struct record *record)
 {
     struct span tail = last(record->properties, ENTRY_BYTES);
-    if (!own_check_is_right(record, tail))
+    uint32_t body_crc = crc32_of(record->body);
+    if (record->body.size && (body_crc & SEGLOG_CRC_MASK) != record->body_crc)
         return false;
-    if (!has_name(tail) && properties_look_torn(record->properties))
+    if (!own_check_is_right(record, tail, body_crc))
         return false;
-    return !record->body.size || (crc32_of(record->body) & SEGLOG_CRC_MASK) == record->body_crc;
+    return has_name(tail) || !properties_look_torn(record->properties);
 }

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "../layout.h"
+#include "guard.h"
 #include "properties.h"
 #include "record.h"
+#include "rows.h"
 #include "tags.h"
 
 enum { FIRST_ROOM = 256 };
@@ -41,26 +43,16 @@ static bool make_room(struct walk *walk)
     return true;
 }
 
-static void write_i64(uint8_t *at, int64_t value)
-{
-    memcpy(at, &value, sizeof value);
-}
-
-static void write_i32(uint8_t *at, int32_t value)
-{
-    memcpy(at, &value, sizeof value);
-}
-
 static void write_row(uint8_t *row, const struct record *record, int64_t phy_offset, int32_t queue)
 {
-    write_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
-    write_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
-    write_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
+    set_row_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
+    set_row_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
+    set_row_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
               unit_tags_code(record->topic, record->properties, record->store_timestamp_ms));
-    write_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
-    write_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
-    write_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
-    write_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
+    set_row_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
+    set_row_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
+    set_row_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
+    set_row_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
 }
 
 static bool add(struct walk *walk, const struct record *record, int64_t phy_offset)
@@ -83,15 +75,22 @@ static struct span from(struct span log, size_t position)
 /* Reads the record at a place of the log; none can lie where its offset would not fit its field. */
 static bool read_at(struct span log, size_t position, int64_t phy_offset, struct record *found)
 {
+    settle_memory();
     if (log.size - position < SEGLOG_MIN_RECORD_BYTES || position > (uint64_t)(INT64_MAX - phy_offset))
         return false;
     return record_read(from(log, position), phy_offset + (int64_t)position, found);
 }
 
-bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, bool verify)
+static bool is_full(const struct walk *walk)
+{
+    return walk->are_borrowed && walk->count == walk->room;
+}
+
+bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size_t until, bool verify)
 {
     struct record record;
-    while (read_at(log, walk->position, phy_offset, &record) && (!verify || record_verifies(&record))) {
+    while (walk->position < until && !is_full(walk) && read_at(log, walk->position, phy_offset, &record) &&
+           (!verify || record_verifies(&record))) {
         if (!add(walk, &record, phy_offset + (int64_t)walk->position))
             return false;
         walk->position += record.bytes.size;
@@ -103,15 +102,14 @@ void walk_renumber(struct walk *walk, const int32_t *numbers)
 {
     for (size_t i = 0; i < walk->count; i++) {
         uint8_t *at = walk->rows + i * SEGLOG_ROW_SIZE + SEGLOG_ROW_QUEUE_AT;
-        int32_t own;
-        memcpy(&own, at, sizeof own);
-        write_i32(at, numbers[own]);
+        set_row_i32(at, numbers[row_i32(at)]);
     }
 }
 
 void walk_free(struct walk *walk)
 {
-    free(walk->rows);
+    if (!walk->are_borrowed)
+        free(walk->rows);
     free(walk->saying_more);
     queues_free(&walk->queues);
 }
@@ -122,11 +120,14 @@ static const uint8_t *next_magic_byte(struct span bytes)
     return bytes.size ? memchr(bytes.at, SEGLOG_MAGIC_V1 >> 24, bytes.size) : NULL;
 }
 
-size_t find_record(struct span log, int64_t phy_offset, size_t start)
+size_t find_record(struct span log, int64_t phy_offset, size_t start, size_t until)
 {
     struct record record;
-    while (start < log.size && log.size - start >= SEGLOG_MIN_RECORD_BYTES) {
-        const uint8_t *magic = next_magic_byte(from(log, start + SEGLOG_MAGIC_AT));
+    size_t end = log.size < SEGLOG_MIN_RECORD_BYTES ? 0 : log.size - SEGLOG_MIN_RECORD_BYTES + 1;
+    if (until < end)
+        end = until;
+    while (start < end) {
+        const uint8_t *magic = next_magic_byte(span_of(log.at + start + SEGLOG_MAGIC_AT, end - start));
         if (!magic)
             break;
         start = (size_t)(magic - log.at) - SEGLOG_MAGIC_AT;

@@ -10,7 +10,8 @@
 /* What a walk saw. All zero before it.
  *
  * rows: `count` rows of SEGLOG_ROW_SIZE bytes, in the byte order of the machine; their queues are numbered
- *     by `queues`.
+ *     by `queues`. Ours, unless `are_borrowed`: then there is room for `room` of them, and the walk stops
+ *     when it is full.
  * saying_more: where those records lie whose properties say more about queues.
  * position: where the walk stopped, because no record that is whole and right lies there.
  */
@@ -19,17 +20,18 @@ struct walk {
     size_t *saying_more;
     size_t count, room, more_count, more_room, position;
     struct queues queues;
+    bool are_borrowed;
 };
 
-/* Walks from the start of the log; false without memory. */
-bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, bool verify);
+/* Walks on from walk->position up to the first record at or behind `until`; false without memory. */
+bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size_t until, bool verify);
 
 /* Puts the numbers that the caller has for queues in place of our own. */
 void walk_renumber(struct walk *walk, const int32_t *numbers);
 
 void walk_free(struct walk *walk);
 
-/* Where at or behind `start` the next record proves itself; the size of the log if none does. */
-size_t find_record(struct span log, int64_t phy_offset, size_t start);
+/* Where between `start` and `until` the next record proves itself; the size of the log if none does. */
+size_t find_record(struct span log, int64_t phy_offset, size_t start, size_t until);
 
 #endif

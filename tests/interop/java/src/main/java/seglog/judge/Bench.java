@@ -1,44 +1,36 @@
 package seglog.judge;
 
-import com.sun.management.OperatingSystemMXBean;
-import java.lang.management.ManagementFactory;
-import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.rocketmq.common.MQVersion;
-import org.apache.rocketmq.store.DefaultMessageStore;
-import org.apache.rocketmq.store.GetMessageResult;
 
 /**
- * Measures the real store in its own process, one thread unless said, one queue.
+ * Measures the real store in its own process.
  *
  * <pre>
- *   append   one message a call, asynchronous flush
- *   batch    an outer batch of {@code batchSize} a call, asynchronous flush
- *   sync1    one message a call, each flushed to the device before the call returns
- *   sync     the same from {@code threads} threads at once
- *   pull32   getMessage of 32 from start to end, again and again, every byte copied
- *   random   getMessage of 1 anywhere, every byte copied
+ *   write    {@code batchSize} messages a call from {@code threads} threads
+ *   sync     the same, each call flushed to the device before it returns
+ *   async    asyncPutMessage with {@code threads} messages in flight, flushed before they count
+ *   pull     getMessage of 32 from start to end, again and again, queue by queue in turn
+ *   random   getMessage of 1 anywhere
  *   fill     writes {@code messageCount} messages for a later reopen; --halt leaves it crashed
  *   reopen   load and start of a filled directory, and its first read and append
  * </pre>
  *
- * <p>Each measures after a warm-up phase (reopen: in a cold process) and prints one {@code bench}
- * line; the rates count messages, the percentiles calls.
+ * <p>Each but the last two measures after a warm-up phase and prints one {@code bench} line; the rates
+ * count messages, the percentiles calls. What is written counts once it is dispatched.
  */
 final class Bench {
-  private static final int PULL_COUNT = 32;
-
   private final Request request;
   private final Answers answers;
   private final Latencies latencies = new Latencies();
-  private final byte[] sink = new byte[8 << 20];
 
   private Bench(Request request, Answers answers) {
     this.request = request;
@@ -48,143 +40,89 @@ final class Bench {
   static void run(Request request, Answers answers) throws Exception {
     Bench bench = new Bench(request, answers);
     switch (request.workload) {
-      case "append" -> bench.write(1, "ASYNC_FLUSH");
-      case "batch" -> bench.write(request.batchSize, "ASYNC_FLUSH");
-      case "sync1" -> bench.write(1, "SYNC_FLUSH");
-      case "sync" -> bench.writeTogether();
-      case "pull32" -> bench.pull(PULL_COUNT);
-      case "random" -> bench.pull(1);
+      case "write" -> bench.write("ASYNC_FLUSH");
+      case "sync" -> bench.write("SYNC_FLUSH");
+      case "async" -> bench.writeInFlight();
+      case "pull", "random" -> bench.read();
       case "fill" -> bench.fill();
       case "reopen" -> bench.reopen();
       default -> throw new IllegalArgumentException("unknown workload " + request.workload);
     }
   }
 
-  private RealStore open(String flushDiskType) throws Exception {
+  private RealStore open(String dir, String flushDiskType) throws Exception {
     Map<String, String> config = new TreeMap<>(request.config);
-    config.putIfAbsent("flushDiskType", flushDiskType);
+    config.put("flushDiskType", flushDiskType);
     request.config = config;
+    request.dir = dir;
     return RealStore.open(request);
   }
 
-  private void write(int batchSize, String flushDiskType) throws Exception {
-    try (RealStore store = open(flushDiskType)) {
-      BenchQueue queue = new BenchQueue(store.engine(), request, batchSize);
-      writeFor(queue, request.warmUpSeconds, request.maxBytes / 4, new Latencies());
-      store.awaitDispatchPosition();
-      long before = queue.written();
-      Stopwatch watch = new Stopwatch();
-      writeFor(queue, request.seconds, request.maxBytes, latencies);
-      store.awaitDispatchPosition();
-      send(queue.written() - before, watch);
-    }
-  }
-
-  private void writeTogether() throws Exception {
+  private void write(String flushDiskType) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(request.threads);
-    try (RealStore store = open("SYNC_FLUSH")) {
+    try (RealStore store = open(request.dir, flushDiskType)) {
       List<BenchQueue> queues = new ArrayList<>();
       for (int thread = 0; thread < request.threads; thread++) {
-        queues.add(new BenchQueue(store.engine(), request, 1));
+        queues.add(new BenchQueue(store.engine(), request));
       }
-      long before = writeTogetherFor(threads, queues, request.warmUpSeconds, false);
-      Stopwatch watch = new Stopwatch();
-      long written = writeTogetherFor(threads, queues, request.seconds, true);
+      long before = writeTogether(threads, queues, request.warmUpSeconds, new Latencies());
       store.awaitDispatchPosition();
-      send(written - before, watch);
+      long startBytes = store.engine().getMaxPhyOffset();
+      Stopwatch watch = new Stopwatch();
+      long written = writeTogether(threads, queues, request.seconds, latencies);
+      store.awaitDispatchPosition();
+      send(written - before, store.engine().getMaxPhyOffset() - startBytes, watch);
     } finally {
       threads.shutdown();
     }
   }
 
   /** Returns how many messages all queues have after it. */
-  private long writeTogetherFor(
-      ExecutorService threads, List<BenchQueue> queues, double seconds, boolean measured)
+  private long writeTogether(
+      ExecutorService threads, List<BenchQueue> queues, double seconds, Latencies into)
       throws Exception {
     List<Future<Latencies>> running = new ArrayList<>();
     for (BenchQueue queue : queues) {
-      running.add(
-          threads.submit(
-              () -> {
-                Latencies own = new Latencies();
-                writeFor(queue, seconds, request.maxBytes, own);
-                return own;
-              }));
+      running.add(threads.submit(() -> queue.writeFor(seconds, request)));
     }
     for (Future<Latencies> each : running) {
-      Latencies own = each.get();
-      if (measured) {
-        latencies.addAll(own);
-      }
+      into.addAll(each.get());
     }
     return queues.stream().mapToLong(BenchQueue::written).sum();
   }
 
-  private void writeFor(BenchQueue queue, double seconds, long maxBytes, Latencies into) {
-    long before = queue.written();
-    long now = System.nanoTime();
-    long deadline = now + (long) (seconds * 1e9);
-    while (now < deadline && (queue.written() - before) * request.bodyBytes < maxBytes) {
-      queue.append();
-      long after = System.nanoTime();
-      into.add(after - now);
-      now = after;
-    }
-  }
-
-  private void pull(int count) throws Exception {
-    try (RealStore store = open("ASYNC_FLUSH")) {
-      long chosen = Math.min(300_000, (256L << 20) / Math.max(1, request.bodyBytes));
-      fill(store.engine(), request.messageCount > 0 ? request.messageCount : chosen);
-      store.awaitDispatch();
-      pullFor(store.engine(), count, request.warmUpSeconds, new Latencies());
+  private void writeInFlight() throws Exception {
+    try (RealStore store = open(request.dir, "SYNC_FLUSH")) {
+      BenchQueue queue = new BenchQueue(store.engine(), request);
+      queue.writeInFlightFor(request.warmUpSeconds, request.threads);
+      store.awaitDispatchPosition();
+      long before = queue.written();
+      long startBytes = store.engine().getMaxPhyOffset();
       Stopwatch watch = new Stopwatch();
-      send(pullFor(store.engine(), count, request.seconds, latencies), watch);
+      queue.writeInFlightFor(request.seconds, request.threads);
+      store.awaitDispatchPosition();
+      send(queue.written() - before, store.engine().getMaxPhyOffset() - startBytes, watch);
     }
   }
 
-  private long pullFor(DefaultMessageStore store, int count, double seconds, Latencies into)
-      throws Exception {
-    long end = store.getMaxOffsetInQueue(BenchQueue.TOPIC, 0);
-    Random random = new Random(1);
-    long pulled = 0;
-    long next = 0;
-    long now = System.nanoTime();
-    long deadline = now + (long) (seconds * 1e9);
-    while (now < deadline) {
-      long from = count == 1 ? random.nextLong(end) : next;
-      int found = pullOnce(store, from, count);
-      pulled += found;
-      next = next + found >= end ? 0 : next + found;
-      long after = System.nanoTime();
-      into.add(after - now);
-      now = after;
-    }
-    return pulled;
-  }
-
-  private int pullOnce(DefaultMessageStore store, long queueOffset, int count) {
-    GetMessageResult result =
-        store.getMessage("bench", BenchQueue.TOPIC, 0, queueOffset, count, null);
-    try {
-      for (ByteBuffer record : result.getMessageBufferList()) {
-        record.get(sink, 0, record.remaining());
-      }
-      if (result.getMessageCount() == 0) {
-        throw new IllegalStateException(result.getStatus() + " at " + queueOffset);
-      }
-      return result.getMessageCount();
-    } finally {
-      result.release();
+  private void read() throws Exception {
+    try (RealStore store = open(request.dir, "ASYNC_FLUSH")) {
+      new BenchQueue(store.engine(), request).writeAtLeast(request.messageCount);
+      store.awaitDispatch();
+      BenchReader reader = new BenchReader(store.engine(), request);
+      reader.readFor(request.warmUpSeconds);
+      Stopwatch watch = new Stopwatch();
+      send(reader.readFor(request.seconds), 0, watch);
     }
   }
 
   private void fill() throws Exception {
-    try (RealStore store = open("ASYNC_FLUSH")) {
+    try (RealStore store = open(request.dir, "ASYNC_FLUSH")) {
+      BenchQueue queue = new BenchQueue(store.engine(), request);
       Stopwatch watch = new Stopwatch();
-      long written = fill(store.engine(), request.messageCount);
+      queue.writeAtLeast(request.messageCount);
       store.awaitDispatch();
-      send(written, watch);
+      send(queue.written(), store.engine().getMaxPhyOffset(), watch);
       if (request.halt) {
         answers.line("end").put("sound", false).send();
         Runtime.getRuntime().halt(0);
@@ -192,59 +130,48 @@ final class Bench {
     }
   }
 
-  private long fill(DefaultMessageStore store, long messageCount) throws Exception {
-    BenchQueue queue = new BenchQueue(store, request, request.batchSize);
-    while (queue.written() < messageCount) {
-      queue.append();
-    }
-    return queue.written();
-  }
-
   private void reopen() throws Exception {
+    String dir = request.dir;
+    openAnother(dir + "-before");
     Stopwatch watch = new Stopwatch();
-    try (RealStore store = open("ASYNC_FLUSH")) {
+    try (RealStore store = open(dir, "ASYNC_FLUSH")) {
       long held = store.engine().getMaxOffsetInQueue(BenchQueue.TOPIC, 0);
-      pullOnce(store.engine(), held - 1, 1);
-      new BenchQueue(store.engine(), request, 1).append();
+      new BenchReader(store.engine(), request).readOnce(0, held - 1, 1);
+      new BenchQueue(store.engine(), request).append();
       latencies.add((long) (watch.seconds() * 1e9));
-      send(held, watch);
+      send(held, 0, watch);
     }
   }
 
-  private void send(long messages, Stopwatch watch) {
+  /** Uses a store once, so that loading classes is no part of what is measured. */
+  private void openAnother(String dir) throws Exception {
+    Files.createDirectories(Path.of(dir));
+    try (RealStore store = open(dir, "ASYNC_FLUSH")) {
+      new BenchQueue(store.engine(), request).append();
+      store.awaitDispatch();
+      new BenchReader(store.engine(), request).readOnce(0, 0, 1);
+    }
+  }
+
+  private void send(long messages, long logBytes, Stopwatch watch) {
     double seconds = watch.seconds();
     answers
         .line("bench")
         .put("system", "rocketmq " + MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION))
         .put("workload", request.workload)
-        .put("body_bytes", request.bodyBytes)
         .put("n", messages)
         .put("seconds", round(seconds))
         .put("cpu_seconds", round(watch.cpuSeconds()))
         .put("msgs_per_s", round(messages / seconds))
+        .put("log_bytes", logBytes)
         .put("p50_us", round(latencies.micros(0.50)))
         .put("p99_us", round(latencies.micros(0.99)))
+        .put("p999_us", round(latencies.micros(0.999)))
+        .put("max_us", round(latencies.micros(1)))
         .send();
   }
 
   private static double round(double value) {
-    return Math.round(value * 1000) / 1000.0;
-  }
-
-  /** Wall and CPU time since it was made. */
-  private static final class Stopwatch {
-    private static final OperatingSystemMXBean SYSTEM =
-        (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-
-    private final long startNanos = System.nanoTime();
-    private final long startCpuNanos = SYSTEM.getProcessCpuTime();
-
-    double seconds() {
-      return (System.nanoTime() - startNanos) / 1e9;
-    }
-
-    double cpuSeconds() {
-      return (SYSTEM.getProcessCpuTime() - startCpuNanos) / 1e9;
-    }
+    return Math.round(value * 1e6) / 1e6;
   }
 }

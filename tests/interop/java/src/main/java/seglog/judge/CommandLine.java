@@ -29,17 +29,10 @@ final class CommandLine {
       String option = args[next++];
       switch (option) {
         case "--halt" -> request.halt = true;
-        case "--usual" -> request.usual = true;
-        case "--threads" -> request.threads = Integer.parseInt(args[next++]);
         case "--like-broker" -> request.likeBroker = true;
         case "--segment-bytes" -> request.segmentBytes = Integer.parseInt(args[next++]);
         case "--queue-bytes" -> request.queueBytes = Integer.parseInt(args[next++]);
         case "--seconds" -> request.seconds = Double.parseDouble(args[next++]);
-        case "--warm-up-seconds" -> request.warmUpSeconds = Double.parseDouble(args[next++]);
-        case "--body-bytes" -> request.bodyBytes = Integer.parseInt(args[next++]);
-        case "--batch-size" -> request.batchSize = Integer.parseInt(args[next++]);
-        case "--message-count" -> request.messageCount = Long.parseLong(args[next++]);
-        case "--max-bytes" -> request.maxBytes = Long.parseLong(args[next++]);
         case "--set" -> {
           String[] pair = args[next++].split("=", 2);
           config.put(pair[0], pair[1]);
@@ -55,7 +48,6 @@ final class CommandLine {
     switch (request.op) {
       case "append", "write" -> request.messages = List.of(Json.parse(spec, MessageSpec[].class));
       case "probe", "compact" -> request.probes = List.of(Json.parse(spec, Probe[].class));
-      case "bench" -> request.workload = spec;
       default -> throw new IllegalArgumentException(request.op + " takes no " + spec);
     }
   }

@@ -22,7 +22,7 @@ final class Commands {
       case "trylock" -> tryLock(request, answers);
       case "bench" -> {
         Bench.run(request, answers);
-        yield false;
+        yield true;
       }
       default -> throw new IllegalArgumentException("unknown op " + request.op);
     };

@@ -18,8 +18,8 @@ import java.nio.charset.StandardCharsets;
  *   Judge compact DIR [SPEC] [options]    compacts the compaction topics, then answers as probe
  *   Judge hold DIR [options]              keeps the store open until standard input ends
  *   Judge trylock DIR [options]           whether the store can be loaded and started
- *   Judge bench DIR WORKLOAD [options]    a measurement, see {@link Bench}
- *   Judge serve                           requests as JSON lines on standard input
+ *   Judge serve                           requests as JSON lines on standard input, bench among them:
+ *                                         a measurement, see {@link Bench}
  * </pre>
  *
  * <p>Every command opens the directory read-write, as a broker would: recovery may change it. Each

@@ -44,19 +44,31 @@ final class Request {
   /** bench: how long to run before measuring. */
   double warmUpSeconds = 1;
 
-  /** bench sync: threads that put at once. */
+  /** bench: threads that put at once; async: messages in flight. */
   int threads = 1;
 
-  /** bench: TAGS and KEYS in each message. */
+  /** bench: queues that messages go to in turn. */
+  int queues = 1;
+
+  /** bench: TAGS, KEYS and UNIQ_KEY in each message. */
   boolean usual;
+
+  /** bench: bodies of a batch are between 64 and 2048 bytes long. */
+  boolean ragged;
+
+  /** bench write: take the time of each call. */
+  boolean timed;
+
+  /** bench pull, random: do not copy what is handed out. */
+  boolean view;
 
   /** bench: body length of each message. */
   int bodyBytes = 1024;
 
-  /** bench batch, fill, pull32, random: messages a batch. */
-  int batchSize = 32;
+  /** bench: messages a call. */
+  int batchSize = 1;
 
-  /** bench fill, pull32, random: messages to write; 0 lets the workload choose. */
+  /** bench fill, pull, random: messages to write first; write: at most so many, unless 0. */
   long messageCount;
 
   /** bench: stop earlier when so many body bytes were written. */

@@ -1,0 +1,1 @@
+"""Who takes part: a module for each."""

@@ -1,0 +1,156 @@
+"""Chronicle Queue, through ``perf/java``; like RocketMQ's, its JVM stays for all rounds of a case.
+
+It has one queue a directory, no keys, no properties, and no acknowledgement that several threads share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from perf.budget import Budget
+from perf.cases import FILL_BATCH, READS, Case, Workload
+from perf.sample import Sample, SanityError
+from perf.workloads.latency import SHARES
+from tests.interop import toolchain
+
+VERSION: Final = "2026.4"
+_PROJECT: Final = Path(__file__).resolve().parent.parent / "java"
+_LIMIT_S: Final = 120
+_WORKLOADS: Final = {
+    Workload.PUT: "write",
+    Workload.BATCH: "write",
+    Workload.LATENCY: "write",
+    Workload.SYNC: "write",
+    Workload.PULL: "pull",
+    Workload.RANDOM: "random",
+}
+# What Chronicle's own documentation asks of Java 17.
+_EXPORTS: Final = (
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "jdk.unsupported/sun.misc",
+    "jdk.compiler/com.sun.tools.javac.file",
+)
+_OPENS: Final = (
+    "jdk.compiler/com.sun.tools.javac",
+    *(f"java.base/java.{name}" for name in ("lang", "lang.reflect", "io", "util", "nio")),
+    *(f"java.base/{name}" for name in ("sun.nio.ch", "jdk.internal.misc", "jdk.internal.ref")),
+)
+
+
+class Chronicle:
+    """Chronicle Queue of one version."""
+
+    key: Final = "chronicle"
+    title: Final = f"Chronicle {VERSION}"
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._warm = ""
+        self._scratch = tempfile.TemporaryDirectory(prefix="seglog-chronicle-")
+
+    def knows(self, case: Case) -> bool:
+        """One thread, one queue, and nothing but a body."""
+        return case.workload in _WORKLOADS and case.threads == case.queues == 1
+
+    def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
+        """Asks the JVM of this case; the first time it is a new one."""
+        if self._warm != case.name and not budget.is_smoke:  # where figures say nothing, one JVM does it all
+            self._end()
+        is_warm, self._warm = self._warm == case.name, case.name
+        is_timed = case.workload is Workload.LATENCY
+        count = budget.latency_bytes if is_timed else budget.read_bytes
+        result = self._ask(
+            dir=directory,
+            workload=_WORKLOADS[case.workload],
+            body_bytes=case.body_bytes,
+            batch_size=FILL_BATCH if case.workload in READS else case.batch_size,
+            message_count=count // case.body_bytes,
+            ragged=case.is_ragged,
+            view=case.is_view,
+            timed=is_timed,
+            sync=case.workload is Workload.SYNC,
+            seconds=budget.seconds,
+            warm_up_seconds=budget.next_warm_up_seconds if is_warm else budget.first_warm_up_seconds,
+            max_bytes=2 * budget.max_write_bytes,
+        )
+        figures = {key: result[key] for key in SHARES} if is_timed else {}
+        return Sample(result["n"], result["seconds"], result["cpu_seconds"], figures)
+
+    def _ask(self, **request: object) -> dict[str, Any]:
+        if self._process is None:
+            self._process = self._start()
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        watchdog = threading.Timer(_LIMIT_S, process.kill)
+        watchdog.start()
+        with contextlib.suppress(BrokenPipeError):  # it is gone, and what it said is told below
+            process.stdin.write(" ".join(f"{name}={_java_text(it)}" for name, it in request.items()) + "\n")
+            process.stdin.flush()
+        try:
+            for line in process.stdout:
+                if line.startswith('{"n"'):
+                    answer: dict[str, Any] = json.loads(line)
+                    return answer
+        finally:
+            watchdog.cancel()
+        self._end()
+        said = Path(self._scratch.name, "stderr").read_text(errors="replace")[-3000:]
+        raise SanityError(f"Chronicle Queue ended without an answer to {request}:\n{said}")
+
+    def _start(self) -> subprocess.Popen[str]:
+        scratch = Path(self._scratch.name)
+        doors = [f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS]
+        doors += [f"--add-opens={name}=ALL-UNNAMED" for name in _OPENS]
+        quiet = ["-Dchronicle.analytics.disable=true", "-Dchronicle.announcer.disable=true"]
+        memory = ["-XX:+UseG1GC", "-Xms1g", "-Xmx2g", f"-Duser.home={scratch}", f"-Djava.io.tmpdir={scratch}"]
+        java = toolchain.jdk_tool("java") or "java"
+        classes = ["-cp", class_path(), "seglog.perf.ChronicleBench"]
+        with (scratch / "stderr").open("w") as stderr:
+            return subprocess.Popen(
+                [java, *doors, *quiet, *memory, *classes],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                encoding="utf-8",
+            )
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def close(self) -> None:
+        """Ends its JVM and removes what it left."""
+        self._end()
+        self._scratch.cleanup()
+
+
+def _java_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def class_path() -> str:
+    """Returns where its classes are; builds them the first time."""
+    return toolchain.build_project(_PROJECT, f"chronicle-{VERSION}", f"-Dchronicle.version={VERSION}")
+
+
+def why_missing() -> str | None:
+    """Says why it cannot take part, None if it can; builds it the first time."""
+    missing = toolchain.missing_tool()
+    if missing is not None:
+        return missing
+    try:
+        class_path()
+    except toolchain.BuildError as error:
+        return f"it could not be resolved or compiled: {str(error).splitlines()[0]}"
+    return None

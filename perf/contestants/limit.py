@@ -1,0 +1,30 @@
+"""Nobody's log: what the machine's ``pwrite`` gives, in the same round as the batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from perf.budget import Budget
+from perf.cases import Case, Workload
+from perf.child import Request
+from perf.contestants.process import take
+from perf.sample import Sample
+
+
+class Limit:
+    """64 KiB a call to a fresh, reserved file."""
+
+    key: Final = "limit"
+    title: Final = "pwrite limit"
+
+    def knows(self, case: Case) -> bool:
+        """Batches are what comes near it."""
+        return case.workload is Workload.BATCH
+
+    def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
+        """Runs a child."""
+        return take(Request(self.key, case.name, budget.size, str(directory)))
+
+    def close(self) -> None:
+        """Nothing is kept."""

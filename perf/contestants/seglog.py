@@ -1,0 +1,78 @@
+"""Ourselves, over either kind of kernels, from this checkout or another."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perf.budget import Budget
+from perf.cases import Case, Workload
+from perf.child import Request
+from perf.contestants.process import run, take
+from perf.sample import Sample
+from perf.workloads.size import count_bytes
+from seglog.storage.kernels import NATIVE, PYTHON, VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Seglog:
+    """A process for each sample.
+
+    Attributes:
+        kernels: ``native`` or ``python``.
+        checkout: Where seglog is imported from, empty for this checkout.
+    """
+
+    key: str
+    title: str
+    kernels: str
+    checkout: str = ""
+
+    def knows(self, case: Case) -> bool:
+        """All cases are ours; kernels make no difference to an import."""
+        return case.workload is not Workload.START or self.kernels == NATIVE
+
+    def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
+        """Runs a child, or several where the workload has steps."""
+        request = Request("seglog", case.name, budget.size, str(directory), self.checkout)
+        environment = {VARIABLE: self.kernels}
+        if case.workload is Workload.REOPEN:
+            return self._reopen(request, directory)
+        if case.workload is Workload.MEMORY:
+            _answer, highest = run(request, 0, environment, is_watched=True)
+            return Sample(budget.memory_bytes // case.body_bytes, 1.0, 0.0, {"anonymous_mb": highest})
+        if case.workload is Workload.SIZE:
+            run(request, 0, environment)
+            messages = budget.size_messages
+            return Sample(messages, 1.0, 0.0, count_bytes(directory, messages))
+        return take(request, environment)
+
+    def _reopen(self, request: Request, directory: Path) -> Sample:
+        """Opens two stores that a kill left, one walking the whole log and one as by default."""
+        samples = []
+        for step in ("whole", "quick"):
+            each = replace(request, directory=str(directory / step))
+            # Both kernels write the same bytes; the native ones, where there are any, are quicker at it.
+            run(replace(each, step="fill"), -signal.SIGKILL)
+            samples.append(take(replace(each, step=step), {VARIABLE: self.kernels}))
+        whole, quick = samples
+        return replace(whole, figures={**whole.figures, **quick.figures})
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def native() -> Seglog:
+    """Returns us with the kernels in C."""
+    return Seglog("native", "seglog native", NATIVE)
+
+
+def python() -> Seglog:
+    """Returns us with the kernels in Python."""
+    return Seglog("python", "seglog Python", PYTHON)
+
+
+def other(checkout: Path) -> Seglog:
+    """Returns another checkout with its kernels in C."""
+    return Seglog("other", "other checkout", NATIVE, str(checkout.resolve()))

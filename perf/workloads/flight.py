@@ -1,0 +1,41 @@
+"""Many puts at once on their way to the disk, from one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from perf.bodies import body_of
+from perf.budget import Budget
+from perf.cases import Case
+from perf.logs.seglog_log import TOPIC, SeglogLog
+from perf.sample import Sample, check
+from perf.stopwatch import Stopwatch
+
+
+def put_in_flight(log: SeglogLog, case: Case, budget: Budget) -> Sample:
+    """Keeps ``case.threads`` puts in flight; a put counts when it is on the disk."""
+    return asyncio.run(_put(log, case, budget))
+
+
+async def _put(log: SeglogLog, case: Case, budget: Budget) -> Sample:
+    before = await _put_for(log, case, budget.warm_up_seconds)
+    watch = Stopwatch()
+    done = await _put_for(log, case, budget.seconds)
+    sample = watch.sample(done)
+    check(before + done, log.count(0), "messages after writing")
+    return sample
+
+
+async def _put_for(log: SeglogLog, case: Case, seconds: float) -> int:
+    put, body = log.store.put_async, body_of(case)
+    end = time.perf_counter() + seconds
+    counts = [0] * case.threads
+
+    async def work(number: int) -> None:
+        while time.perf_counter() < end:
+            await put(TOPIC, body)
+            counts[number] += 1
+
+    await asyncio.gather(*(work(number) for number in range(case.threads)))
+    return sum(counts)

@@ -1,0 +1,125 @@
+"""``seglog export``: writes messages of a store to a file, JSONL or Parquet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from seglog.cli import options, render
+from seglog.doctor.export import Selection, iter_rows
+from seglog.doctor.message_rows import MessageRow, to_fields
+from seglog.doctor.offset_table import OffsetTable
+from seglog.doctor.parquet_rows import write_parquet
+from seglog.errors import InvalidArgumentError
+from seglog.storage.files import RealFiles
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.names import check_topic
+from seglog.storage.store import MessageStore
+
+
+@click.command
+@options.store
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Topic; may be given several times.  [default: all but RocketMQ's own]",
+)
+@click.option("--queue", "queue_id", type=int, help="Only this queue.")
+@click.option("--from-offset", type=int, default=0, help="First queue offset.")
+@click.option("--to-offset", type=int, help="Last queue offset.")
+@click.option("--from", "begin", metavar="MS|ISO", help="Stored at this time or later.")
+@click.option("--to", "end", metavar="MS|ISO", help="Stored at this time or earlier.")
+@click.option("--tag", "tags", help="Only these tags: 'TagA || TagB'.")
+@click.option("--key", help="Only messages that have this key, or unique key.")
+@click.option("--group-lag", "lag_of", metavar="GROUP", help="Only what GROUP has not consumed yet.")
+@click.option("--inflate", is_flag=True, help="Inflate zlib bodies; without it bodies are as stored.")
+@click.option("--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File; - for standard output.",
+)
+@options.as_json
+def command(
+    *,
+    path: Path,
+    topics: tuple[str, ...],
+    queue_id: int | None,
+    from_offset: int,
+    to_offset: int | None,
+    begin: str | None,
+    end: str | None,
+    tags: str | None,
+    key: str | None,
+    lag_of: str | None,
+    inflate: bool,
+    form: str,
+    target: Path,
+    as_json: bool,
+) -> None:
+    """Write messages of STORE to a file that `seglog import` reads.
+
+    Nothing is lost on the way: bodies that are no text go as base64, properties, keys, flags, births and
+    places go with them. Works beside a process that has STORE open.
+    """
+    for topic in topics:
+        check_topic(topic)
+    wanted = Selection(
+        topics,
+        queue_id,
+        from_offset,
+        to_offset,
+        options.timestamp_ms("--from", begin, 0),
+        options.timestamp_ms("--to", end, MAX_TIMESTAMP_MS),
+        tags,
+        key,
+        lag_of,
+        inflate,
+    )
+    is_stdout = str(target) == "-"
+    if is_stdout and form == "parquet":
+        raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
+    offsets = [] if lag_of is None else OffsetTable(RealFiles(), path).all()
+    with MessageStore.open(path, create=False, read_only=True) as store:
+        rows = iter_rows(store, wanted, offsets)
+        if is_stdout:
+            write_jsonl(sys.stdout, rows)
+            return
+        # Under its name only once it is whole.
+        part = target.with_name(target.name + ".part")
+        try:
+            count = write_parquet(part, rows) if form == "parquet" else _write_file(part, rows)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    if as_json:
+        render.emit({"kind": "export", "messages": count, "format": form, "file": str(target)})
+    else:
+        render.say(f"{render.count_text(count, 'message')} in {target}")
+
+
+def write_jsonl(stream: TextIO, rows: Iterable[MessageRow]) -> int:
+    """Writes a line a message; returns how many."""
+    count = 0
+    for count, line in enumerate(_lines(rows), 1):  # noqa: B007 - the last one is the count
+        stream.write(line)
+    return count
+
+
+def _write_file(path: Path, rows: Iterable[MessageRow]) -> int:
+    with path.open("w", encoding="utf-8") as stream:
+        return write_jsonl(stream, rows)
+
+
+def _lines(rows: Iterable[MessageRow]) -> Iterator[str]:
+    for row in rows:
+        yield json.dumps(to_fields(row), separators=(",", ":")) + "\n"

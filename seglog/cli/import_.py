@@ -1,0 +1,97 @@
+"""``seglog import``: appends the messages of an exported file to a store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli import options, render
+from seglog.doctor.import_rows import Import, check_row
+from seglog.doctor.message_rows import MessageRow, from_fields
+from seglog.doctor.parquet_rows import read_parquet
+from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.storage.store import MessageStore
+
+_PARQUET_MAGIC: Final = b"PAR1"
+_MAX_RUNS_SHOWN: Final = 20
+
+
+@click.command(name="import")
+@options.store
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@options.as_json
+def command(*, path: Path, source: Path, as_json: bool) -> None:
+    """Append the messages of FILE, which `seglog export` wrote, to STORE.
+
+    Each goes to its topic and queue with a new queue offset; what became of the old ones is printed. The
+    whole file is looked at before the first message is stored.
+    """
+    for row in read_rows(source):
+        check_row(row)
+    with MessageStore.open(path) as store:
+        done = Import(store)
+        try:
+            for row in read_rows(source):
+                done.add(row)
+            store.flush()
+        except SeglogError:
+            if done.count and not as_json:
+                click.echo(
+                    f"note: {render.count_text(done.count, 'message')} stored before the error", err=True
+                )
+            raise
+    if as_json:
+        for run in done.moved:
+            render.emit(
+                {
+                    "kind": "import",
+                    "topic": run.topic,
+                    "queueId": run.queue_id,
+                    "from": run.first,
+                    "count": run.count,
+                    "newFrom": run.new_first,
+                }
+            )
+        return
+    render.say(f"{render.count_text(done.count, 'message')} stored in {path}")
+    if done.moved:
+        render.table(
+            ("topic", "queue", "offsets", "are now"),
+            [
+                (
+                    render.printable(run.topic),
+                    str(run.queue_id),
+                    f"{run.first}..{run.first + run.count - 1}",
+                    f"{run.new_first}..{run.new_first + run.count - 1}",
+                )
+                for run in done.moved[:_MAX_RUNS_SHOWN]
+            ],
+            numbers=("queue",),
+        )
+    if len(done.moved) > _MAX_RUNS_SHOWN:
+        render.say(f"… and {len(done.moved) - _MAX_RUNS_SHOWN} more runs; --json prints all")
+
+
+def read_rows(source: Path) -> Iterator[MessageRow]:
+    """Yields the messages of a file, JSONL or Parquet by its first bytes.
+
+    Raises:
+        InvalidArgumentError: It is neither, and which line is wrong.
+    """
+    with source.open("rb") as stream:
+        if stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            yield from read_parquet(source)
+            return
+        stream.seek(0)
+        for number, line in enumerate(stream, 1):
+            try:
+                fields = json.loads(line)
+                if not isinstance(fields, dict):
+                    raise InvalidArgumentError("a message is a JSON object")
+                yield from_fields(fields)
+            except (ValueError, SeglogError) as error:
+                raise InvalidArgumentError(f"{source} line {number}: {error}") from error

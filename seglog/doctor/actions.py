@@ -1,0 +1,62 @@
+"""One thing that a repair does, and what that means for messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.storage.lost_messages import LostMessages
+
+KINDS: Final[dict[str, str]] = {
+    "undo": "take back the repair that was stopped",
+    "bit": "flip a bit back",
+    "hole": "fill a hole with tombstones",
+    "tail-lost": "give the lost end tombstones",
+    "tail-cut": "cut a torn write and zero what is behind it",
+    "segment": "make a commit-log file",
+    "length": "give a file its length",
+    "stray": "move a foreign file to seglog/stray",
+    "queue": "write queue files from the log",
+    "compaction": "write the log of a compaction topic from the commit log",
+    "index": "write the key index from the log",
+    "rescan": "leave abort and an empty checkpoint, so that RocketMQ walks the whole log",
+    "close": "finish what a crash left, and take the abort file away",
+    "checkpoint": "set the checkpoint to what the log holds",
+    "config": "make a config file again",
+    "offset": "set an offset to the end of its queue",
+    "half": "commit or roll back a half message",
+}
+"""Stable short word of each kind of action, and what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a repair does.
+
+    Attributes:
+        kind: A key of :data:`KINDS`.
+        file: Relative to the store; the first of them where there are several.
+        position_bytes: Where in the file.
+        size_bytes: How much of the file is concerned, 0 where that says nothing.
+        detail: What is found and done there, in a few words.
+        saved: Messages that are served, or stay served by RocketMQ after its next crash, because of it.
+        lost: Messages that stay lost.
+    """
+
+    kind: str
+    file: str
+    position_bytes: int = 0
+    size_bytes: int = 0
+    detail: str = ""
+    saved: int = 0
+    lost: tuple[LostMessages, ...] = ()
+
+    @property
+    def lost_messages(self) -> int:
+        """How many messages stay lost."""
+        return sum(len(one.offsets) for one in self.lost)
+
+    @property
+    def purpose(self) -> str:
+        """What is done, in a sentence."""
+        return KINDS[self.kind]

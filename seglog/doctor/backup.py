@@ -1,0 +1,225 @@
+"""Copies a store while it is in use: links for files that are full, copies for files that are written.
+
+The log is the truth, so it comes last: whatever queues, index and tables say was in the log before, and the
+log has everything that was acknowledged before the backup began. Of a store that is open, its last file is
+copied up to the end of the last record that is whole when it is looked at; queues that know less than that
+are put right when the backup is opened. Tables come first: a group that is a little behind is delivered a
+message again, one that is ahead would miss some.
+
+A backup of a store that is open is marked as crashed, without checkpoint: that makes a RocketMQ, too, look
+through all of the log. It appears under its name when it is whole. Files that it shares with the store are
+broken apart before either is written (:mod:`seglog.storage.links`); a RocketMQ does not know that, so give
+it a backup without links.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.branch_names import UNFINISHED
+from seglog.doctor.log_view import LogView
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
+from seglog.storage.files import Files, HeldLock
+from seglog.storage.format import names
+from seglog.storage.format.compaction import COMPACTION
+from seglog.storage.links import copy_file, link_or_copy, sync_dir
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_scan import LogScan
+from seglog.storage.survey import check_is_store
+
+_FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
+_QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)
+_KNOWN: Final = frozenset((*_FIRST, *_QUEUES, names.COMMIT_LOG))
+_NOT_COPIED: Final = frozenset((names.LOCK_FILE, names.ABORT_FILE, names.CHECKPOINT_FILE, "abort.bak"))
+_OF_THIS_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
+"""In our own folder: the first knows this store's queue files, the others are of stores beside it."""
+_TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
+
+
+@dataclass(slots=True)
+class Copied:
+    """What a backup came to.
+
+    Attributes:
+        target: Where it is.
+        end_phy_offset: Where its log ends; of a store that nobody had open, the end of its last file.
+        is_hot: Whether somebody had the store open meanwhile.
+        linked: Files that share their bytes with the store, and their length together.
+        copied: Files that do not.
+        left_out: What lies in the store and is nothing of a store, or nothing that is read here.
+    """
+
+    target: Path
+    end_phy_offset: int = 0
+    is_hot: bool = False
+    linked: list[int] = field(default_factory=list)
+    copied: list[int] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def make_backup(files: Files, root: Path, target: Path, *, links: bool = True) -> Copied:
+    """Makes a backup; the store may be open, here or by a broker.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        target: Must not exist, or be an empty directory.
+        links: Whether full files are linked where the file system can; False for copies of all.
+
+    Raises:
+        NotFoundError: There is no store.
+        NotAStoreError: Something else is there.
+        InvalidArgumentError: There is something at ``target``, or it lies where it must not.
+        OSError: The file system refuses; nothing is left at ``target``.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    _check_target(root, target)
+    made = target.with_name(target.name + UNFINISHED)
+    shutil.rmtree(made, ignore_errors=True)
+    lock = _try_lock(files, root)
+    try:
+        done = _Backup(files, root, made, is_hot=lock is None, links=links).run()
+        if target.exists():
+            target.rmdir()
+        made.rename(target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    finally:
+        if lock is not None:
+            lock.release()
+    sync_dir(target.parent)
+    done.target = target
+    return done
+
+
+def _check_target(root: Path, target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidArgumentError(f"{target} exists and is no empty folder", help="name a new folder")
+    above, below = root.resolve(), target.resolve()
+    if below.is_relative_to(above) and not below.is_relative_to(above / names.OURS):
+        raise InvalidArgumentError(
+            f"{target} lies in the store: RocketMQ would find it there", help="name a folder outside of it"
+        )
+
+
+def _try_lock(files: Files, root: Path) -> HeldLock | None:
+    """Returns the store's lock, so that nobody opens it meanwhile; None if somebody has it open."""
+    try:
+        return files.lock(root)
+    except StoreLockedError:
+        return None
+
+
+class _Backup:
+    """One backup on its way."""
+
+    def __init__(self, files: Files, root: Path, made: Path, *, is_hot: bool, links: bool) -> None:
+        self._files = files
+        self._root = root
+        self._made = made
+        self._full: Callable[[Path, Path], bool] = link_or_copy if links else _copy
+        self._done = Copied(made, is_hot=is_hot)
+
+    def run(self) -> Copied:
+        self._made.mkdir(parents=True)
+        self._root_files()
+        for folder in (*_FIRST, *_QUEUES):
+            if (self._root / folder).is_dir():
+                self._folder(Path(folder))
+        self._log()
+        for folder, _folders, _names in os.walk(self._made):
+            sync_dir(Path(folder))
+        return self._done
+
+    def _root_files(self) -> None:
+        for entry in self._files.list_dir(self._root):
+            if entry.is_dir and entry.name not in _KNOWN:
+                self._done.left_out.append(entry.name)
+            elif not entry.is_dir and entry.name not in _NOT_COPIED and entry.name not in _KNOWN:
+                self._copy(Path(entry.name))
+        if self._done.is_hot:
+            (self._made / names.ABORT_FILE).write_bytes(b"%d" % os.getpid())
+        else:
+            for name in (names.ABORT_FILE, names.CHECKPOINT_FILE):
+                self._copy(Path(name))
+        self._copy(Path("timerwheel"))
+
+    def _folder(self, folder: Path) -> None:
+        """Copies a folder: of files in a row, and of index files, only the last is still written."""
+        (self._made / folder).mkdir()
+        entries = self._files.list_dir(self._root / folder)
+        row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
+        for entry in entries:
+            place = folder / entry.name
+            is_ours = folder.parts[0] == names.OURS
+            if is_ours and len(folder.parts) == 1 and entry.name in _OF_THIS_STORE:
+                continue
+            if entry.is_dir:
+                self._folder(place)
+            elif entry.name.endswith(_TEMPORARY):
+                continue
+            elif entry.name in row[:-1] or (is_ours and len(folder.parts) > 1):
+                self._link(place)
+            else:
+                self._copy(place)
+
+    def _log(self) -> None:
+        folder = Path(names.COMMIT_LOG)
+        (self._made / folder).mkdir()
+        with LogView(self._files, self._root) as view:
+            segment = view.segment_size_bytes
+            firsts = [file.first_offset for file in view.listing.log_files]
+            end = _end_of(view) if self._done.is_hot else max(firsts, default=0) + segment
+        self._done.end_phy_offset = end
+        for first in firsts:
+            place = folder / names.segment_file_name(first)
+            if first + segment <= end and first != firsts[-1]:
+                self._link(place)
+            elif first < end or first == firsts[0]:
+                self._copy(place, end - first)
+
+    def _link(self, place: Path) -> None:
+        try:
+            is_link = self._full(self._root / place, self._made / place)
+        except FileNotFoundError:  # its owner removed it meanwhile, as retention does
+            return
+        (self._done.linked if is_link else self._done.copied).append((self._made / place).stat().st_size)
+
+    def _copy(self, place: Path, end: int | None = None) -> None:
+        source, target = self._root / place, self._made / place
+        if not source.is_file() or target.exists():
+            return
+        try:
+            copy_file(source, target, end)
+        except FileNotFoundError:  # as above
+            return
+        self._done.copied.append(target.stat().st_size)
+
+
+def _copy(source: Path, target: Path) -> bool:
+    copy_file(source, target)
+    return False
+
+
+def _end_of(view: LogView) -> int:
+    """Returns where the last record ends that is whole now, by a walk over the last files only."""
+    log_files = view.listing.log_files
+    last = 0
+    for number, file in enumerate(log_files):
+        if view.message_at(file.first_offset) is not None:
+            last = number
+    reader = LogReader(view.files, view.root, view.segment_size_bytes)
+    scan = LogScan(reader, log_files[last:], view.segment_size_bytes)
+    try:
+        for _rows in scan.iter_rows():
+            pass  # only where they end matters
+    finally:
+        scan.close()
+    return scan.end_phy_offset

@@ -1,0 +1,35 @@
+"""Properties and topics by which the copies of a message tell where they come from.
+
+Source: ``MessageConst.java``, ``MixAll.java``, ``TopicValidator.java``, ``TimerMessageStore.java``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+"""Of retry and DLQ copies: the id of the message that was consumed first; some clients put a unique key."""
+RETRY_TOPIC: Final = "RETRY_TOPIC"
+"""Of retry and DLQ copies: the topic that the message was consumed from."""
+DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+ORIGIN_GROUP: Final = "ORIGIN_GROUP"
+"""Of retry copies of pop consumers, whose topic names group and topic."""
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
+TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
+"""Of a record that cancels a timer message."""
+TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
+
+PARKED_FROM: Final = "SEGLOG_PARKED_FROM"
+"""Of a parked copy: ``topic/queue@offset`` of the message."""
+PARKED_ID: Final = "SEGLOG_PARKED_ID"
+"""Of a parked copy: the message id of the message."""
+ERASED: Final = "SEGLOG_ERASED"
+"""Of a record whose body was erased."""
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+PARK_PREFIX: Final = "%PARK%"
+
+ID_PROPERTIES: Final = (ORIGIN_MESSAGE_ID, DLQ_ORIGIN_MESSAGE_ID, PARKED_ID)
+"""Each may name the message that a copy was made of."""

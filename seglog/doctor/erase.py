@@ -1,0 +1,283 @@
+"""Erases messages where they lie: bodies become zeros, and everything else of the store stays right.
+
+First all copies are found and shown (:func:`plan_erase`, which changes nothing), then they are written
+(:func:`apply_erase`, under the store's lock). Size, place, queue units and index entries of the records do
+not change, so RocketMQ goes on reading the store. A segment that matched its seal is sealed anew; the
+recovery point goes. Files that share their bytes with backups or branches get bytes of their own first:
+branches of the store are erased as well, other names of the files keep what they have and are counted.
+
+There is no way back: the old bytes are kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.clock import Clock
+from seglog.doctor.branch_names import stores_of
+from seglog.doctor.erase_journal import (
+    Rewrite,
+    apply_rewrites,
+    read_journal,
+    remove_journal,
+    write_journal,
+)
+from seglog.doctor.erased_record import erase_record
+from seglog.doctor.family import Scan, Search, find_families
+from seglog.doctor.leftovers import Leftovers, find_leftovers
+from seglog.doctor.log_view import LogView
+from seglog.doctor.roles import role_of
+from seglog.errors import CorruptError, NotFoundError, StoreError
+from seglog.storage.files import Files
+from seglog.storage.format.message import Message
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.seal import Seal
+from seglog.storage.links import kept_times, link_count
+from seglog.storage.log_scan import Progress
+from seglog.storage.recovery_point_file import remove_recovery_point
+from seglog.storage.seal import make_seal
+from seglog.storage.seal_check import check_blocks
+from seglog.storage.seal_files import list_seals, read_seal, remove_seal, write_seal
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedCopy:
+    """One record and what takes its place.
+
+    Attributes:
+        store: The store that it is in: the store itself is empty text, a branch its path in it.
+        message: As it is now.
+        role: What it is to the message.
+        file: The commit-log file, relative to its store.
+        position_bytes: Where in it.
+        before: SHA-256 of the record as it is.
+        after: SHA-256 of what takes its place.
+        is_marked: Whether SEGLOG_ERASED fits into it.
+        other_names: How many other names its file has, outside of this store or in branches.
+        data: What takes its place.
+    """
+
+    store: str
+    message: Message
+    role: str
+    file: str
+    position_bytes: int
+    before: str
+    after: str
+    is_marked: bool
+    other_names: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePlan:
+    """What is to be erased.
+
+    Attributes:
+        copies: Every record, the store's first, then those of its branches.
+        searches: How they were looked for, by store.
+    """
+
+    root: Path
+    wanted: str
+    copies: tuple[ErasedCopy, ...]
+    searches: dict[str, Search]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was done.
+
+    Attributes:
+        sealed: Segments that were sealed anew, by store.
+        unsealed: Segments whose seals did not match before; those seals were left as they were.
+        leftovers: Where bytes of the bodies still are.
+    """
+
+    plan: ErasePlan
+    done_ms: int
+    sealed: tuple[tuple[str, int], ...]
+    unsealed: tuple[tuple[str, int], ...]
+    leftovers: Leftovers
+
+
+def plan_erase(
+    files: Files,
+    root: Path,
+    wanted: str,
+    *,
+    topic: str | None = None,
+    scan: Scan = Scan.ALWAYS,
+    progress: Progress | None = None,
+) -> ErasePlan:
+    """Finds every copy of the messages of an id or key, in a store and its branches; changes nothing.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        wanted: A message id, a unique key or a key; of a key, all its messages.
+        topic: Where to look for a key; None for every topic.
+        scan: How much of the log to walk.
+        progress: Told about every walk.
+
+    Raises:
+        NotFoundError: There is no such message.
+    """
+    copies: list[ErasedCopy] = []
+    searches: dict[str, Search] = {}
+    missing: NotFoundError | None = None
+    for store in stores_of(files, root):
+        with LogView(files, root / store) as view:
+            try:
+                found = find_families(view, wanted, topic=topic, scan=scan, progress=progress)
+            except NotFoundError as error:
+                missing = missing or error
+                continue
+            searches[store] = found.search
+            copies += [_copy(view, store, message) for family in found.families for message in family]
+    if not copies and missing is not None:
+        raise missing
+    return ErasePlan(root, wanted, tuple(copies), searches)
+
+
+def apply_erase(files: Files, plan: ErasePlan, clock: Clock) -> Erased:
+    """Writes what was planned, and looks whether the bodies are still anywhere in the store.
+
+    Args:
+        files: Where the store is.
+        plan: What to do.
+        clock: The time.
+
+    Raises:
+        StoreLockedError: A broker or another process has the store, or a branch, open.
+        StoreError: A record changed since it was planned; nothing was written.
+        FullError: No space; what was not written yet is finished by the next erase.
+    """
+    sealed: list[tuple[str, int]] = []
+    unsealed: list[tuple[str, int]] = []
+    with ExitStack() as locks:
+        names = list(dict.fromkeys(copy.store for copy in plan.copies))
+        for name in names:
+            locks.callback(files.lock(plan.root / name).release)
+        for copy in plan.copies:
+            _check_same(files, plan.root / copy.store, copy)
+        for name in names:
+            own = [copy for copy in plan.copies if copy.store == name]
+            renewed, left = _erase_in(files, plan.root / name, own, clock)
+            sealed += [(name, first) for first in renewed]
+            unsealed += [(name, first) for first in left]
+    leftovers = find_leftovers(files, plan.root, [copy.message.body for copy in plan.copies])
+    return Erased(plan, clock.now_ms(), tuple(sealed), tuple(unsealed), leftovers)
+
+
+def finish_erase(files: Files, root: Path) -> int:
+    """Finishes erases that were interrupted; returns how many records that were.
+
+    Raises:
+        StoreLockedError: A process has the store open.
+        ConfigError: What was to be written cannot be read.
+    """
+    count = 0
+    for store in stores_of(files, root):
+        if read_journal(files, root / store) is None:
+            continue
+        lock = files.lock(root / store)
+        try:
+            journal = read_journal(files, root / store)
+            if journal is not None:
+                remove_recovery_point(files, root / store)
+                apply_rewrites(files, root / store, *journal)
+                segment, rewrites = journal
+                for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
+                    if first in list_seals(files, root / store):
+                        remove_seal(files, root / store, first)  # nobody knows whether it matched before
+                remove_journal(files, root / store)
+                count += len(rewrites)
+        finally:
+            lock.release()
+    return count
+
+
+def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
+    record = view.record_at(message.phy_offset)
+    if record is None:
+        raise StoreError(f"the record at {message.phy_offset} went away while it was looked at")
+    made = erase_record(record, message.phy_offset)
+    position = message.phy_offset % view.segment_size_bytes
+    file = f"{COMMIT_LOG}/{segment_file_name(message.phy_offset - position)}"
+    return ErasedCopy(
+        store,
+        message,
+        role_of(message).value,
+        file,
+        position,
+        hashlib.sha256(record).hexdigest(),
+        hashlib.sha256(made.data).hexdigest(),
+        made.is_marked,
+        link_count(view.root / file) - 1,
+        made.data,
+    )
+
+
+def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
+    handle = files.open(root / copy.file, writable=False)
+    try:
+        buffer = bytearray(copy.message.size_bytes)
+        handle.read_into(memoryview(buffer), copy.position_bytes)
+    finally:
+        handle.close()
+    if hashlib.sha256(buffer).hexdigest() != copy.before:
+        raise StoreError(
+            f"{copy.file} +{copy.position_bytes} changed since it was looked at; nothing was written",
+            help="run the command again",
+        )
+
+
+def _erase_in(
+    files: Files, root: Path, copies: Sequence[ErasedCopy], clock: Clock
+) -> tuple[list[int], list[int]]:
+    """Erases records of one store; returns the segments that were sealed anew, and those that were not."""
+    first = copies[0]
+    segment = _segment_bytes(files, root)
+    segments = sorted({copy.message.phy_offset - copy.message.phy_offset % segment for copy in copies})
+    matching, others = _seals(files, root, segments)
+    rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in copies]
+    assert first.message.phy_offset % segment == first.position_bytes
+    write_journal(files, root, segment, rewrites)
+    remove_recovery_point(files, root)
+    with ExitStack() as times:
+        for start in segments:
+            times.enter_context(kept_times(root / COMMIT_LOG / segment_file_name(start)))
+        apply_rewrites(files, root, segment, rewrites)
+    for start in matching:
+        made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)
+        if isinstance(made, Seal):
+            write_seal(files, root, made)
+        else:
+            remove_seal(files, root, start)
+    remove_journal(files, root)
+    return matching, others
+
+
+def _segment_bytes(files: Files, root: Path) -> int:
+    with LogView(files, root) as view:
+        return view.segment_size_bytes
+
+
+def _seals(files: Files, root: Path, segments: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Returns which segments match their seals, and which have one that does not match."""
+    known: list[Seal] = []
+    others: list[int] = []
+    for start in sorted(set(segments) & set(list_seals(files, root))):
+        try:
+            known.append(read_seal(files, root, start))
+        except CorruptError:
+            others.append(start)
+    checks = check_blocks(files, root, known, lambda _count: None)
+    matching = [check.seal.first_phy_offset for check in checks if not check.wrong.any()]
+    others += [check.seal.first_phy_offset for check in checks if check.wrong.any()]
+    return matching, others

@@ -1,0 +1,116 @@
+"""Chooses messages of a store, queue by queue, for an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
+from seglog.doctor.message_rows import MessageRow, inflated, row_of
+from seglog.doctor.offset_table import GroupOffset
+from seglog.errors import NotFoundError
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.message import Message
+from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.store import MessageStore
+from seglog.storage.values import QueueInfo
+
+_READ_MESSAGES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which messages.
+
+    Attributes:
+        topics: Their topics; none for all but RocketMQ's own.
+        queue_id: Their queue; None for all.
+        from_offset: Queue offset of the first.
+        to_offset: Queue offset of the last; None for the end.
+        begin_ms: Earliest store time.
+        end_ms: Latest store time.
+        tags: ``TagA || TagB``; None for all.
+        key: One of their keys, or their unique key; None for all.
+        lag_of: Only what this group has not consumed yet, in the queues where it has an offset.
+        inflate: Whether zlib bodies are inflated.
+    """
+
+    topics: Sequence[str] = ()
+    queue_id: int | None = None
+    from_offset: int = 0
+    to_offset: int | None = None
+    begin_ms: int = 0
+    end_ms: int = MAX_TIMESTAMP_MS
+    tags: str | None = None
+    key: str | None = None
+    lag_of: str | None = None
+    inflate: bool = False
+
+
+def is_system_topic(topic: str) -> bool:
+    """Returns whether a topic is RocketMQ's own: what is in it was, or will be, put elsewhere."""
+    return topic in (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC) or topic.startswith(SYSTEM_PREFIX)
+
+
+def iter_rows(store: MessageStore, wanted: Selection, offsets: Sequence[GroupOffset]) -> Iterator[MessageRow]:
+    """Yields the messages that a selection names, by topic, queue and queue offset.
+
+    Args:
+        store: The store.
+        wanted: Which messages.
+        offsets: Where groups go on.
+
+    Raises:
+        NotFoundError: The store has no such topic or queue, or the group has no offset in them.
+    """
+    queues = _queues(store, wanted)
+    starts = {(one.topic, one.queue_id): one.queue_offset for one in offsets if one.group == wanted.lag_of}
+    if wanted.lag_of is not None:
+        queues = [queue for queue in queues if (queue.topic, queue.queue_id) in starts]
+        if not queues:
+            raise NotFoundError(f"group {wanted.lag_of} has no offset in these queues")
+    for queue in queues:
+        start = max(wanted.from_offset, queue.min_offset, starts.get((queue.topic, queue.queue_id), 0))
+        if wanted.begin_ms:
+            start = max(start, store.offset_by_time(queue.topic, queue.queue_id, wanted.begin_ms))
+        end = queue.max_offset if wanted.to_offset is None else min(queue.max_offset, wanted.to_offset + 1)
+        for message in _messages(store, queue, start, end, wanted.tags):
+            if _is_wanted(message, wanted):
+                row = row_of(message, message.queue_offset)
+                yield inflated(row, message) if wanted.inflate else row
+
+
+def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
+    found = [
+        queue
+        for queue in store.queues()
+        if not queue.topic.startswith(LMQ_PREFIX)  # they hold messages of other topics
+        and (queue.topic in wanted.topics if wanted.topics else not is_system_topic(queue.topic))
+        and wanted.queue_id in (None, queue.queue_id)
+    ]
+    missing = sorted(set(wanted.topics) - {queue.topic for queue in found})
+    if missing or (wanted.queue_id is not None and not found):
+        named = missing[0] if missing else f"number {wanted.queue_id}"
+        raise NotFoundError(f"no queue {named} in {store.path}", help="`seglog queues STORE` lists them")
+    return found
+
+
+def _messages(
+    store: MessageStore, queue: QueueInfo, start: int, end: int, tags: str | None
+) -> Iterator[Message]:
+    while start < end:
+        result = store.get(queue.topic, queue.queue_id, start, min(_READ_MESSAGES, end - start), tags)
+        for message in result:
+            if message.queue_offset >= end:
+                return
+            yield message
+        if result.next_offset <= start:
+            return
+        start = result.next_offset
+
+
+def _is_wanted(message: Message, wanted: Selection) -> bool:
+    if not wanted.begin_ms <= message.store_timestamp_ms <= wanted.end_ms:
+        return False
+    return wanted.key is None or wanted.key in message.keys or wanted.key == message.unique_key

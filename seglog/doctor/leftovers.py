@@ -1,0 +1,90 @@
+"""Searches all files of a store for bytes that should be nowhere any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.files import Files
+
+MIN_BODY_BYTES: Final = 16
+"""Shorter bodies occur by chance."""
+MAX_NEEDLE_BYTES: Final = 256
+_WINDOW_BYTES: Final = 8 << 20
+_MAX_HITS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A place where such bytes are."""
+
+    file: str
+    position_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a search came to.
+
+    Attributes:
+        searched_bytes: How much was read; holes of files are not.
+        bodies: How many different bodies were looked for.
+        too_short: How many were not, because they are too short to tell anything.
+        found: Where they are, at most 100 places.
+    """
+
+    searched_bytes: int
+    bodies: int
+    too_short: int
+    found: tuple[Leftover, ...]
+
+
+def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftovers:
+    """Looks for bodies in every file below a directory, by their first 256 bytes.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        bodies: As they were stored.
+    """
+    needles = {body[:MAX_NEEDLE_BYTES] for body in bodies if len(body) >= MIN_BODY_BYTES and any(body)}
+    too_short = {body for body in bodies if 0 < len(body) < MIN_BODY_BYTES}
+    found: list[Leftover] = []
+    searched = 0
+    for path in _iter_files(files, root) if needles else ():
+        for at, window, fresh in _windows(files, path):
+            searched += fresh
+            for needle in needles:
+                position = window.find(needle)
+                # What begins in the overlap is found in the next window, with all its bytes.
+                while 0 <= position < fresh and len(found) < _MAX_HITS:
+                    found.append(Leftover(path.relative_to(root).as_posix(), at + position))
+                    position = window.find(needle, position + 1)
+    return Leftovers(searched, len(needles), len(too_short), tuple(found))
+
+
+def _iter_files(files: Files, folder: Path) -> Iterator[Path]:
+    for entry in files.list_dir(folder):
+        if entry.is_dir:
+            yield from _iter_files(files, folder / entry.name)
+        else:
+            yield folder / entry.name
+
+
+def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
+    """Yields stretches of a file that was ever written: where, the bytes, how many the next one lacks."""
+    handle = files.open(path, writable=False)
+    try:
+        at = handle.next_data(0)
+        while at is not None:
+            buffer = bytearray(min(_WINDOW_BYTES + MAX_NEEDLE_BYTES, max(0, handle.size_bytes - at)))
+            count = handle.read_into(memoryview(buffer), at)
+            if not count:
+                return
+            fresh = min(count, _WINDOW_BYTES)
+            yield at, bytes(buffer[:count]), fresh
+            at = handle.next_data(at + fresh)
+    finally:
+        handle.close()

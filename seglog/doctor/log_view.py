@@ -1,0 +1,208 @@
+"""The log of a store as its files show it, without a survey: records by place, keys by index, and one scan.
+
+A survey walks the whole log; who asks for one message should not wait for that. So the files are listed,
+records are read where index entries or ids say, and each must prove itself. :meth:`LogView.scan` walks what
+has to be walked: records by the walk's kernel, and texts in them by a search over whole windows of bytes,
+so that only records that hold one of the texts are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.doctor.copy_names import HALF_TOPIC, PARK_PREFIX, TIMER_TOPIC
+from seglog.errors import CorruptError, NotFoundError
+from seglog.storage.files import Files
+from seglog.storage.format.index import key_hash
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.message import Message, decode_message
+from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
+from seglog.storage.index_files import IndexFile, iter_places, list_index_files
+from seglog.storage.known_topics import known_topics
+from seglog.storage.listing import list_store
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_scan import Hole, LogScan, Progress
+from seglog.storage.survey import check_is_store
+
+_MAGICS: Final = (MAGIC_V1, MAGIC_V2)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What a scan came to.
+
+    Attributes:
+        phy_offsets: Of the records that hold one of the texts, in order.
+        start: Where it began.
+        end: Where it ended: at the log's end, or where it was told to.
+        holes: Stretches that could not be read.
+        records: How many records were walked.
+    """
+
+    phy_offsets: tuple[int, ...]
+    start: int
+    end: int
+    holes: tuple[Hole, ...]
+    records: int
+
+
+class LogView:
+    """A store whose records are looked up one by one; writes nothing, works beside a writer.
+
+    Attributes:
+        root: The store directory.
+        listing: Its files, as they were when this was made.
+        index: The files of the index that can be used, oldest first.
+        damaged_index: Those that cannot.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+
+    Raises:
+        NotFoundError: There is none.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+    """
+
+    def __init__(self, files: Files, root: Path) -> None:
+        if not check_is_store(files, root):
+            raise NotFoundError(f"there is no store at {root}")
+        self.files = files
+        self.root = root
+        self.listing = list_store(files, root)
+        found, self.damaged_index = list_index_files(files, root)
+        self.index: list[IndexFile] = [file for file in found if file.header.index_count > 1]
+        self._reader = LogReader(files, root, self.segment_size_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+
+    @property
+    def segment_size_bytes(self) -> int:
+        """Length of every file of the log."""
+        return self.listing.geometry.segment_size_bytes
+
+    @property
+    def start(self) -> int:
+        """Where the log starts."""
+        return min((file.first_offset for file in self.listing.log_files), default=0)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """Topics that may be in the log, sorted: by folders, by topics.json, and by the groups of these."""
+        found = {topic for topic, _queue in (*self.listing.queue_files, *self.listing.batch_files)}
+        found |= known_topics(self.files, self.root) or frozenset()
+        found |= {SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC}
+        # A queue that lost its folder is still in the index.
+        groups = {topic.removeprefix(RETRY_PREFIX) for topic in found if topic.startswith(RETRY_PREFIX)}
+        return sorted(
+            found.union(f"{prefix}{group}" for prefix in (DLQ_PREFIX, PARK_PREFIX) for group in groups)
+        )
+
+    def record_at(self, phy_offset: int) -> memoryview | None:
+        """Returns the bytes of the record that says it starts at a place, None if none does."""
+        if phy_offset < self.start:
+            return None
+        head = self._reader.read(phy_offset, FILLER_BYTES)
+        if len(head) < FILLER_BYTES:
+            return None
+        size, magic = FILLER.struct.unpack(head)
+        if magic not in _MAGICS or size < MIN_RECORD_BYTES:
+            return None
+        record = self._reader.read(phy_offset, size)
+        return record if len(record) == size else None
+
+    def message_at(self, phy_offset: int) -> Message | None:
+        """Returns the message whose record starts at a place and proves itself, None if none does."""
+        record = self.record_at(phy_offset)
+        try:
+            message = None if record is None else decode_message(record, verify=True)
+        except CorruptError:
+            return None
+        return message if message is not None and message.phy_offset == phy_offset else None
+
+    @property
+    def indexed_from(self) -> int | None:
+        """The record that the index begins with, None without an index that can be used."""
+        return self.index[0].header.begin_phy_offset if self.index else None
+
+    @property
+    def indexed_to(self) -> int | None:
+        """The last record that the index knows; not all keys of it need be in."""
+        return self.index[-1].header.end_phy_offset if self.index else None
+
+    def index_places(self, topic: str, key: str) -> Iterator[tuple[str, int]]:
+        """Yields the index file and the place of each entry that may be of a key of a topic, newest first."""
+        hashed = key_hash(f"{topic}#{key}")
+        for file in reversed(self.index):
+            for phy_offset, _time_ms in iter_places(self.files, file, hashed, 0, MAX_TIMESTAMP_MS):
+                yield file.path.name, phy_offset
+
+    def scan(
+        self,
+        texts: Sequence[bytes],
+        start: int | None = None,
+        end: int | None = None,
+        progress: Progress | None = None,
+    ) -> Scanned:
+        """Walks the log and returns the records that hold one of some texts anywhere.
+
+        Args:
+            texts: What to look for.
+            start: Where to begin, the start of a record; None for the log's start.
+            end: Where to end; None for the log's end.
+            progress: Told bytes read and bytes in all.
+        """
+        segment = self.segment_size_bytes
+        reader = LogReader(self.files, self.root, segment)
+        scan = LogScan(reader, self.listing.log_files, segment, verify=False)
+        begun = self.start if start is None else max(start, self.start)
+        if begun > self.start:
+            scan.resume(begun, (begun, 0), {})
+        found: set[int] = set()
+        records = 0
+        try:
+            for window in scan.iter_rows(progress):
+                rows = window if end is None else window[window["phy_offset"] < end]
+                if len(rows):
+                    records += len(rows)
+                    found.update(self._holding(rows["phy_offset"], int(rows["size_bytes"][-1]), texts))
+                if end is not None and scan.end_phy_offset >= end:
+                    break
+        finally:
+            scan.close()
+        ended = scan.end_phy_offset if end is None else min(end, scan.end_phy_offset)
+        holes = tuple(hole for hole in scan.holes if hole.phy_offset < ended)
+        return Scanned(tuple(sorted(found)), begun, ended, holes, records)
+
+    def _holding(
+        self, phy_offsets: npt.NDArray[np.int64], last_bytes: int, texts: Sequence[bytes]
+    ) -> set[int]:
+        """Returns which of records that follow each other hold one of the texts."""
+        start = int(phy_offsets[0])
+        window = bytes(self._reader.read(start, int(phy_offsets[-1]) + last_bytes - start))
+        found: set[int] = set()
+        for text in texts:
+            at = window.find(text)
+            while at >= 0:
+                number = int(np.searchsorted(phy_offsets, start + at, "right")) - 1
+                found.add(int(phy_offsets[number]))
+                if number + 1 == len(phy_offsets):
+                    break
+                at = window.find(text, int(phy_offsets[number + 1]) - start)
+        return found

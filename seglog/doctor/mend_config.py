@@ -1,0 +1,63 @@
+"""Config files: made again from their backup, or the backup from them.
+
+A file that neither itself nor its backup tells is moved away: RocketMQ deletes it without a backup, and does
+not start with a damaged one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from seglog.doctor.actions import Action
+from seglog.doctor.mend_files import move_away
+from seglog.errors import CorruptError
+from seglog.storage.files import Files
+from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.names import CONFIG
+
+_JSON = ".json"
+_BACKUP = ".bak"
+
+
+def mend_config(files: Files, root: Path) -> Iterator[Action]:
+    """Puts the JSON files under ``config/`` right; yields what it did."""
+    folder = root / CONFIG
+    names = [entry.name for entry in files.list_dir(folder) if not entry.is_dir]
+    for name in sorted({name.removesuffix(_BACKUP) for name in names}):
+        if not name.endswith(_JSON):
+            continue
+        main, backup = folder / name, folder / (name + _BACKUP)
+        has_main, has_backup = files.exists(main), files.exists(backup)
+        good_main, good_backup = (
+            has and _is_json(files, path) for has, path in ((has_main, main), (has_backup, backup))
+        )
+        if has_main and not good_main and good_backup:
+            yield _copy(files, root, backup, main)
+        elif has_backup and not good_backup and good_main:
+            yield _copy(files, root, main, backup)
+        else:
+            for path, is_bad in (
+                (main, has_main and not good_main),
+                (backup, has_backup and not good_backup),
+            ):
+                if is_bad:
+                    moved = move_away(files, root, path.relative_to(root).as_posix())
+                    detail = f"no good copy is there; moved {moved.detail}, RocketMQ starts with an empty one"
+                    yield Action("config", moved.file, size_bytes=moved.size_bytes, detail=detail)
+
+
+def _is_json(files: Files, path: Path) -> bool:
+    try:
+        decode_config(files.read_file(path))
+    except CorruptError:
+        return False
+    return True
+
+
+def _copy(files: Files, root: Path, source: Path, target: Path) -> Action:
+    data = files.read_file(source)
+    files.write_file(target, data)
+    return Action(
+        "config", target.relative_to(root).as_posix(), size_bytes=len(data), detail=f"from {source.name}"
+    )

@@ -1,0 +1,127 @@
+"""What is made from the log beside the queues: the logs of compaction topics, and the key index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.doctor.actions import Action
+from seglog.storage.checkpoint_file import write_checkpoint
+from seglog.storage.compaction_writer import CompactionWriter
+from seglog.storage.cross_check import cross_check
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.index_files import IndexFile, list_index_files
+from seglog.storage.index_opening import open_key_index
+from seglog.storage.log_files import LogReader
+from seglog.storage.mapped_file import MapPool
+from seglog.storage.queue_overlay import is_message
+from seglog.storage.survey import Survey
+
+_WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray"})
+
+
+class _Records:
+    """Reads records through ``pread``."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        record = self._reader.read(phy_offset, size_bytes)
+        return record if len(record) == size_bytes else None
+
+
+def mend_compaction(found: Survey, files: Files) -> None:
+    """Adds to the logs of compaction topics what the commit log has more."""
+    if not found.compaction:
+        return
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None)
+    try:
+        writer.open(found)
+        writer.sync()
+    finally:
+        writer.close()
+        reader.close()
+
+
+def mend_index(
+    found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None, wrong: Sequence[Finding]
+) -> Iterator[Action]:
+    """Brings the key index to what the log says; yields what it did.
+
+    Args:
+        found: A survey of the store, whose log and queues are in order.
+        files: Where the store is.
+        clock: Names new files.
+        geometry: Division of index files where none is left to tell. With None files are not made then but
+            left to RocketMQ.
+        wrong: What a cross-check of index and log found.
+    """
+    known, damaged = list_index_files(files, found.root)
+    codes = sorted({finding.code for finding in wrong} & _WRONG)
+    codes += ["times of records that are lost now"] if _ends_elsewhere(found, known) else []
+    if not codes:
+        return
+    if known:
+        geometry = known[-1].geometry
+    if geometry is None:
+        for path in damaged:
+            files.remove(path)
+        detail = f"{', '.join(codes)}: {len(damaged)} files removed, only RocketMQ knows their division"
+        yield Action("index", INDEX, detail=detail)
+        return
+    _catch_up(found, files, clock, geometry)
+    how = "brought to the end of the log"
+    known, _damaged = list_index_files(files, found.root)
+    is_wrong = any(finding.code in _WRONG for finding in cross_check(found, files))
+    if is_wrong or _ends_elsewhere(found, known):
+        known, damaged = list_index_files(files, found.root)
+        for path in (*(file.path for file in known), *damaged):
+            files.remove(path)
+        _catch_up(found, files, clock, geometry)
+        how = "made anew"
+    yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
+
+
+def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
+    """Returns whether a file has another time of its last record than the tombstone that stands there now."""
+    last = {file.header.end_phy_offset: file.header.end_timestamp_ms for file in known}
+    rows = found.rows[np.isin(found.rows["phy_offset"], list(last))]
+    times = zip(rows["phy_offset"].tolist(), rows["store_timestamp_ms"].tolist(), strict=True)
+    return any(last[place] != time_ms for place, time_ms in times)
+
+
+def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
+    files.write_file(found.root / ABORT_FILE, b"")
+    write_checkpoint(files, found.root, Checkpoint())
+    if knows_queues:
+        return Action("rescan", ABORT_FILE)
+    detail = "no queue file is left that tells how long they are: it makes them itself"
+    saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
+
+
+def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry) -> None:
+    index, _findings = open_key_index(
+        files,
+        found.root,
+        MapPool(),
+        clock,
+        found,
+        found.geometry.segment_size_bytes,
+        lambda: found.max_phy_offset,
+        geometry,
+    )
+    try:
+        index.catch_up()
+        index.sync()
+    finally:
+        index.close()

@@ -1,0 +1,75 @@
+"""Names and lengths of files: what RocketMQ would refuse to start with, put right before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.actions import Action
+from seglog.storage.files import Files
+from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
+from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
+    CHECKPOINT_FILE,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    OURS,
+    segment_file_name,
+)
+from seglog.storage.listing import list_store
+
+STRAY: Final = f"{OURS}/stray"
+
+
+def mend_files(files: Files, root: Path) -> Iterator[Action]:
+    """Moves foreign files out of the way and cuts files that are too long; yields what it did.
+
+    Files that are too short are extended by recovery.
+    """
+    listing = list_store(files, root)
+    queues = [*listing.queue_files.values(), *listing.batch_files.values()]
+    strays = [finding.file for finding in listing.findings if finding.code == "log-file-stray"]
+    strays += [f"{queue.name}/{name}" for queue in queues for name in queue.strays]
+    for name in strays:
+        yield move_away(files, root, name)
+    segment = listing.geometry.segment_size_bytes
+    for file in listing.log_files:
+        if file.size_bytes > segment:
+            name = f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}"
+            yield _cut(files, root, name, file.size_bytes, segment)
+    sizes = {CONSUME_QUEUE: listing.geometry.queue_file_size_bytes}
+    sizes[BATCH_CONSUME_QUEUE] = listing.geometry.batch_file_size_bytes
+    for queue in queues:
+        for first, has in sorted(queue.sizes.items()):
+            if has > sizes[queue.folder]:
+                yield _cut(files, root, f"{queue.name}/{segment_file_name(first)}", has, sizes[queue.folder])
+    for entry in files.list_dir(root):
+        if entry.name == CHECKPOINT_FILE and entry.size_bytes > CHECKPOINT_FILE_BYTES:
+            yield _cut(files, root, CHECKPOINT_FILE, entry.size_bytes, CHECKPOINT_FILE_BYTES)
+
+
+def move_away(files: Files, root: Path, name: str) -> Action:
+    """Moves a file to ``seglog/stray``, under its own path there."""
+    source = root / name
+    target = root / STRAY / name
+    number = 1
+    while files.exists(target):
+        number += 1
+        target = root / STRAY / f"{name}.{number}"
+    size = next((e.size_bytes for e in files.list_dir(source.parent) if e.name == source.name), 0)
+    files.make_dirs(target.parent)
+    files.rename(source, target)
+    return Action("stray", name, size_bytes=size, detail=f"to {target.relative_to(root).as_posix()}")
+
+
+def _cut(files: Files, root: Path, name: str, has_bytes: int, size_bytes: int) -> Action:
+    handle = files.open(root / name, writable=True)
+    try:
+        handle.set_size(size_bytes)
+        handle.sync()
+    finally:
+        handle.close()
+    return Action(
+        "length", name, size_bytes, has_bytes - size_bytes, f"cut from {has_bytes} to {size_bytes} bytes"
+    )

@@ -1,0 +1,120 @@
+"""Where each group goes on, read from ``config/consumerOffset.json``, and changed there one offset at a time.
+
+Everything else in the file stays as it is: tables of other versions, progress of broadcast groups.
+
+Source: ``ConsumerOffsetManager.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.broker.config_shape import as_int, as_int_key, as_object
+from seglog.broker.data_version import DataVersion
+from seglog.broker.offsets import SEPARATOR
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.files import Files
+from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.names import CONFIG, OURS
+
+OFFSETS_FILE: Final = f"{CONFIG}/consumerOffset.json"
+_EVIDENCE: Final = f"{OURS}/evidence"
+_BROADCAST: Final = "broadcast"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """Where a group goes on in a queue."""
+
+    group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    is_broadcast: bool = False
+
+
+class OffsetTable:
+    """The offsets of all groups of a store.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+
+    Raises:
+        ConfigError: Neither the file nor its backup can be read.
+    """
+
+    def __init__(self, files: Files, root: Path) -> None:
+        self._file = ConfigFile(files, root / OFFSETS_FILE, root / _EVIDENCE)
+        self._reader = ConfigFile(files, root / OFFSETS_FILE)
+        self._fields: dict[str | int, ConfigValue] = dict(self._reader.load(_fields) or {})
+
+    def all(self) -> list[GroupOffset]:
+        """Returns every offset, by group, topic and queue."""
+        found: list[GroupOffset] = []
+        for key, queues in as_object(self._fields.get("offsetTable", {}), "offsetTable").items():
+            topic, _, group = str(key).partition(SEPARATOR)
+            group, _, kind = group.partition(SEPARATOR)
+            for queue_id, offset in as_object(queues, str(key)).items():
+                number = as_int_key(queue_id, str(key))
+                found.append(GroupOffset(group, topic, number, as_int(offset, str(key)), kind == _BROADCAST))
+        return sorted(found, key=lambda one: (one.group, one.topic, one.queue_id, one.is_broadcast))
+
+    def of(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns where a group goes on in a queue, None if it never said so."""
+        for one in self.all():
+            if (one.group, one.topic, one.queue_id, one.is_broadcast) == (group, topic, queue_id, False):
+                return one.queue_offset
+        return None
+
+    def set(self, group: str, topic: str, queue_id: int, queue_offset: int | None, now_ms: int) -> None:
+        """Makes a group go on elsewhere, durably; the file before becomes the ``.bak``.
+
+        The caller holds the store's lock.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            queue_offset: Where it goes on; None takes the entry away.
+            now_ms: Goes into the table's version.
+        """
+        key = f"{topic}{SEPARATOR}{group}"
+        table = dict(as_object(self._fields.get("offsetTable", {}), "offsetTable"))
+        queues = {
+            as_int_key(number, key): value for number, value in as_object(table.get(key, {}), key).items()
+        }
+        if queue_offset is None:
+            queues.pop(queue_id, None)
+        else:
+            queues[queue_id] = queue_offset
+        changed: dict[str | int, ConfigValue] = dict(queues.items())
+        table[key] = changed
+        if not changed:
+            del table[key]
+        version = DataVersion.parse(self._fields.get("dataVersion")).next(now_ms)
+        self._fields |= {
+            "dataVersion": version.to_config(),
+            "groupTopicMap": self._with_topic(group, topic, is_used=bool(changed)),
+            "offsetTable": table,
+        }
+        self._file.save(self._fields)
+
+    def _with_topic(self, group: str, topic: str, *, is_used: bool) -> ConfigValue:
+        groups = dict(as_object(self._fields.get("groupTopicMap", {}), "groupTopicMap"))
+        named = groups.get(group)
+        topics = [name for name in named if name != topic] if isinstance(named, list) else []
+        groups[group] = [*topics, topic] if is_used else topics
+        return groups
+
+
+def _fields(value: ConfigValue) -> Mapping[str | int, ConfigValue]:
+    fields = as_object(value, "consumerOffset")
+    for key, queues in as_object(fields.get("offsetTable", {}), "offsetTable").items():
+        for queue_id, offset in as_object(queues, str(key)).items():
+            as_int_key(queue_id, str(key))
+            as_int(offset, str(key))
+    return fields

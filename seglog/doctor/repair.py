@@ -1,0 +1,202 @@
+"""Repairs a store, first on a draft of it: from a survey to what would be changed, byte by byte.
+
+The draft is changed by recovery's own code, made thorough, after what recovery leaves alone: foreign files,
+config, single flipped bits. Then comes what is made from the log, and offsets. Whatever the draft then has
+other than the store is the plan; :mod:`seglog.doctor.apply` makes it come true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from seglog.clock import Clock
+from seglog.doctor.actions import Action
+from seglog.doctor.apply import apply_changes
+from seglog.doctor.changes import Change, changes_of
+from seglog.doctor.draft_files import DraftFiles
+from seglog.doctor.mend_bits import mend_bits
+from seglog.doctor.mend_config import mend_config
+from seglog.doctor.mend_derived import leave_to_rescan, mend_index
+from seglog.doctor.mend_files import mend_files
+from seglog.doctor.mend_heads import mend_heads
+from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.mend_offsets import mend_offsets
+from seglog.doctor.undo import undo_repair, unfinished_pack
+from seglog.doctor.undo_pack import UndoPack, list_packs
+from seglog.errors import NotFoundError
+from seglog.storage.cross_check import cross_check
+from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
+from seglog.storage.format.names import INDEX, LOCK_FILE
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, check_geometry
+from seglog.storage.survey import Survey, check_is_store, survey
+
+_MAX_ROUNDS: Final = 3
+"""What is written into a hole may let a second look see more; a third has never been needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """Lengths that a store is configured with, for kinds of files of which none is left to tell.
+
+    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: then
+    such files are left to RocketMQ, which walks the whole log when it starts.
+
+    Attributes:
+        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
+        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
+    """
+
+    queue_file_bytes: int | None = None
+    index: IndexGeometry | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a repair would do.
+
+    Attributes:
+        root: The store.
+        draft: The store as it would be.
+        actions: What is done, in order.
+        changes: What becomes of each file.
+        findings: What was found.
+        left: What a look at the repaired store would still find, notes left out.
+        is_rescanned: Whether RocketMQ must walk the whole log when it starts.
+    """
+
+    root: Path
+    draft: DraftFiles
+    actions: list[Action]
+    changes: list[Change]
+    findings: list[Finding]
+    left: list[Finding]
+    is_rescanned: bool = False
+
+    @property
+    def changed_bytes(self) -> int:
+        """How many bytes are written over or new."""
+        return sum(change.changed_bytes for change in self.changes)
+
+
+def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None = None) -> Plan:
+    """Returns what a repair of a store would do; writes nothing.
+
+    Args:
+        files: Where it is.
+        root: The store directory.
+        clock: Names what goes to the attic, and new index files.
+        sizes: What the files tell no more.
+
+    Raises:
+        NotFoundError: There is nothing.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: The store is of another kind.
+    """
+    sizes = sizes or FileSizes()
+    draft = DraftFiles(files)
+    before = _survey(draft, root, sizes)
+    index_findings = cross_check(before, draft)
+    findings = before.findings + index_findings
+    actions = [*mend_config(draft, root), *mend_files(draft, root)]
+    found = _survey(draft, root, sizes) if actions else before
+    bits = [*mend_bits(found, draft), *mend_heads(found, draft)]
+    if bits:
+        actions += bits
+        found = _survey(draft, root, sizes)
+    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
+    knows_queues = has_queue_files(found) or is_default or sizes.queue_file_bytes is not None
+    for _round in range(_MAX_ROUNDS):
+        if not needs_recovery(found):
+            break
+        actions += mend_log(found, draft, clock)
+        found = _survey(draft, root, sizes)
+    index_geometry = sizes.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
+    if actions:
+        index_findings = cross_check(found, draft)
+    index = list(mend_index(found, draft, clock, index_geometry, index_findings))
+    actions += index
+    if index:
+        index_findings = cross_check(found, draft)
+    is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
+    if not knows_queues:
+        remove_queue_files(found, draft)
+        actions = [action for action in actions if action.kind != "queue"]
+    if is_rescanned:
+        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
+    ends = {key: state.max_offset for key, state in found.queues.items()}
+    ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
+    actions += mend_offsets(draft, root, ends)
+    changes = changes_of(draft) if actions else []
+    left = [one for one in found.findings + index_findings if one.severity is not Severity.NOTE]
+    return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
+
+
+def _survey(files: Files, root: Path, sizes: FileSizes) -> Survey:
+    found = survey(root, files)
+    if sizes.queue_file_bytes is not None and not has_queue_files(found):
+        geometry = replace(found.geometry, queue_file_size_bytes=sizes.queue_file_bytes)
+        found.geometry = check_geometry(geometry)
+    return found
+
+
+def repair_store(
+    files: RestoringFiles,
+    root: Path,
+    clock: Clock,
+    confirm: Callable[[Plan], bool],
+    sizes: FileSizes | None = None,
+) -> tuple[Plan, UndoPack | None]:
+    """Repairs a store, once somebody agreed to the plan; nothing is changed before.
+
+    A repair that was stopped half-way is taken back first.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        clock: The time.
+        confirm: Asked with the plan, if there is anything to do.
+        sizes: What the files tell no more.
+
+    Returns:
+        The plan, and the pack that undoes it; None if nothing was done.
+
+    Raises:
+        StoreLockedError: Another process has it open for writing.
+        FullError: No space; what was done can be undone, or the repair begun again.
+        UndoError: A repair that was stopped cannot be taken back: the store was changed since.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    with locked(files, root) as had_lock:
+        half = unfinished_pack(files, root)
+        if half is not None:
+            undo_repair(files, root, half.number)
+    with locked(files, root) as had_lock:
+        plan = plan_repair(files, root, clock, sizes)
+        if not plan.changes or not confirm(plan):
+            return plan, None
+        pack = apply_changes(plan.draft, files, root, plan.changes, clock.now_ms(), had_lock=had_lock)
+        return plan, pack
+
+
+@contextmanager
+def locked(files: RestoringFiles, root: Path) -> Iterator[bool]:
+    """Holds the lock of a store; yields whether there was a ``lock`` file before.
+
+    One that came with it goes again, unless an undo pack knows of it by then.
+    """
+    packs = list_packs(files, root)
+    had_lock = files.exists(root / LOCK_FILE)
+    lock = files.lock(root)
+    try:
+        yield had_lock
+    finally:
+        if not had_lock and list_packs(files, root) == packs and files.exists(root / LOCK_FILE):
+            files.remove(root / LOCK_FILE)
+        lock.release()

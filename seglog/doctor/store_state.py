@@ -1,0 +1,101 @@
+"""Every file of a store with length and checksum, to hold two moments of a store against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.files import Entry, Files, OpenFile
+from seglog.storage.format.names import OURS
+from seglog.storage.format.seal import checksum
+
+UNDO: Final = f"{OURS}/undo"
+"""Folder of the undo packs; what lies in it is no part of a store's state."""
+_CHUNK_BYTES: Final = 4 << 20
+_ZEROS: Final = bytes(_CHUNK_BYTES)
+
+Patch = Callable[[memoryview, int], None]
+"""Told a stretch of a file and where it starts; may change it before it is summed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file at a moment."""
+
+    size_bytes: int
+    content_crc32c: int
+
+
+def walk_store(files: Files, root: Path) -> Iterator[tuple[str, Entry]]:
+    """Yields every file and folder of a store, folders before what is in them; those of undo packs not.
+
+    The names are relative to the store, with ``/`` between parts.
+    """
+    for name, entry in _walk(files, root, ""):
+        if not name.startswith(f"{UNDO}/"):
+            yield name, entry
+
+
+def state_of(
+    files: Files, path: Path, size_bytes: int | None = None, patch: Patch | None = None
+) -> FileState:
+    """Returns length and checksum of a file; its holes are not read.
+
+    Args:
+        files: Where it is.
+        path: The file.
+        size_bytes: A length to take it for: cut, or with zeros behind it.
+        patch: Changes what is summed.
+    """
+    handle = files.open(path, writable=False)
+    try:
+        size = handle.size_bytes if size_bytes is None else size_bytes
+        return FileState(size, _checksum(handle, size, patch))
+    finally:
+        handle.close()
+
+
+def differences(wanted: dict[str, FileState], files: Files, root: Path) -> Iterator[str]:
+    """Yields a sentence for each file of a store that is not as it should be, is missing or is new."""
+    left = dict(wanted)
+    for name, entry in walk_store(files, root):
+        if entry.is_dir:
+            continue
+        state = left.pop(name, None)
+        if state is None:
+            yield f"{name} is new"
+        elif entry.size_bytes != state.size_bytes:
+            yield f"{name} has {entry.size_bytes} bytes, not {state.size_bytes}"
+        elif state_of(files, root / name) != state:
+            yield f"{name} has other content"
+    for name in sorted(left):
+        yield f"{name} is gone"
+
+
+def _walk(files: Files, folder: Path, prefix: str) -> Iterator[tuple[str, Entry]]:
+    for entry in files.list_dir(folder):
+        name = prefix + entry.name
+        yield name, entry
+        if entry.is_dir and name != UNDO:
+            yield from _walk(files, folder / entry.name, f"{name}/")
+
+
+def _checksum(handle: OpenFile, size_bytes: int, patch: Patch | None) -> int:
+    crc = at = 0
+    held = min(size_bytes, handle.size_bytes)
+    while at < size_bytes:
+        count = min(_CHUNK_BYTES, size_bytes - at)
+        data_at = handle.next_data(at) if at < held else None
+        if patch is None and (data_at is None or data_at >= at + count):
+            crc = checksum(memoryview(_ZEROS)[:count], crc)
+        else:
+            chunk = memoryview(bytearray(count))
+            if at < held:
+                handle.read_into(chunk[: held - at], at)
+            if patch is not None:
+                patch(chunk, at)
+            crc = checksum(chunk, crc)
+        at += count
+    return crc

@@ -1,0 +1,282 @@
+"""The lane: puts of usual messages to queues that have room, with no step more than they need.
+
+A lane knows where log and queues end and has windows of their files lent, memory up to where there is
+space. What does not fit, and what is unusual or wrong, it leaves to the ordinary way, which says what is
+right and makes the room; then the windows are lent anew. One behaviour, two speeds.
+
+Nobody has a right to cut the files of a store that is locked, but a process that was never told of the
+lock can, and a page behind the end of a file ends whoever writes to it. The ordinary way asks for the
+lengths before every write; a lane does once in a millisecond, and before every write that is to be on the
+disk when it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+
+from seglog.clock import Clock
+from seglog.storage.format import properties as props
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.host import Host
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.put_properties import encode_all_properties
+from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
+from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
+
+R = TypeVar("R", bound=tuple[Any, ...])
+B = TypeVar("B")
+D = TypeVar("D")
+
+_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+_I32: Final = Layout("", "", (Field("n", "i32", "", ""),)).struct
+_PACK_SIZE: Final = _I32.pack
+_PACK_SIZE_INTO: Final = _I32.pack_into
+_PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
+_SIZE_BYTES: Final = _I32.size
+_CRC32: Final = zlib.crc32
+_NEW_TUPLE: Final = tuple.__new__
+
+
+@dataclass(frozen=True)
+class LaneOwner(Generic[R, B, D]):
+    """What a lane works for.
+
+    Attributes:
+        put: The ordinary way: :meth:`MessageStore.put`.
+        put_batch: That of batches.
+        append: That of messages of brokers.
+        append_batch: That of their batches.
+        lend: Lends the windows of a topic and queue anew, and adds the queue.
+        notify: Wakes who waits for a topic and queue.
+        ensure: Waits until the log below an offset is on the disk.
+        waiting: Empty as long as nobody waits.
+        put_result: What puts return, a tuple of eight fields.
+        batch_result: What batches return; takes eight arguments.
+        new_message: A message of :meth:`MessageStore.put_batch` that is more than a body.
+        raw_message: A message of :meth:`MessageStore.append_batch`, a tuple of four fields.
+        store_host: What records name as their broker.
+        record_crc: Whether records carry ``__CRC32#``.
+        max_body_bytes: Longest body.
+        durability: What is reached unless the call says otherwise.
+        sync: The durability that is waited for.
+        clock: Stamps the messages.
+        has_system_clock: Whether that is the machine's clock, which may be read in other ways.
+        lock: The append lock.
+    """
+
+    put: Callable[..., R]
+    put_batch: Callable[..., B]
+    append: Callable[..., R]
+    append_batch: Callable[..., B]
+    lend: Callable[[str, int], None]
+    notify: Callable[[str, int], None]
+    ensure: Callable[[int], None]
+    waiting: Mapping[tuple[str, int], object]
+    put_result: type[R]
+    batch_result: type[B]
+    new_message: type
+    raw_message: type
+    store_host: Host
+    record_crc: bool
+    max_body_bytes: int
+    durability: D
+    sync: D
+    clock: Clock
+    has_system_clock: bool
+    lock: AbstractContextManager[bool]
+
+
+class _Queue:
+    """A queue of the lane: what the records of all its messages share."""
+
+    __slots__ = ("bare_bytes", "tail", "tip", "topic_field")
+
+    def __init__(self, topic: str, tip: PythonQueueTip, head_bytes: int, crc_bytes: int) -> None:
+        self.tip = tip
+        name = topic.encode()
+        self.topic_field = bytes((len(name),)) + name
+        self.tail = self.topic_field + _I16.pack(crc_bytes)
+        self.bare_bytes = head_bytes + len(self.tail) + crc_bytes
+
+
+class PythonLane(Generic[R, B, D]):
+    """Puts messages.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(self, tip: PythonLogTip, owner: LaneOwner[R, B, D], /) -> None:
+        self._tip = tip
+        self._queues: dict[tuple[str, int], _Queue] = {}
+        self._is_closed = False
+        self._lock = owner.lock
+        self._now_ms = owner.clock.now_ms
+        self._put = owner.put
+        self._lend = owner.lend
+        self._notify = owner.notify
+        self._ensure = owner.ensure
+        self._waiting = owner.waiting
+        self._result = owner.put_result
+        self._usual_durability = owner.durability
+        self._sync = owner.sync
+        self._max_body_bytes = owner.max_body_bytes
+        self._record_crc = owner.record_crc
+        self._crc_bytes = props.CRC_PROPERTY_BYTES if owner.record_crc else 0
+        self._host = owner.store_host
+        self._address, self._port = owner.store_host.address, owner.store_host.port
+        self._sys_flag = HOST_BITS if owner.store_host.is_ipv6 else 0
+        head = HEADS[self._sys_flag]
+        self._head_bytes = head.size_bytes
+        self._pack_head = Layout("", "", head.fields[1:]).struct.pack
+
+    def add(self, topic: str, queue_id: int, tip: PythonQueueTip, /) -> None:
+        """Serves a queue from now on, whenever its windows are lent; of no topic with rules of its own."""
+        self._queues[topic, queue_id] = _Queue(topic, tip, self._head_bytes, self._crc_bytes)
+
+    def forget(self) -> None:
+        """Serves no queue any more until it is added again."""
+        self._queues.clear()
+
+    def close(self) -> None:
+        """Leaves everything to the ordinary way from now on."""
+        self._is_closed = True
+        self._queues.clear()
+
+    def put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: D | None = None,
+    ) -> R:
+        """Appends one message as :meth:`MessageStore.put` does."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None or type(body) is not bytes or len(body) > self._max_body_bytes:
+            is_lacking = queue is None
+            return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, is_lacking)
+        size, tail, code = queue.bare_bytes + len(body), queue.tail, 0
+        if not (tags is keys is properties is None):
+            raw, code = encode_all_properties(tags, keys, properties)
+            if not self._are_usual(raw):
+                return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, False)
+            size += len(raw)
+            tail = queue.topic_field + _I16.pack(len(raw) + self._crc_bytes) + raw
+        reached = durability or self._usual_durability
+        is_sync = reached is self._sync
+        body_crc = _CRC32(body) & CRC_MASK
+        tip, log, is_made = queue.tip, self._tip, False
+        with self._lock:
+            now_ms = self._now_ms()
+            at, queue_offset = log.end_phy_offset, tip.max_offset
+            records, units = log.window, tip.window
+            end, unit_at = at + size, queue_offset * CQ_UNIT_BYTES
+            if (
+                end <= records.end
+                and unit_at + CQ_UNIT_BYTES <= units.end
+                and at < log.nudge_at
+                and not self._is_closed
+                and (
+                    (records.checked_ms == units.checked_ms == now_ms and not is_sync)
+                    or (records.is_whole(now_ms) and units.is_whole(now_ms))
+                )
+            ):
+                try:
+                    head = self._pack_head(
+                        MAGIC_V1,
+                        body_crc,
+                        queue_id,
+                        flag,
+                        queue_offset,
+                        at,
+                        self._sys_flag,
+                        now_ms,
+                        self._address,
+                        self._port,
+                        now_ms,
+                        self._address,
+                        self._port,
+                        0,
+                        0,
+                        len(body),
+                    )
+                    record = b"".join((head, body, tail))
+                    if self._record_crc:
+                        record += props.crc_property(_CRC32(record, _CRC32(_PACK_SIZE(size))) & CRC_MASK)
+                    # The size last, and the unit behind the record: readers see nothing or all of it.
+                    memory, position = records.memory, at - records.first
+                    memory[position + _SIZE_BYTES : position + size] = record
+                    _PACK_SIZE_INTO(memory, position, size)
+                    _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
+                    tip.max_phy_offset = end
+                    tip.max_offset = queue_offset + 1
+                    log.last_phy_offset = at
+                    log.last_store_ms = now_ms
+                    if log.newest_store_ms < now_ms:  # noqa: PLR1730 - a call of max takes three times as long
+                        log.newest_store_ms = now_ms
+                    log.end_phy_offset = end
+                    is_made = True
+                except struct.error:
+                    pass
+        if not is_made:
+            return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, True)
+        if self._waiting:
+            self._notify(topic, queue_id)
+        if is_sync:
+            self._ensure(end)
+        return _NEW_TUPLE(
+            self._result, (topic, queue_id, queue_offset, at, size, now_ms, self._host, reached)
+        )
+
+    def _are_usual(self, properties: bytes) -> bool:
+        """Returns whether properties are stored as they are, and need no offsets."""
+        return (
+            len(properties) + self._crc_bytes <= props.MAX_PROPERTIES_BYTES
+            and properties.find(INNER_NAMES) < 0
+            and properties.find(props.CRC_NAME) < 0
+            and (self._record_crc or not props.look_torn(properties))
+        )
+
+    def _leave(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: D | None,
+        is_lacking: bool,
+    ) -> R:
+        """Has the ordinary way do it, and the windows lent that were lacking."""
+        result = self._put(
+            topic,
+            body,
+            queue_id=queue_id,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            flag=flag,
+            durability=durability,
+        )
+        if is_lacking:
+            self._lend(topic, queue_id)
+        return result
+
+
+Lane: TypeAlias = PythonLane
+if KERNELS == NATIVE and not TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+    Lane = _native.Lane

@@ -1,0 +1,189 @@
+#include "walk_calls.h"
+
+#include "../layout.h"
+#include "guarded_call.h"
+#include "walk.h"
+
+/* One walk or search; begin is where it started, or the size of the log if nothing was found to start at. */
+struct job {
+    struct walk walk;
+    struct span log;
+    int64_t phy_offset;
+    size_t start, until, begin;
+    bool verify, resync, has_memory;
+};
+
+static void walk_job(void *state)
+{
+    struct job *job = state;
+    job->begin = job->start;
+    if (job->resync)
+        job->begin = find_record(job->log, job->phy_offset, job->start, job->until);
+    job->walk.position = job->begin;
+    job->has_memory = walk_on(&job->walk, job->log, job->phy_offset, job->until, job->verify);
+}
+
+static void find_job(void *state)
+{
+    struct job *job = state;
+    job->begin = find_record(job->log, job->phy_offset, job->start, job->until);
+}
+
+/* Does the work, unless no record could have the physical offset: then it ends where it starts. */
+static bool run(struct job *job, const Py_buffer *view, PyObject *offset, void (*work)(void *state))
+{
+    int overflow;
+    job->log = span_of(view->buf, (size_t)view->len);
+    job->has_memory = true;
+    job->begin = job->log.size;
+    job->phy_offset = PyLong_AsLongLongAndOverflow(offset, &overflow);
+    if (PyErr_Occurred())
+        return false;
+    if (overflow || job->phy_offset < 0)
+        return true;
+    if (!call_guarded(view, work, job))
+        return false;
+    if (!job->has_memory)
+        PyErr_NoMemory();
+    return job->has_memory;
+}
+
+/* The number that the caller has for one queue, -1 with an exception. */
+static int32_t ask_number(PyObject *number_of, const struct queue *queue)
+{
+    PyObject *answer = PyObject_CallFunction(number_of, "y#i", (const char *)queue->topic.at,
+                                             (Py_ssize_t)queue->topic.size, (int)queue->id);
+    if (!answer)
+        return -1;
+    long number = PyLong_AsLong(answer);
+    Py_DECREF(answer);
+    if (!PyErr_Occurred() && (number < 0 || number > INT32_MAX))
+        PyErr_SetString(PyExc_OverflowError, "the number of a queue must fit a row");
+    return PyErr_Occurred() ? -1 : (int32_t)number;
+}
+
+/* Numbers queues as the caller does, in the order in which they appeared. */
+static bool renumber(struct walk *walk, PyObject *number_of)
+{
+    size_t count = walk->queues.count;
+    int32_t *numbers = PyMem_Malloc(count ? count * sizeof *numbers : 1);
+    if (!numbers) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = ask_number(number_of, &walk->queues.list[i]);
+        if (numbers[i] < 0) {
+            PyMem_Free(numbers);
+            return false;
+        }
+    }
+    walk_renumber(walk, numbers);
+    PyMem_Free(numbers);
+    return true;
+}
+
+static PyObject *positions_of(const struct walk *walk)
+{
+    PyObject *list = PyList_New((Py_ssize_t)walk->more_count);
+    for (size_t i = 0; list && i < walk->more_count; i++) {
+        PyObject *position = PyLong_FromSize_t(walk->saying_more[i]);
+        if (!position || PyList_SetItem(list, (Py_ssize_t)i, position) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *queues_of(const struct walk *walk)
+{
+    PyObject *list = PyList_New((Py_ssize_t)walk->queues.count);
+    for (size_t i = 0; list && i < walk->queues.count; i++) {
+        const struct queue *queue = &walk->queues.list[i];
+        PyObject *name = Py_BuildValue("(y#i)", (const char *)queue->topic.at,
+                                       (Py_ssize_t)queue->topic.size, (int)queue->id);
+        if (!name || PyList_SetItem(list, (Py_ssize_t)i, name) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *walk_result(struct walk *walk, PyObject *number_of)
+{
+    if (!renumber(walk, number_of))
+        return NULL;
+    PyObject *packed =
+        PyBytes_FromStringAndSize((const char *)walk->rows, (Py_ssize_t)(walk->count * SEGLOG_ROW_SIZE));
+    PyObject *saying_more = positions_of(walk);
+    if (packed && saying_more)
+        return Py_BuildValue("(NNn)", packed, saying_more, (Py_ssize_t)walk->position);
+    Py_XDECREF(packed);
+    Py_XDECREF(saying_more);
+    return NULL;
+}
+
+static PyObject *stretch_result(const struct job *job)
+{
+    PyObject *saying_more = positions_of(&job->walk);
+    PyObject *queues = queues_of(&job->walk);
+    if (saying_more && queues)
+        return Py_BuildValue("(nNnnN)", (Py_ssize_t)job->walk.count, saying_more, (Py_ssize_t)job->begin,
+                             (Py_ssize_t)job->walk.position, queues);
+    Py_XDECREF(saying_more);
+    Py_XDECREF(queues);
+    return NULL;
+}
+
+PyObject *py_walk(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    PyObject *offset, *number_of, *result = NULL;
+    int verify;
+    if (!PyArg_ParseTuple(args, "y*OpO", &view, &offset, &verify, &number_of))
+        return NULL;
+    struct job job = {.until = (size_t)view.len, .verify = verify};
+    if (run(&job, &view, offset, walk_job))
+        result = walk_result(&job.walk, number_of);
+    walk_free(&job.walk);
+    PyBuffer_Release(&view);
+    return result;
+}
+
+PyObject *py_walk_stretch(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view, rows;
+    PyObject *offset, *result = NULL;
+    Py_ssize_t start, until;
+    int verify, resync;
+    if (!PyArg_ParseTuple(args, "y*Onnppw*", &view, &offset, &start, &until, &verify, &resync, &rows))
+        return NULL;
+    if (start < 0 || start > until || until > view.len) {
+        PyErr_SetString(PyExc_ValueError, "a stretch lies within its buffer");
+    } else {
+        struct job job = {
+            .start = (size_t)start, .until = (size_t)until, .verify = verify, .resync = resync};
+        job.walk.position = job.start;
+        job.walk.rows = rows.buf;
+        job.walk.room = (size_t)rows.len / SEGLOG_ROW_SIZE;
+        job.walk.are_borrowed = true;
+        if (run(&job, &view, offset, walk_job))
+            result = stretch_result(&job);
+        walk_free(&job.walk);
+    }
+    PyBuffer_Release(&rows);
+    PyBuffer_Release(&view);
+    return result;
+}
+
+PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    PyObject *offset, *result = NULL;
+    Py_ssize_t start;
+    if (!PyArg_ParseTuple(args, "y*On", &view, &offset, &start))
+        return NULL;
+    struct job job = {.start = start > 0 ? (size_t)start : 0, .until = (size_t)view.len};
+    if (run(&job, &view, offset, find_job))
+        result = PyLong_FromSsize_t(job.begin < job.log.size ? (Py_ssize_t)job.begin : -1);
+    PyBuffer_Release(&view);
+    return result;
+}

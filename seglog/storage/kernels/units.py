@@ -1,0 +1,49 @@
+"""Units of consume queues from rows of the log, and held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.format.consume_queue import CQ_UNIT, Units
+from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.walk import Rows
+
+_FIELDS: Final = ("phy_offset", "size_bytes", "tags_code")
+
+native_stand_in: Callable[[memoryview, memoryview], bool] | None = None
+if KERNELS == NATIVE:
+    from seglog.storage.kernels import _native
+
+    native_stand_in = _native.rows_stand_in
+
+
+def units_of(rows: Rows) -> Units:
+    """Returns the unit of each row; ``(n,) CQ_UNIT.dtype``."""
+    units = np.empty(len(rows), CQ_UNIT.dtype)
+    for name in _FIELDS:
+        units[name] = rows[name]
+    return units
+
+
+def stand_in(rows: Rows, units: Units) -> bool:
+    """Returns whether rows of one queue follow each other, in it and in the log, and their units are these.
+
+    Args:
+        rows: ``(n,) ROW``.
+        units: ``(m,) CQ_UNIT.dtype``.
+    """
+    if len(rows) != len(units):
+        return False
+    if native_stand_in is not None:
+        return native_stand_in(_as_bytes(rows), _as_bytes(units))
+    steps, rooms = np.diff(rows["queue_offset"]), np.diff(rows["phy_offset"])
+    follow = bool((steps == 1).all() and (rooms >= MIN_RECORD_BYTES).all())
+    return follow and _as_bytes(units_of(rows)) == _as_bytes(units)
+
+
+def _as_bytes(items: Rows | Units) -> memoryview:
+    return np.ascontiguousarray(items).data.cast("B") if len(items) else memoryview(b"")

@@ -1,0 +1,170 @@
+"""``seglog backup``: whole, also of a store that is written to; neither side changes the other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from seglog.doctor.backup import make_backup
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.files import RealFiles
+from seglog.storage.links import link_count
+from seglog.storage.store import MessageStore
+from seglog.storage.verify import verify_store
+from tests.support import golden
+from tests.support.lives import live
+from tests.support.stores import SMALL_INDEX, fill, served
+
+
+def test_a_store_that_nobody_has_open(seglog, tmp_path):
+    life = live(tmp_path / "s", others=200)
+    assert verify_store(life.path, seal=True).sealed
+    before = golden.tree_digest(life.path)
+    ran = seglog("backup", life.path, tmp_path / "b", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    assert golden.tree_digest(life.path) == before
+    done = ran.lines[0]
+    assert (done["hot"], done["losses"]) == (False, [])
+    assert done["linkedFiles"] > 1
+    copied = golden.file_digest(tmp_path / "b")
+    assert copied == {
+        name: digest
+        for name, digest in golden.file_digest(life.path).items()
+        if name not in ("lock", "seglog/recovery-point")
+    }
+    assert link_count(tmp_path / "b" / "commitlog" / f"{0:020d}") == 2
+    with MessageStore.open(life.path, read_only=True) as one, MessageStore.open(tmp_path / "b") as two:
+        assert two.recovery.mode == "normal"
+        assert served(one) == served(two)
+
+
+def test_neither_side_changes_the_other(seglog, tmp_path):
+    life = live(tmp_path / "s", others=200)
+    assert seglog("backup", life.path, tmp_path / "b").exit_code == 0
+    backup = golden.tree_digest(tmp_path / "b")
+    with MessageStore.open(life.path) as store:
+        fill(store, 400)
+    assert seglog("erase", life.path, "order-1", "--yes").exit_code == 0
+    assert golden.tree_digest(tmp_path / "b") == backup
+    store_now = golden.tree_digest(life.path)
+    with MessageStore.open(tmp_path / "b") as store:
+        fill(store, 400)
+    assert golden.tree_digest(life.path) == store_now
+
+
+@pytest.mark.parametrize(
+    "name", ["roll", "roll-halt", "broker-store", "comp", "innerbatch", "d-zeropage-first"]
+)
+def test_real_stores_are_served_alike(seglog, tmp_path, name):
+    path = golden.extract(name, tmp_path)
+    ran = seglog("backup", path, tmp_path / "b", "--json")
+    assert ran.exit_code == (1 if name.startswith("d-") else 0), ran.stderr
+    with (
+        MessageStore.open(path, read_only=True) as one,
+        MessageStore.open(tmp_path / "b", read_only=True) as two,
+    ):
+        assert served(one) == served(two)
+        assert one.recovery.findings == two.recovery.findings
+
+
+def test_copies_share_nothing(seglog, tmp_path):
+    life = live(tmp_path / "s", others=200)
+    done = seglog("backup", life.path, tmp_path / "b", "--copy", "--json").lines[0]
+    assert done["linkedFiles"] == 0
+    assert all(link_count(file) == 1 for file in (tmp_path / "b").rglob("*") if file.is_file())
+
+
+def test_a_backup_of_an_open_store_holds_what_was_acknowledged_before(tmp_path):
+    path = tmp_path / "s"
+    with MessageStore.open(
+        path, segment_size_bytes=1 << 16, queue_file_size_bytes=2000, **SMALL_INDEX
+    ) as store:
+        acknowledged = {}
+        stop = threading.Event()
+
+        def write():
+            number = 0
+            while not stop.is_set():
+                put = store.put("t", b"%d " % number * 20, queue_id=number % 3, keys=f"k{number}")
+                acknowledged[put.phy_offset] = number
+                number += 1
+                time.sleep(0.0002)
+
+        threads = [threading.Thread(target=write)]
+        threads[0].start()
+        try:
+            for turn in range(4):
+                while len(acknowledged) < 500 * (turn + 1):
+                    time.sleep(0.001)
+                before = dict(acknowledged)
+                done = make_backup(RealFiles(), path, tmp_path / f"b{turn}")
+                assert done.is_hot
+                with MessageStore.open(tmp_path / f"b{turn}", read_only=True) as backup:
+                    codes = {one.code for one in backup.recovery.findings if one.severity.value == "loss"}
+                    assert codes == set()
+                    assert backup.max_phy_offset == done.end_phy_offset
+                    found = {m.phy_offset for queue in served(backup).values() for m in queue}
+                assert before.keys() <= found
+        finally:
+            stop.set()
+            threads[0].join()
+    with MessageStore.open(tmp_path / "b3") as backup:
+        assert backup.recovery.mode == "abnormal"
+        assert backup.recovery.cut_bytes == 0
+        assert backup.put("t", b"goes on").queue_offset == backup.max_offset("t", 0) - 1
+
+
+WRITER = """
+import sys
+from seglog.storage.store import MessageStore
+with MessageStore.open(sys.argv[1], segment_size_bytes=65536, queue_file_size_bytes=2000) as store:
+    number = 0
+    while True:
+        put = store.put("t", b"%d " % number * 30, queue_id=number % 3)
+        print(put.phy_offset, flush=True)
+        number += 1
+"""
+
+
+def test_a_backup_of_a_store_that_another_process_has_open(seglog, tmp_path):
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        places = [int(writer.stdout.readline()) for _number in range(2000)]
+        ran = seglog("backup", tmp_path / "s", tmp_path / "b", "--json")
+    finally:
+        writer.kill()
+        writer.communicate()
+    assert ran.exit_code == 0, ran.stderr
+    done = json.loads(ran.stdout)
+    assert (done["hot"], done["losses"]) == (True, [])
+    with MessageStore.open(tmp_path / "b", read_only=True) as backup:
+        assert set(places) <= {m.phy_offset for queue in served(backup).values() for m in queue}
+
+
+def test_what_makes_no_sense_is_refused(seglog, tmp_path):
+    life = live(tmp_path / "s")
+    before = golden.tree_digest(life.path)
+    assert seglog("backup", tmp_path / "nosuch", tmp_path / "b").exit_code == NotFoundError.exit_code
+    for target in (life.path, life.path / "commitlog" / "b", life.path / "b"):
+        assert seglog("backup", life.path, target).exit_code == InvalidArgumentError.exit_code
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    assert seglog("backup", life.path, tmp_path / "full").exit_code == InvalidArgumentError.exit_code
+    assert golden.tree_digest(life.path) == before
+    assert not (tmp_path / "b").exists()
+
+
+def test_what_an_interrupted_backup_left_is_taken_away(seglog, tmp_path):
+    life = live(tmp_path / "s")
+    (tmp_path / "b.unfinished").mkdir()
+    (tmp_path / "b.unfinished" / "x").touch()
+    assert seglog("backup", life.path, tmp_path / "b").exit_code == 0
+    assert not (tmp_path / "b.unfinished").exists()
+    assert not (tmp_path / "b" / "x").exists()

@@ -1,0 +1,179 @@
+"""``seglog explain``: one message as one tree, on stores that RocketMQ wrote and on one made here."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.store import MessageStore
+from tests.support import golden
+from tests.support.lives import GROUP, TOPIC, UNIQUE, live
+
+
+@pytest.fixture
+def life(tmp_path):
+    return live(tmp_path / "s")
+
+
+@pytest.fixture(scope="module")
+def broker_store(tmp_path_factory):
+    return golden.extract("broker-store", tmp_path_factory.mktemp("golden"))
+
+
+def stages(ran):
+    assert ran.exit_code == 0, ran.stderr
+    return [line for line in ran.lines if line["kind"] == "stage"]
+
+
+def places(found):
+    return [(stage["role"], stage["commitLogOffset"], stage["parent"]) for stage in found]
+
+
+def as_tree(life):
+    (one, two), (first, second) = life.delays, life.retries
+    return [
+        ("message", life.born.phy_offset, None),
+        ("delayed", one.phy_offset, life.born.phy_offset),
+        ("retry", first.phy_offset, one.phy_offset),
+        ("delayed", two.phy_offset, first.phy_offset),
+        ("retry", second.phy_offset, two.phy_offset),
+        ("dead", life.dead.phy_offset, second.phy_offset),
+    ]
+
+
+@pytest.mark.parametrize("name", ["unique", "key", "born", "dead"])
+@pytest.mark.parametrize("scan", [[], ["--scan"], ["--no-scan"]])
+def test_two_retries_and_a_dead_letter_are_one_tree(seglog, life, name, scan):
+    wanted = {
+        "unique": UNIQUE,
+        "key": "order-1",
+        "born": life.born.message_id,
+        "dead": life.dead.message_id,
+    }[name]
+    before = golden.tree_digest(life.path)
+    found = stages(seglog("explain", life.path, wanted, *scan, "--json"))
+    assert places(found) == as_tree(life)
+    assert golden.tree_digest(life.path) == before
+
+
+def test_text_names_every_record_and_what_groups_have_passed(seglog, life):
+    shown = seglog("explain", life.path, "order-1").stdout
+    for put in life.all:
+        assert put.message_id in shown
+    assert f"retry of {GROUP}, after 2 failures" in shown
+    assert f"dead letter of {GROUP}, after 3 failures" in shown
+    assert f"{GROUP} passed (next {life.born.queue_offset + 1})" in shown
+    assert f"audit not yet (next {life.born.queue_offset})" in shown
+    assert "in the index by the unique key, order-1" in shown
+    assert "looked for by the index" in shown
+
+
+def test_without_index_one_scan_finds_everything_and_says_so(seglog, life):
+    shutil.rmtree(life.path / "index")
+    ran = seglog("explain", life.path, UNIQUE, "--json")
+    assert places(stages(ran)) == as_tree(life)
+    search = ran.lines[-1]
+    assert not search["byIndex"]
+    assert {scan["from"] for scan in search["scanned"]} == {0}
+    refused = seglog("explain", life.path, UNIQUE, "--no-scan")
+    assert refused.exit_code == NotFoundError.exit_code
+    assert "not looked at: the log itself" in refused.stderr
+
+
+def test_a_copy_that_shares_only_the_origin_id_is_found_by_a_scan(seglog, life):
+    properties = {"ORIGIN_MESSAGE_ID": life.born.message_id, "UNIQ_KEY": "ANOTHER", "RETRY_TOPIC": TOPIC}
+    with MessageStore.open(life.path) as store:
+        put = store.put(f"%RETRY%{GROUP}2", b"x", properties=properties)
+        for number in range(3):
+            store.put(TOPIC, b"later", keys=f"later-{number}")
+    assert put.phy_offset not in {
+        at for _role, at, _parent in places(stages(seglog("explain", life.path, UNIQUE, "--json")))
+    }
+    found = stages(seglog("explain", life.path, UNIQUE, "--scan", "--json"))
+    assert ("retry", put.phy_offset, life.born.phy_offset) in places(found)
+    assert len(found) == 7
+
+
+def test_other_records_that_hold_the_key_are_told_but_are_no_copies(seglog, life):
+    with MessageStore.open(life.path) as store:
+        put = store.put("traces", b"saw " + UNIQUE.encode())
+    ran = seglog("explain", life.path, UNIQUE, "--scan", "--json")
+    assert len(stages(ran)) == 6
+    assert ran.lines[-1]["mentions"] == [put.phy_offset]
+
+
+def test_a_key_of_several_messages_shows_the_newest(seglog, life):
+    with MessageStore.open(life.path) as store:
+        store.put(TOPIC, b"again", keys="order-1", properties={"UNIQ_KEY": "SECOND"})
+    shown = seglog("explain", life.path, "order-1", "--count", "1").stdout
+    assert "SECOND" in shown
+    assert UNIQUE not in shown
+    assert "several messages have this key" in shown
+    assert {stage["message"] for stage in stages(seglog("explain", life.path, "order-1", "--json"))} == {0, 1}
+
+
+def test_queue_units_are_held_against_the_record(seglog, life):
+    directory = life.path / "consumequeue" / f"%DLQ%{GROUP}"
+    shutil.rmtree(directory)
+    *_others, dead = stages(seglog("explain", life.path, UNIQUE, "--json"))
+    assert dead["unit"] is None
+    assert "no queue unit" in seglog("explain", life.path, UNIQUE).stdout
+    assert [stage["unit"]["state"] for stage in _others] == ["right"] * 5
+
+
+def test_what_is_not_there_or_makes_no_sense_is_refused(seglog, life, tmp_path):
+    assert seglog("explain", life.path, "nosuch").exit_code == NotFoundError.exit_code
+    assert seglog("explain", tmp_path / "nosuch", "x").exit_code == NotFoundError.exit_code
+    assert seglog("explain", life.path, "").exit_code == InvalidArgumentError.exit_code
+    assert seglog("explain", life.path, "order-1", "--topic", "others").exit_code == NotFoundError.exit_code
+    assert seglog("explain", life.path, "order-1", "--count", "0").exit_code == InvalidArgumentError.exit_code
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tree"),
+    [
+        (
+            "FD00000000000000000000000000000273A830946E0968AD94060000",
+            "message delayed retry delayed retry dead",
+        ),
+        ("tx2", "half half committed"),
+        ("tx1", "half"),
+        ("rc", "timer message"),
+        ("dl", "delayed message"),
+        ("dt", "timer message retry"),
+    ],
+)
+def test_lives_that_a_real_broker_wrote(seglog, broker_store, wanted, tree):
+    found = stages(seglog("explain", broker_store, wanted, "--json"))
+    assert " ".join(stage["role"] for stage in found) == tree
+    for before, stage in zip([None, *found], found, strict=False):
+        assert stage["parent"] == (before and before["commitLogOffset"])
+        assert stage["unit"]["state"] == "right"
+        assert stage["index"]
+
+
+def test_ends_of_real_transactions_and_delays(seglog, broker_store):
+    checked, committed, _message = stages(seglog("explain", broker_store, "tx2", "--json"))
+    assert (checked["wait"]["state"], committed["wait"]["state"]) == ("checked", "committed")
+    (rolled_back,) = stages(seglog("explain", broker_store, "tx1", "--json"))
+    assert rolled_back["wait"]["state"] == "rolled-back"
+    assert rolled_back["wait"]["opCommitLogOffset"] == 13127
+    delayed, delivered = stages(seglog("explain", broker_store, "dl", "--json"))
+    assert delayed["wait"] == {
+        "state": "delivered",
+        "due": delayed["storeTimestamp"] + 1000,
+        "opCommitLogOffset": None,
+    }
+    assert {group["group"]: group["passed"] for group in delivered["groups"]}["cgsql"] is False
+
+
+def test_messages_that_wait_on_stores_without_a_broker(seglog, tmp_path):
+    delay = golden.extract("delay", tmp_path)
+    (stage,) = stages(seglog("explain", delay, "dk0", "--json"))
+    assert (stage["role"], stage["wait"]["state"]) == ("delayed", "waiting")
+    tx = golden.extract("tx", tmp_path)
+    pending, rolled_back = (stages(seglog("explain", tx, key, "--json"))[-1] for key in ("txk0", "txk3"))
+    assert pending["wait"]["state"] == "pending"
+    assert rolled_back["wait"]["state"] == "rolled-back"

@@ -1,0 +1,217 @@
+"""``seglog export`` and ``seglog import``: what went out comes back, whatever bytes it has."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import zlib
+
+import pytest
+
+from seglog.doctor.message_rows import from_fields, to_fields
+from seglog.errors import InvalidArgumentError, InvalidNameError, MissingDependencyError, NotFoundError
+from seglog.storage.format import properties as props
+from seglog.storage.format.host import Host
+from seglog.storage.format.sys_flag import COMPRESSED, STORE_HOST_V6
+from seglog.storage.format.tags import tags_code
+from seglog.storage.store import MessageStore
+from tests.support import golden
+from tests.support.lives import GROUP, TOPIC, live
+from tests.support.stores import SMALL_INDEX, served
+
+SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
+SAME = ("topic", "queue_id", "body", "flag", "born_timestamp_ms", "born_host", "reconsume_times")
+MORE = ("prepared_transaction_offset", "tags", "keys", "unique_key", "compression")
+FORMS = pytest.mark.parametrize("form", ["jsonl", "parquet"])
+
+
+def odd_store(path):
+    """Bodies and properties of every kind: text, bytes, empty, repeated names, other addresses."""
+    chance = random.Random(7)
+    raws = [
+        b"",
+        props.encode_properties({"TAGS": "a", "KEYS": "k1 k2", "UNIQ_KEY": "U1"}),
+        b"a\x01\x02a\x011\x02a\x012\x02",
+        b"no end\x01of entry",
+        b"bytes\x01\xff\xfe\x02",
+        "Name\x01Wert – ✓\x02".encode(),
+    ]
+    with MessageStore.open(path, **SMALL) as store:
+        for number in range(60):
+            raw = raws[number % len(raws)]
+            body = [b"", b"text", chance.randbytes(50), b"\xff" * 3, "✓ – ".encode(), b'"\n\\'][number % 5]
+            store.append(
+                "odd" if number % 2 else TOPIC,
+                number % 3,
+                body,
+                raw,
+                tags_code("a" if raw is raws[1] else ""),
+                flag=-number,
+                sys_flag=0x301 if number % 7 == 0 else 0,
+                born_timestamp_ms=1_000_000 + number,
+                born_host=Host.parse("[1050::5]:40000" if number % 2 else "10.1.2.3:5"),
+                reconsume_times=number % 4,
+            )
+    return path
+
+
+def values(path):
+    with MessageStore.open(path, read_only=True) as store:
+        return {
+            key: [
+                [getattr(m, name) for name in (*SAME, *MORE)]
+                + [m.sys_flag & ~STORE_HOST_V6, props.without_crc_property(m.properties_raw)]
+                for m in queue
+            ]
+            for key, queue in served(store).items()
+        }
+
+
+@FORMS
+def test_everything_comes_back(seglog, tmp_path, form):
+    source = odd_store(tmp_path / "s")
+    before = golden.file_digest(source)
+    file = tmp_path / "all.out"
+    ran = seglog("export", source, "--format", form, "-o", file, "--json")
+    assert (ran.exit_code, ran.lines[0]["messages"]) == (0, 60)
+    assert golden.file_digest(source) == before
+    with MessageStore.open(tmp_path / "t", **SMALL) as store:
+        store.put("odd", b"was there before", queue_id=1)
+    ran = seglog("import", tmp_path / "t", file, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    after = values(tmp_path / "t")
+    del after["odd", 1][0]
+    assert after == values(source)
+    moved = {(run["topic"], run["queueId"]): (run["from"], run["count"], run["newFrom"]) for run in ran.lines}
+    assert moved["odd", 1] == (0, 10, 1)
+    assert moved[TOPIC, 0] == (0, 10, 0)
+
+
+@FORMS
+def test_a_second_export_is_the_first_but_for_places(seglog, tmp_path, form):
+    source = odd_store(tmp_path / "s")
+    seglog("export", source, "--format", form, "-o", tmp_path / "one")
+    assert seglog("import", tmp_path / "t", tmp_path / "one").exit_code == 0
+    outs = [seglog("export", path, "-o", "-").lines for path in (source, tmp_path / "t")]
+    placed = ("commitLogOffset", "msgId", "storeTimestamp", "storeHost")
+    assert [[line for name, line in one.items() if name not in placed] for one in outs[0]] == [
+        [line for name, line in one.items() if name not in placed] for one in outs[1]
+    ]
+    for line in outs[0]:
+        assert to_fields(from_fields(line)) == line
+
+
+@pytest.mark.parametrize("name", ["roll", "broker-store", "outerbatch", "ipv6", "propcrc", "tx"])
+def test_real_stores_come_back(seglog, tmp_path, name):
+    path = golden.extract(name, tmp_path)
+    assert seglog("export", path, "-o", tmp_path / "out.jsonl").exit_code == 0
+    assert seglog("import", tmp_path / "t", tmp_path / "out.jsonl").exit_code == 0
+    before, after = values(path), values(tmp_path / "t")
+    assert after
+    assert after == {key: before[key] for key in after}
+    left = {topic for topic, _queue in before.keys() - after.keys()}
+    assert all(topic.startswith(("rmq_sys_", "RMQ_SYS_TRANS", "SCHEDULE_TOPIC")) for topic in left)
+
+
+def bodies(ran):
+    assert ran.exit_code == 0, ran.stderr
+    return [line["body"] for line in ran.lines]
+
+
+def test_filters_choose(seglog, tmp_path):
+    path = tmp_path / "s"
+    with MessageStore.open(path, **SMALL) as store:
+        puts = [
+            store.put("t", b"%d" % n, queue_id=n % 2, tags="ab"[n % 2], keys=[f"k{n}", "all"])
+            for n in range(8)
+        ]
+        store.put("u", b"other")
+
+    def export(*arguments):
+        return bodies(seglog("export", path, "-o", "-", *arguments))
+
+    assert export("--topic", "t") == list("02461357")
+    assert export("--topic", "t", "--topic", "u", "--queue", "0") == [*"0246", "other"]
+    assert export("--topic", "t", "--from-offset", "1", "--to-offset", "2") == list("2435")
+    assert export("--tag", "b") == list("1357")
+    assert export("--key", "k5") == ["5"]
+    last = puts[-1].store_timestamp_ms
+    assert export("--topic", "t", "--from", last + 1) == []
+    assert len(export("--topic", "t", "--to", last)) == 8
+
+
+def test_the_lag_of_a_group_is_what_it_has_not_consumed(seglog, tmp_path):
+    life = live(tmp_path / "s", others=5)
+    lines = seglog("export", life.path, "--group-lag", GROUP, "-o", "-").lines
+    assert {line["topic"] for line in lines} == {TOPIC}
+    assert [line["queueOffset"] for line in lines] == list(range(life.born.queue_offset + 1, 21))
+    assert (
+        seglog("export", life.path, "--group-lag", "nobody", "-o", "-").exit_code == NotFoundError.exit_code
+    )
+
+
+def test_inflated_bodies_are_those_of_the_producer(seglog, tmp_path):
+    path = tmp_path / "s"
+    with MessageStore.open(path, **SMALL) as store:
+        store.append("t", 0, zlib.compress(b"apples " * 20), b"", 0, sys_flag=COMPRESSED)
+        store.put("t", b"pears")
+    assert [line["bodyForm"] for line in seglog("export", path, "-o", "-").lines] == ["base64", "text"]
+    inflated = seglog("export", path, "--inflate", "-o", "-").lines
+    assert [(line["body"], line["sysFlag"]) for line in inflated] == [("apples " * 20, 0), ("pears", 0)]
+
+
+def test_nothing_is_left_of_an_export_that_failed(seglog, tmp_path):
+    path = odd_store(tmp_path / "s")
+    assert (
+        seglog("export", path, "--topic", "nosuch", "-o", tmp_path / "x").exit_code == NotFoundError.exit_code
+    )
+    assert not list(tmp_path.glob("x*"))
+
+
+def test_parquet_without_pyarrow_says_what_to_install(seglog, tmp_path, monkeypatch):
+    path = odd_store(tmp_path / "s")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    ran = seglog("export", path, "--format", "parquet", "-o", tmp_path / "x")
+    assert ran.exit_code == MissingDependencyError.exit_code
+    assert "seglog[parquet]" in ran.stderr
+    assert (
+        seglog("export", path, "--format", "parquet", "-o", "-").exit_code == InvalidArgumentError.exit_code
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"topic": "a/b"}, InvalidNameError),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, InvalidArgumentError),
+        ({"topic": "rmq_sys_wheel_timer"}, InvalidArgumentError),
+        ({"queueId": -1}, InvalidNameError),
+        ({"queueId": "0"}, InvalidArgumentError),
+        ({"body": 7}, InvalidArgumentError),
+        ({"bodyForm": "base64", "body": "#"}, InvalidArgumentError),
+        ({"bornHost": "nowhere"}, InvalidArgumentError),
+        ({"properties": {"a": 1}}, InvalidArgumentError),
+        (None, InvalidArgumentError),
+    ],
+)
+def test_a_file_with_one_bad_line_changes_nothing(seglog, tmp_path, change, error):
+    path = odd_store(tmp_path / "s")
+    lines = seglog("export", path, "-o", "-").stdout.splitlines()
+    lines[5] = "no json" if change is None else json.dumps({**json.loads(lines[5]), **change})
+    (tmp_path / "bad.jsonl").write_text("\n".join(lines) + "\n")
+    ran = seglog("import", tmp_path / "t", tmp_path / "bad.jsonl")
+    assert ran.exit_code == error.exit_code
+    if (
+        error is InvalidArgumentError
+        and change != {"topic": "SCHEDULE_TOPIC_XXXX"}
+        and "topic" not in (change or {})
+    ):
+        assert "line 6" in ran.stderr
+    assert not (tmp_path / "t").exists()
+
+
+def test_other_files_are_refused(seglog, tmp_path):
+    (tmp_path / "x").write_bytes(b"PAR1 and no more")
+    assert seglog("import", tmp_path / "t", tmp_path / "x").exit_code == InvalidArgumentError.exit_code
+    assert not (tmp_path / "t").exists()

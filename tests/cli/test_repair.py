@@ -1,0 +1,115 @@
+"""``seglog repair`` and ``seglog undo`` as a person meets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.storage.files import RealFiles
+from tests.support import golden
+from tests.support.golden import tree_digest
+
+
+@pytest.fixture
+def hole(tmp_path):
+    return golden.extract("d-zeropage-first", tmp_path)
+
+
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog, hole):
+    before = tree_digest(hole)
+    shown = seglog("repair", hole)
+    assert shown.exit_code == 1
+    assert (
+        "  1. fill a hole with tombstones: commitlog/00000000000000000000 +29912, 7,897 bytes" in shown.stdout
+    )
+    assert "saves 352 messages" in shown.stdout
+    assert "10 messages stay lost: TopicA/1 3, TopicA/2 3" in shown.stdout
+    assert "consumequeue/TopicB/1/00000000000000000000" in shown.stdout
+    assert "13 files, 14,625 bytes to write; 352 messages saved, 10 stay lost" in shown.stdout
+    assert f"nothing was written; `seglog repair --apply {hole}` does this" in shown.stdout
+    assert tree_digest(hole) == before
+
+
+def test_json_names_every_message_and_byte(seglog, hole):
+    ran = seglog("repair", hole, "--json")
+    assert ran.exit_code == 1
+    *others, plan = ran.lines
+    (action,) = [line for line in others if line["kind"] == "action"]
+    assert (action["action"], action["file"], action["pos"]) == ("hole", f"commitlog/{0:020d}", 29912)
+    assert {"topic": "TopicB", "queueId": 1, "firstOffset": 6, "count": 2} in action["lost"]
+    changes = [line for line in others if line["kind"] == "change"]
+    assert sum(one["size"] for line in changes for one in line["stretches"]) == plan["changedBytes"]
+    assert (plan["saved"], plan["lost"], plan["applied"], plan["undo"]) == (352, 10, False, None)
+
+
+@pytest.mark.parametrize("typed", [b"something\n", b"\n", b""])
+def test_nothing_is_changed_if_the_name_was_not_typed(seglog, hole, typed):
+    before = tree_digest(hole)
+    ran = seglog("repair", "--apply", hole, stdin=typed)
+    assert ran.exit_code in {1, 130}
+    assert tree_digest(hole) == before
+
+
+def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog, hole):
+    before = tree_digest(hole)
+    done = seglog("repair", "--apply", hole, stdin=b"d-zeropage-first\n")
+    assert done.exit_code == 0
+    assert f"done; `seglog undo {hole}` takes it back (undo pack 1)" in done.stdout
+    again = seglog("repair", "--apply", hole)
+    assert (again.exit_code, again.stdout) == (0, "nothing to do\n")
+    assert "  1  " in seglog("undo", "--list", hole).stdout
+    assert "finished, 11 files changed, 3 new" in seglog("undo", "--list", hole).stdout
+    undone = seglog("undo", hole)
+    assert undone.exit_code == 0
+    assert undone.stdout == "repair 1 is taken back: 11 files as before, 3 new files removed\n"
+    assert tree_digest(hole) == before
+    nothing = seglog("undo", hole)
+    assert nothing.exit_code == 13
+    assert "has no repair to take back" in nothing.stderr
+
+
+def test_undo_says_what_was_changed_since(seglog, hole):
+    assert seglog("repair", "--apply", "--yes", "--json", hole).lines[-1]["undo"] == 1
+    (hole / "config").mkdir()
+    (hole / "config" / "topics.json").write_text("{}")
+    refused = seglog("undo", hole, "1", "--json")
+    assert refused.exit_code == 28
+    assert "config/topics.json is new" in refused.stderr
+    (hole / "config" / "topics.json").unlink()
+    (line,) = seglog("undo", hole, "1", "--json").lines
+    assert (line["number"], line["finished"]) == (1, True)
+
+
+def test_what_cannot_be_repaired_is_said(seglog, tmp_path):
+    shown = seglog("repair", golden.extract("d-propflip", tmp_path))
+    assert shown.exit_code == 1
+    assert "nothing to do: no repair can put right what is left" in shown.stdout
+    assert "record-keys" in shown.stdout
+
+
+def test_a_store_in_use_is_refused(seglog, hole):
+    lock = RealFiles().lock(hole)
+    for arguments in ((), ("--apply", "--yes")):
+        ran = seglog("repair", hole, *arguments)
+        assert ran.exit_code == 16
+        assert "open for writing" in ran.stderr
+    assert seglog("undo", hole).exit_code == 16
+    lock.release()
+
+
+@pytest.mark.parametrize("arguments", [("--yes",), ("--apply", "--json")])
+def test_options_that_do_not_go_together_are_wrong_usage(seglog, hole, arguments):
+    assert seglog("repair", hole, *arguments).exit_code == 2
+
+
+def test_what_no_file_tells_can_be_given(seglog, tmp_path):
+    root = golden.extract("d-nocq", tmp_path)
+    assert "it makes them itself" in seglog("repair", root).stdout
+    shown = seglog("repair", root, "--queue-file-bytes", 2000, "--apply", "--yes")
+    assert shown.exit_code == 0
+    assert "400 messages saved, 0 stay lost" in shown.stdout
+    assert (root / "consumequeue" / "TopicA" / "0" / f"{0:020d}").stat().st_size == 2000
+
+
+def test_no_store_is_no_store(seglog, tmp_path):
+    for command in ("repair", "undo"):
+        assert seglog(command, tmp_path / "nothing").exit_code == 13

@@ -1,0 +1,139 @@
+"""A repair that was killed anywhere, or lost power, can be made again or taken back."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from seglog.doctor.repair import locked, plan_repair, repair_store
+from seglog.doctor.store_state import UNDO
+from seglog.doctor.undo import undo_repair, unfinished_pack
+from seglog.doctor.undo_pack import list_packs
+from seglog.errors import FullError, SeglogError
+from seglog.storage.files import RealFiles
+from seglog.storage.store import MessageStore
+from tests.support.crash_files import CrashFiles, KilledError
+from tests.support.failing_files import FailingFiles, Fault
+from tests.support.golden import tree_digest
+from tests.support.images import Image
+from tests.support.scale import scaled
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+
+ROOT = Path("/store")
+STEP = scaled(9, 1)
+
+
+def damaged_store(folder):
+    """A store with a rotten message, a hole over a segment's end, a foreign file and a queue file less."""
+    with MessageStore.open(folder / "store", clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
+        puts = [store.put("T", b"%d " % slot + bytes(range(60)), keys=f"k{slot}") for slot in range(60)]
+    image = Image(folder / "store", [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+    image.write(image.starts[10] + 95, b"rot")
+    end = 4096
+    image.write(end - 300, b"\x5a" * 300)
+    (image.root / "commitlog" / "x").write_bytes(b"foreign")
+    image.queue_file(2).unlink()
+    return image.root
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    root = damaged_store(tmp_path_factory.mktemp("damaged"))
+    return {
+        ROOT / path.relative_to(root): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()
+    }
+
+
+def state(files):
+    return {path: data for path, data in files.contents().items() if not path.is_relative_to(ROOT / UNDO)}
+
+
+def repair(files):
+    return repair_store(files, ROOT, new_clock(), lambda _plan: True)
+
+
+def undo(files):
+    with locked(files, ROOT):
+        undo_repair(files, ROOT)
+
+
+@pytest.fixture(scope="module")
+def repaired(contents):
+    files = CrashFiles.holding(contents)
+    plan, _pack = repair(files)
+    assert {action.kind for action in plan.actions} >= {"stray", "hole", "queue"}
+    return state(files), files.calls
+
+
+@pytest.mark.parametrize("how", ["killed", "power lost"])
+def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents, repaired, how):
+    wanted, calls = repaired
+    for stop in range(0, calls, STEP):
+        files = CrashFiles.holding(contents)
+        files.chance = random.Random(stop)
+        files.calls = 0
+        files.calls_left = stop
+        try:
+            repair(files)
+        except KilledError:
+            pass
+        else:
+            break
+        found = files.after_power_loss() if how == "power lost" else files.after_kill()
+        again = type(found).holding(found.contents())
+        repair(again)
+        assert state(again) == wanted, stop
+        assert not plan_repair(again, ROOT, new_clock()).changes
+        if list_packs(found, ROOT):
+            undo(found)
+        else:
+            unfinished_pack(found, ROOT)
+        assert found.contents() == contents, stop
+
+
+def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
+    at = 1
+    while True:
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        root = damaged_store(folder)
+        before = tree_digest(root)
+        fault = Fault(
+            at=at, error=28, sticky=True, names=frozenset({"create", "write", "reserve", "make_dirs"})
+        )
+        try:
+            repair_store(FailingFiles(fault), root, new_clock(), lambda _plan: True)
+        except (FullError, OSError):
+            pass
+        else:
+            break
+        files = RealFiles()
+        with locked(files, root):
+            half = unfinished_pack(files, root)
+            if half is not None:
+                undo_repair(files, root)
+        assert tree_digest(root) == before, at
+        at += scaled(7, 1)
+    assert at > 20
+
+
+def test_nothing_is_changed_without_a_yes(tmp_path):
+    root = damaged_store(tmp_path)
+    before = tree_digest(root)
+    plan, pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: False)
+    assert plan.changes
+    assert pack is None
+    assert tree_digest(root) == before
+    (root / "lock").unlink()
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: False)
+    assert not (root / "lock").exists()
+
+
+def test_a_store_that_is_open_is_not_repaired(tmp_path):
+    root = damaged_store(tmp_path)
+    lock = RealFiles().lock(root)
+    with pytest.raises(SeglogError, match="open for writing"):
+        repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    lock.release()

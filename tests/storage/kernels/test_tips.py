@@ -1,0 +1,34 @@
+"""The tips in C hold what those in Python do."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.storage.kernels.tips import NEVER, PythonLogTip, PythonQueueTip
+from tests.support.kernels import BOTH, native
+
+
+def types(kernels):
+    return (PythonLogTip, PythonQueueTip) if kernels == "python" else (native().LogTip, native().QueueTip)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_tips_say_what_was_stated_of_them_last(kernels):
+    log_tip, queue_tip = types(kernels)
+    log = log_tip(10, -1, 5, 7)
+    assert (log.end_phy_offset, log.last_phy_offset, log.last_store_ms, log.newest_store_ms) == (10, -1, 5, 7)
+    assert (log.nudge_at, log.is_shut) == (NEVER, False)
+    log.end_phy_offset = NEVER
+    with log:
+        assert (log.end_phy_offset, log.is_shut) == (NEVER, True)
+    assert not log.is_shut
+    queue = queue_tip(1, 2, -1)
+    queue.max_offset += 1
+    assert (queue.min_offset, queue.max_offset, queue.max_phy_offset) == (1, 3, -1)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_a_tip_is_not_made_of_part_of_what_it_says(kernels):
+    for tip in types(kernels):
+        with pytest.raises(TypeError):
+            tip(1)

@@ -1,0 +1,182 @@
+"""Group commit: who waits for which sync, who leads the next one, and what becomes of them if it fails."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from seglog.errors import StoreFailedError
+from seglog.storage import flush
+from seglog.storage.flush import GroupCommit, _Follower
+from seglog.storage.latch import Latch
+
+PATIENCE_S = 20
+
+
+class Disk:
+    """Syncs that wait to be let go, one by one, and are noted."""
+
+    def __init__(self):
+        self.written = 0
+        self.synced = []
+        self.entered = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.error = None
+        self.latch = Latch(Path("/store"))
+        self.commit = GroupCommit(self._sync, lambda: self.written, 0, self.latch)
+
+    def _sync(self, start, end):
+        self.entered.release()
+        assert self.go.acquire(timeout=PATIENCE_S)
+        if self.error is not None:
+            raise self.error
+        self.synced.append((start, end))
+
+    def put(self):
+        self.written += 10
+        self.commit.ensure(self.written)
+
+    def begin(self, outcomes, name):
+        """Starts a thread that puts; returns it once it waits for a sync of its own or another."""
+
+        def work():
+            try:
+                self.put()
+                outcomes.append(name)
+            except StoreFailedError:
+                outcomes.append(f"{name} failed")
+
+        waiting = len(self.commit._followers) + self.commit._leading
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        wait_until(lambda: len(self.commit._followers) + self.commit._leading > waiting)
+        return thread
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+def join(*threads):
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_those_who_came_before_a_sync_began_share_it(disk):
+    outcomes = []
+    leader = disk.begin(outcomes, "leader")
+    assert disk.entered.acquire(timeout=PATIENCE_S)
+    followers = [disk.begin(outcomes, f"follower {n}") for n in range(5)]
+    disk.go.release()
+    join(leader)
+    assert outcomes == ["leader"]
+    disk.go.release()
+    join(*followers)
+    assert disk.synced == [(0, 10), (10, 60)]
+
+
+def test_one_who_came_while_a_sync_ran_leads_the_next(disk):
+    outcomes = []
+    first = disk.begin(outcomes, "first")
+    second = disk.begin(outcomes, "second")
+    for _ in range(2):
+        disk.go.release()
+    join(first, second)
+    assert outcomes == ["first", "second"]
+    third = disk.begin(outcomes, "third")
+    disk.go.release()
+    join(third)
+    assert disk.synced == [(0, 10), (10, 20), (20, 30)]
+
+
+def test_failed_sync_fails_its_leader_and_all_who_wait_and_is_the_last(disk):
+    outcomes = []
+    threads = [disk.begin(outcomes, f"{n}") for n in range(6)]
+    disk.error = OSError(errno.EIO, "broken")
+    disk.go.release()
+    join(*threads)
+    assert sorted(outcomes) == [f"{n} failed" for n in range(6)]
+    disk.error = None
+    with pytest.raises(StoreFailedError, match="the sync of the log failed"):
+        disk.put()
+    assert disk.synced == []
+
+
+def test_latch_that_another_closed_lets_everybody_go_unacknowledged(disk):
+    outcomes = []
+    leader = disk.begin(outcomes, "leader")
+    followers = [disk.begin(outcomes, f"{n}") for n in range(3)]
+    disk.latch.fail(OSError(errno.EIO, "broken"), "another sync")
+    join(*followers)
+    disk.go.release()
+    join(leader)
+    assert sorted(outcomes) == ["0 failed", "1 failed", "2 failed", "leader failed"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_interrupted_wait_keeps_nobody_else_waiting(disk, place):
+    """Ctrl-C in the main thread, first, in the middle and last in line."""
+    outcomes = []
+    leader = disk.begin(outcomes, "leader")
+    others = [disk.begin(outcomes, f"{n}") for n in range(place)]
+
+    def interrupt():
+        wait_until(lambda: len(disk.commit._followers) == place + 1)
+        time.sleep(0.02)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        disk.put()
+    join(interrupting)
+    others += [disk.begin(outcomes, f"{n}") for n in range(place, 2)]
+    for _ in range(2):
+        disk.go.release()
+    join(leader, *others)
+    assert sorted(outcomes) == ["0", "1", "leader"]
+
+
+def test_interrupted_one_who_was_to_lead_lets_the_next_lead(disk, monkeypatch):
+    class Interrupted(_Follower):
+        """One whose wait ends with Ctrl-C just when it would have ended anyway."""
+
+        __slots__ = ()
+
+        def wait(self):
+            super().wait()
+            raise KeyboardInterrupt
+
+    outcomes = []
+
+    def put():
+        with pytest.raises(KeyboardInterrupt):
+            disk.put()
+        outcomes.append("interrupted")
+
+    leader = disk.begin(outcomes, "leader")
+    with monkeypatch.context() as patched:
+        patched.setattr(flush, "_Follower", Interrupted)
+        interrupted = threading.Thread(target=put)
+        interrupted.start()
+        wait_until(lambda: disk.commit._followers)
+    last = disk.begin(outcomes, "last")
+    for _ in range(2):
+        disk.go.release()
+    join(leader, interrupted, last)
+    assert sorted(outcomes) == ["interrupted", "last", "leader"]
+    assert disk.synced == [(0, 10), (10, 30)]

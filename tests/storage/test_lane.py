@@ -1,0 +1,432 @@
+"""The lane does what the ordinary way does, with the same calls, results, errors and bytes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seglog.clock import SystemClock
+from seglog.errors import ClosedError, SeglogError, StoreFailedError
+from seglog.storage.flush import Durability
+from seglog.storage.format.host import Host
+from seglog.storage.store import MessageStore
+from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
+from tests.support.kernels import BOTH
+from tests.support.lanes import contents, lanes_of, without_lane
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock, read_all
+
+IPV6 = Host(bytes(range(16)), 77)
+LIMIT = 600
+
+
+@pytest.fixture(params=BOTH, autouse=True)
+def lanes(request):
+    with lanes_of(request.param):
+        yield request.param
+
+
+TEXTS = st.text(st.sampled_from("aZ09 ü𝄞\0\x01\x02\ud800"), max_size=12) | st.sampled_from(
+    ["TagA", "Aa", "INNER_NUM", "__CRC32#\x01", "\0" * 8, "v" * 33000]
+)
+ODD = st.sampled_from([5, b"bytes", 1.0, ("tuple",), object])
+ODD_BODIES = {
+    "a view": memoryview(b"viewed"),
+    "a view with gaps": memoryview(b"every other")[::2],
+    "a view of numbers": memoryview(bytes(16)).cast("I"),
+    "a long view": memoryview(bytes(LIMIT + 1)),
+    "an array": bytearray(b"array"),
+    "the longest": bytes(LIMIT),
+    "too long": bytes(LIMIT + 1),
+    "text": "text",
+    "none": None,
+}
+BODIES = st.binary(max_size=300) | st.sampled_from(sorted(ODD_BODIES)).map(ODD_BODIES.get)
+NAMES = st.sampled_from(
+    ["a", "TAGS", "KEYS", "UNIQ_KEY", "INNER_NUM", "INNER_MULTI_DISPATCH", "__CRC32#", ""]
+)
+PROPERTIES = (
+    st.dictionaries(NAMES | TEXTS, TEXTS, max_size=3)
+    | st.dictionaries(NAMES, TEXTS, max_size=2).map(MappingProxyType)
+    | st.sampled_from([{}, {"a": 1}, {1: "a"}, {"INNER_MULTI_DISPATCH": "%LMQ%x"}, 7])
+)
+NUMBERS = st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31), 2**31, 2**70, True, 1.0, "1", None])
+QUEUE_IDS = st.sampled_from([0, 0, 0, 1, 2, 1023, 1024, True, 1.0, -1, 2**31, "0"])
+TOPICS = st.sampled_from(
+    ["T", "T", "T", "U", "%LMQ%x", "SCHEDULE_TOPIC_XXXX", "L" * 127, "L" * 128, "no topic", "", "ü", None, 5]
+)
+PUTS = st.fixed_dictionaries(
+    {"topic": TOPICS, "body": BODIES},
+    optional={
+        "queue_id": QUEUE_IDS,
+        "tags": st.none() | TEXTS | ODD,
+        "keys": st.none() | TEXTS | st.lists(TEXTS, max_size=3) | ODD,
+        "properties": st.none() | PROPERTIES,
+        "flag": NUMBERS,
+        "durability": st.sampled_from([None, Durability.SYNC, Durability.ASYNC, "sync"]),
+        "unknown": st.just(1),
+    },
+)
+USUAL = st.fixed_dictionaries(
+    {"topic": st.sampled_from(["T", "U"]), "body": st.binary(max_size=300)},
+    optional={
+        "queue_id": st.integers(0, 2),
+        "tags": st.sampled_from(["TagA", "", "ü", "𝄞"]),
+        "keys": st.sampled_from(["k", "k l"]),
+        "properties": st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "ü", "long" * 30])),
+        "flag": st.integers(-(2**31), 2**31 - 1),
+    },
+)
+MESSAGES = st.one_of(
+    BODIES,
+    st.binary(max_size=300),
+    st.builds(
+        NewMessage,
+        BODIES,
+        st.none() | st.just("TagA") | TEXTS,
+        st.none() | TEXTS | st.just(["k", "l"]),
+        st.none() | PROPERTIES,
+        NUMBERS | st.integers(-5, 5),
+    ),
+)
+ORDINARY_MESSAGES = st.binary(max_size=300) | st.builds(
+    NewMessage, st.binary(max_size=300), st.just("TagA"), st.just("k"), st.just({"UNIQ_KEY": "u"}), st.just(3)
+)
+BATCHES = st.fixed_dictionaries(
+    {"topic": TOPICS, "messages": st.lists(MESSAGES, max_size=4) | st.lists(ORDINARY_MESSAGES, max_size=12)},
+    optional={
+        "queue_id": QUEUE_IDS,
+        "durability": st.sampled_from([None, Durability.SYNC]),
+        "unknown": st.just(1),
+    },
+)
+RAW = st.sampled_from(
+    [
+        b"",
+        b"TAGS\1TagA\2",
+        b"open\1end",
+        b"INNER_NUM\0012\2",
+        b"__CRC32#\1x\2",
+        bytes(9),
+        bytes(32767),
+        "text",
+        None,
+    ]
+)
+CODES = st.sampled_from([0, 5, -1, 2**63 - 1, 2**63, "5"])
+BROKER = {
+    "sys_flag": st.sampled_from([0, 0, 1, 0x30, 4, 8, 12, 0x80, 2**31, None]),
+    "born_timestamp_ms": st.sampled_from([None, 123, -1, 2**63]),
+    "born_host": st.sampled_from([None, IPV6, Host(b"\1\2\3\4", 5), Host(b"short", 5)]),
+    "reconsume_times": NUMBERS,
+    "durability": st.sampled_from([None, Durability.SYNC]),
+}
+APPENDS = st.fixed_dictionaries(
+    {"topic": TOPICS, "queue_id": QUEUE_IDS, "body": BODIES, "properties": RAW, "tags_code": CODES},
+    optional=BROKER
+    | {
+        "flag": NUMBERS,
+        "store_host": st.sampled_from([None, IPV6, Host(b"\1\2\3\4", 5), 5]),
+        "prepared_transaction_offset": NUMBERS,
+    },
+)
+RAW_MESSAGES = st.builds(RawMessage, BODIES, RAW, CODES, NUMBERS) | st.builds(
+    RawMessage, st.binary(max_size=300), st.just(b"TAGS\1TagA\2"), st.integers(0, 9)
+)
+RAW_BATCHES = st.fixed_dictionaries(
+    {
+        "topic": TOPICS,
+        "queue_id": QUEUE_IDS,
+        "messages": st.lists(RAW_MESSAGES, max_size=6) | st.lists(RAW_MESSAGES, max_size=3).map(tuple),
+    },
+    optional=BROKER,
+)
+PLACES = {
+    "put": ("topic", "body"),
+    "put_batch": ("topic", "messages"),
+    "append": ("topic", "queue_id", "body", "properties", "tags_code"),
+    "append_batch": ("topic", "queue_id", "messages"),
+}
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.booleans(), USUAL),
+    st.tuples(st.just("put"), st.booleans(), PUTS),
+    st.tuples(st.just("put_batch"), st.booleans(), BATCHES),
+    st.tuples(st.just("append"), st.booleans(), APPENDS),
+    st.tuples(st.just("append_batch"), st.booleans(), RAW_BATCHES),
+    st.just(("tick", False, {})),
+)
+
+
+def outcome(store, kind, by_name, values):
+    named = dict(values)
+    try:
+        if by_name:
+            return getattr(store, kind)(**named)
+        return getattr(store, kind)(*[named.pop(name) for name in PLACES[kind]], **named)
+    except (SeglogError, TypeError, ValueError, AttributeError) as error:
+        return type(error), str(error).replace("PythonLane", "MessageStore")
+
+
+def drive(root, clock, steps, options):
+    """Makes the calls; returns what each of them came to."""
+    found = []
+    settled = SMALL | SMALL_INDEX | {"clock": clock, "max_message_size_bytes": LIMIT} | options
+    has_lane = settled.pop("has_lane")
+    with MessageStore.open(root, **settled) as store:
+        if not has_lane:
+            without_lane(store)
+        for kind, by_name, values in steps:
+            if kind == "tick":
+                clock.advance(1)
+            else:
+                found.append(outcome(store, kind, by_name, values))
+    return found
+
+
+@given(
+    steps=st.lists(STEPS, max_size=40),
+    record_crc=st.booleans(),
+    store_host=st.sampled_from([Host(b"\x7f\0\0\x01", 10911), IPV6]),
+)
+def test_the_lane_does_what_the_ordinary_way_does(steps, record_crc, store_host):
+    options = {"record_crc": record_crc, "store_host": store_host}
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        with_lane, ordinary = Path(folder, "lane"), Path(folder, "none")
+        expected = drive(ordinary, new_clock(), steps, options | {"has_lane": False})
+        assert drive(with_lane, new_clock(), steps, options | {"has_lane": True}) == expected
+        assert contents(with_lane) == contents(ordinary)
+
+
+def ordinary_appends(store):
+    """Returns a list that grows with each append that does not take the lane."""
+    made = []
+    append = store._side.append
+
+    def noting(*arguments, **named):
+        made.append(arguments[:2])
+        return append(*arguments, **named)
+
+    store._side.append = noting
+    return made
+
+
+def test_usual_puts_take_the_lane(open_store):
+    store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
+    store.put("T", b"first", queue_id=1)
+    made = ordinary_appends(store)
+    for number in range(50):
+        put = store.put("T", b"x", queue_id=1, tags="A", keys="k", properties={"a": "b"}, flag=3)
+        assert isinstance(put, PutResult)
+        assert (put.queue_id, put.queue_offset, put.durability) == (1, number + 1, Durability.ASYNC)
+        assert put.message_id == store.message_at(put.phy_offset).message_id
+    assert made == []
+    store.put("T", bytearray(b"x"), queue_id=1)
+    assert made == [("T", 1)]
+
+
+def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
+    if lanes == "python":
+        pytest.skip("its lane takes puts only")
+    store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
+    store.put("T", b"first")
+    made = ordinary_appends(store)
+    batch = store.put_batch("T", [b"a", NewMessage(b"b", "TagB", "k", {"p": "v"}, 7), b"c"])
+    assert isinstance(batch, BatchResult)
+    assert [store.message_at(at).body for at in batch.phy_offsets] == [b"a", b"b", b"c"]
+    assert (batch.queue_offset, batch.count) == (1, 3)
+    assert batch.size_bytes == store.max_phy_offset - batch.phy_offset
+    store.append("T", 0, memoryview(b"d"), b"", 0, born_timestamp_ms=5, born_host=IPV6, sys_flag=1)
+    store.append_batch("T", 0, [RawMessage(b"e", b"TAGS\1TagE\2", 9), RawMessage(memoryview(b"f"), b"", 0)])
+    assert made == []
+    found = read_all(store, "T", 0)[1:]
+    assert [message.body for message in found] == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert (found[1].tags, found[1].keys, found[1].properties["p"], found[1].flag) == ("TagB", ["k"], "v", 7)
+    assert (found[3].born_timestamp_ms, found[3].born_host, found[3].sys_flag) == (5, IPV6, 0x11)
+    assert found[4].tags == "TagE"
+
+
+def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    before = store.max_phy_offset
+    for odd in (5, NewMessage(b"x", tags="\x02"), bytes(5 << 20)):
+        with pytest.raises((SeglogError, TypeError, AttributeError)):
+            store.put_batch("T", [b"whole", odd])
+    assert store.max_phy_offset == before
+    store.close()
+    assert open_store().max_phy_offset == before
+
+
+def test_the_lane_goes_on_in_the_next_files(open_store):
+    store = open_store()
+    bodies = [b"%d" % number * 100 for number in range(100)]
+    made = ordinary_appends(store)
+    for body in bodies:
+        store.put("T", body)
+    assert 0 < len(made) < 60
+    assert [message.body for message in read_all(store, "T", 0)] == bodies
+
+
+def test_a_put_wakes_who_waits_for_its_queue(open_store):
+    store = open_store(clock=SystemClock())
+    store.put("T", b"x")
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(store.wait_for("T", 0, 1, 30_000)))
+    waiting.start()
+    while not store._waiters.waiting:
+        pass
+    made = ordinary_appends(store)
+    store.put("T", b"y")
+    waiting.join()
+    assert (answers, made) == ([True], [])
+
+
+def test_a_sync_put_by_the_lane_is_on_the_disk(open_store):
+    store = open_store(durability=Durability.SYNC)
+    store.put("T", b"x")
+    made = ordinary_appends(store)
+    put = store.put("T", b"y")
+    assert (put.durability, made) == (Durability.SYNC, [])
+    assert store._side.commit.flushed == put.phy_offset + put.size_bytes
+    put = store.put("T", b"z", durability=Durability.ASYNC)
+    assert store._side.commit.flushed == put.phy_offset
+
+
+def test_after_a_failed_sync_the_lane_takes_nothing(tmp_path, clock):
+    store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
+    store.put("T", b"x")
+    store.put("T", b"y")
+    end = store.max_phy_offset
+    store._side._latch.fail(OSError(5, "broken"), "the sync of a test")
+    with pytest.raises(StoreFailedError):
+        store.put("T", b"z")
+    assert store.max_phy_offset == end
+    with pytest.raises(StoreFailedError):
+        store.close()
+
+
+def test_while_somebody_appends_the_lane_waits(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    writer, done = store._side, []
+    with writer.append_lock, writer.log.tip:
+        thread = threading.Thread(target=lambda: done.append(store.put("T", b"y")))
+        thread.start()
+        thread.join(0.2)
+        assert (done, store.max_offset("T", 0)) == ([], 1)
+    thread.join()
+    assert done[0].queue_offset == 1
+
+
+def test_a_topic_that_gets_rules_of_its_own_leaves_the_lane(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    writer = store._side
+    made = ordinary_appends(store)
+    writer.add_kinds(type(writer._kinds)(compaction=frozenset(["T"])))
+    store.put("T", b"y", keys="k")
+    store.put("T", b"z", keys="k")
+    assert made == [("T", 0)] * 2
+
+
+def test_a_closed_store_and_a_forked_child_put_nothing(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    put = store.put
+    child = os.fork()
+    if not child:
+        try:
+            put("T", b"from the child")
+        except ClosedError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    put("T", b"y")
+    store.close()
+    with pytest.raises(ClosedError):
+        put("T", b"z")
+    assert [message.body for message in read_all(open_store(), "T", 0)] == [b"x", b"y"]
+
+
+def test_a_map_that_gave_way_is_lent_no_more(open_store):
+    store = open_store()
+    store.put("T", b"x")
+    for file in (*store._side.log._segments, *store._side.queue("T", 0)._segments):
+        file.park()
+    made = ordinary_appends(store)
+    store.put("T", b"y")
+    store.put("T", b"z")
+    assert made == [("T", 0)]
+    assert [message.body for message in read_all(store, "T", 0)] == [b"x", b"y", b"z"]
+
+
+@pytest.mark.parametrize("real_time", [True, False])
+def test_threads_that_put_at_once_lose_and_mix_nothing(tmp_path, real_time):
+    clock = SystemClock() if real_time else new_clock()
+    options = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, "clock": clock}
+    with MessageStore.open(tmp_path / "s", **options, **SMALL_INDEX) as store:
+        results = []
+
+        def work(number):
+            results.extend(
+                store.put("T", b"%d-%d" % (number, n), queue_id=n % 2, tags="A" if n % 3 else None)
+                if n % 7
+                else store.append("T", n % 2, b"%d-%d" % (number, n), b"", 0)
+                for n in range(1500)
+            )
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for queue_id in (0, 1):
+            offsets = sorted(put.queue_offset for put in results if put.queue_id == queue_id)
+            assert offsets == list(range(2250))
+        records = sorted((put.phy_offset, put.size_bytes) for put in results)
+        ends = {start + size for start, size in records}
+        assert all(start in ends or start % (1 << 16) == 0 for start, _size in records)
+    with MessageStore.open(tmp_path / "s", **SMALL_INDEX) as store:
+        bodies = [message.body for q in (0, 1) for message in read_all(store, "T", q)]
+        assert sorted(bodies) == sorted(b"%d-%d" % (number, n) for number in range(3) for n in range(1500))
+
+
+def test_what_was_acknowledged_before_a_close_is_there(tmp_path):
+    store = MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 16, **SMALL_INDEX)
+    acknowledged = []
+
+    def work():
+        try:
+            while True:
+                acknowledged.append(store.put("T", b"x" * 50).queue_offset)
+        except ClosedError:
+            return
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while len(acknowledged) < 2000:
+        pass
+    store.close()
+    for thread in threads:
+        thread.join()
+    with MessageStore.open(tmp_path / "s", **SMALL_INDEX) as again:
+        assert sorted(acknowledged) == list(range(again.max_offset("T", 0)))
+
+
+def test_a_store_that_nobody_has_goes_with_its_lane(tmp_path, clock):
+    store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
+    store.put("T", b"x")
+    store.close()
+    gone = weakref.ref(store)
+    del store
+    gc.collect()
+    assert gone() is None
