@@ -11,8 +11,8 @@ import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import append as append_module
-from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import indexing as indexing_module
+from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import side_by_side as side_by_side_module
 from seglog.storage.kernels import units as units_module
 from seglog.storage.kernels import walk as walk_module
