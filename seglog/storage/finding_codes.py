@@ -65,6 +65,11 @@ LOG_CODES: Final[dict[str, Code]] = {
         "opening the store cuts it and zeroes what is behind",
         _REPAIR,
     ),
+    "log-behind-end": Code(
+        _NOTE,
+        "bytes behind the end of the log that are no records: remains of a cut, or damage where nothing was",
+        _INTACT + "; opening the store moves them to seglog/attic",
+    ),
     "log-tail-lost": Code(
         _LOSS,
         "the end of the log is gone; messages-lost names what queue units still know of it",
@@ -261,6 +266,12 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _REFUSES,
         "move consumequeue_ext away; the units get the hash of the tag from the log",
         _REPAIR,
+    ),
+    "compaction-missing": Code(
+        _WARNING,
+        "a compaction topic has messages, but no own log",
+        "after a clean stop RocketMQ serves none of the topic; the commit log has them still",
+        "seglog makes it again from the commit log when it opens the store for writing",
     ),
     "compaction-leftover": Code(
         _WARNING,

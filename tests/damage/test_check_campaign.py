@@ -10,11 +10,11 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.storage.store import MessageStore
-from tests.damage.test_campaign import SUBJECTS, own
 from tests.support import golden
-from tests.support.campaign import KINDS, Subject, read_records
+from tests.support.campaign import KINDS, read_records
 from tests.support.scale import scaled
 from tests.support.stores import new_clock
+from tests.support.subjects import SUBJECTS, make_subject
 
 EACH = scaled(40, 4000)
 WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
@@ -22,10 +22,7 @@ WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
 
 @pytest.fixture(scope="module", params=SUBJECTS)
 def subject(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checked")
-    if request.param.startswith("own"):
-        return request.param, own(folder, request.param)
-    return request.param, Subject.of(golden.extract(request.param, folder))
+    return request.param, make_subject(request.param, tmp_path_factory.mktemp("checked"))
 
 
 def served(root):
