@@ -27,6 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="search long: every bit, every subset, thousands of examples"
     )
+    parser.addoption(
+        "--rewrite-dialogues", action="store_true", help="write tests/dialogues/*.txt as commands talk now"
+    )
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def command(*, path: Path, as_json: bool) -> None:
     shares = sorted(topics.items(), key=lambda item: (-item[1], item[0]))
     if as_json:
         for name, (files, apparent, allocated) in parts.items():
-            fields = {"files": files, "apparentBytes": apparent, "allocatedBytes": allocated}
+            fields = {"files": files, "fileBytes": apparent, "diskBytes": allocated}
             render.emit({"kind": "part", "part": name, **fields})
         for topic, size in shares:
             render.emit({"kind": "topic", "topic": topic, "logBytes": size})

@@ -62,11 +62,6 @@ def show_findings(findings: Sequence[Finding], store: Path) -> None:
         _show_same(same, store)
 
 
-def command_text(command: str, store: Path) -> str:
-    """Returns a command of the table with the store in it, as a shell takes it."""
-    return command.replace("STORE", shlex.quote(render.printable(str(store))))
-
-
 def next_command(findings: Sequence[Finding], store: Path) -> str:
     """Returns the command that puts most right, empty if there is nothing to type."""
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE and finding.command]
@@ -74,9 +69,15 @@ def next_command(findings: Sequence[Finding], store: Path) -> str:
         return ""
     worst = max(list(Severity).index(finding.severity) for finding in serious)
     commands = Counter(
-        finding.command for finding in serious if list(Severity).index(finding.severity) == worst
+        finding.command_for(_quoted(store))
+        for finding in serious
+        if list(Severity).index(finding.severity) == worst
     )
-    return command_text(commands.most_common(1)[0][0], store)
+    return commands.most_common(1)[0][0]
+
+
+def _quoted(store: Path) -> str:
+    return shlex.quote(render.printable(str(store)))
 
 
 def _show_same(same: Sequence[Finding], store: Path) -> None:
@@ -91,7 +92,7 @@ def _show_same(same: Sequence[Finding], store: Path) -> None:
         return
     render.say(f"          messages: {first.for_messages}")
     if first.command:
-        render.say(f"          to do: `{command_text(first.command, store)}`: {first.fix}")
+        render.say(f"          to do: `{first.command_for(_quoted(store))}`: {first.fix}")
     elif first.fix:
         render.say(f"          to do: {first.fix}")
 

@@ -83,8 +83,9 @@ class Facts:
     @property
     def rebuilt_queues(self) -> int:
         """How many queues recovery would put right from the log."""
+        # Some findings name a file of the queue, some its folder.
         wrong = {
-            finding.file.rsplit("/", 1)[0] for finding in self.found.findings if finding.code in _DERIVED
+            tuple(finding.file.split("/")[:3]) for finding in self.found.findings if finding.code in _DERIVED
         }
         return len(wrong)
 

@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
     "info": "Show what a store holds and what state it is in.",
     "check": "Look at everything, and say what is wrong and what to do.",
+    "report": "Draw a store and what is wrong with it, as a page.",
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
     "query": "Find messages by key or by id.",

@@ -84,7 +84,8 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     lines = []
     for (name, queue_id), state in found.queues.items():
         files = found.queue_files.get((name, queue_id))
-        findings = (*state.findings, *file_findings.get(queue_directory(name, queue_id), ()))
+        of_files = file_findings.get(queue_directory(name, queue_id), [])
+        findings = (*state.findings, *of_files)
         sizes = files.sizes.values() if files is not None else ()
         lines.append(
             QueueLine(
@@ -94,7 +95,7 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
                 state.min_offset,
                 state.max_offset,
                 (len(sizes), sum(sizes)),
-                state.agrees,
+                state.agrees and not of_files,
                 findings,
                 _how(findings),
             )
@@ -122,7 +123,7 @@ def _batch_line(queue: BatchQueue, of_files: Sequence[Finding]) -> QueueLine:
         state.min_offset,
         state.max_offset,
         (len(queue.sizes), sum(queue.sizes.values())),
-        state.agrees,
+        state.agrees and not of_files,
         findings,
         _how(findings),
     )

@@ -150,6 +150,7 @@ def _show(segments: Sequence[Segment], findings: Sequence[Finding], path: Path) 
     records = sum(segment.records for segment in segments)
     render.say(f"{render.count_text(len(segments), 'file')}, {render.count_text(records, 'record')}")
     if findings:
+        render.say()
         show_findings(findings, path)
 
 

@@ -32,7 +32,7 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
     with render.progress("verifying the log") as tell:
         report = verify_store(path, progress=tell, seal=seal)
     if as_json:
-        render.emit(_fields(report))
+        render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:
         _show(report, path)
     if not report.is_clean:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock, SystemClock
+from seglog.doctor.behind_end import behind_end_findings
 from seglog.doctor.blind_spots import blind_spots
 from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import load_tables
@@ -234,6 +235,8 @@ class _Check:
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
         findings = _empty_log_findings(plan)
+        if self._holder is None and log.stitched.log.tail is None:
+            findings += behind_end_findings(files, plan, log.report.end_phy_offset)
         findings += tables.findings
         findings += offset_findings(tables, queues)
         with_files = [(*key, CONSUME_QUEUE) for key, queue in plan.queue_files.items() if queue.sizes]
@@ -248,7 +251,7 @@ class _Check:
             min_phy_offset=max(0, log.report.min_phy_offset),
         )
         findings += ext_findings(files, root, plan.queue_files.values(), plain_bytes)
-        findings += compaction_findings(files, root)
+        findings += compaction_findings(files, root, queues)
         return findings + own_findings(files, root)
 
     def _lasting(

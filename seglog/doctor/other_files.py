@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from seglog.errors import ConfigError, CorruptError
+from seglog.storage.audit.report import AuditQueue
 from seglog.storage.compaction_files import (
+    CompactionState,
     compacted_queues,
     infer_compaction_sizes,
     list_compaction_files,
@@ -19,6 +22,7 @@ from seglog.storage.config_file import ConfigFile
 from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
@@ -29,8 +33,10 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
+from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2
 from seglog.storage.geometry import infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
+from seglog.storage.known_topics import configured_kinds
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 
@@ -109,8 +115,16 @@ def ext_findings(
     return findings
 
 
-def compaction_findings(files: Files, root: Path) -> list[Finding]:
-    """Returns what is wrong with the files of compaction topics."""
+def compaction_findings(
+    files: Files, root: Path, queues: Mapping[tuple[str, int], AuditQueue]
+) -> list[Finding]:
+    """Returns what is wrong with the files of compaction topics.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        queues: Those of the store.
+    """
     base = root / COMPACTION
     folders = (COMPACTION_LOG, COMPACTION_QUEUE)
     keys = sorted(
@@ -126,7 +140,17 @@ def compaction_findings(files: Files, root: Path) -> list[Finding]:
     listed = [list_compaction_files(files, root, *key) for key in keys]
     sizes = infer_compaction_sizes(listed)
     compacted = compacted_queues(files, root)
-    findings: list[Finding] = []
+    there = {(queue.topic, queue.queue_id) for queue in listed if queue.logs}
+    topics = configured_kinds(files, root).compaction
+    findings = [
+        Finding(
+            "compaction-missing",
+            f"{COMPACTION}/{COMPACTION_LOG}/{topic}/{queue_id}",
+            messages=queue.max_offset - queue.min_offset,
+        )
+        for (topic, queue_id), queue in queues.items()
+        if topic in topics and queue.max_offset > queue.min_offset and (topic, queue_id) not in there
+    ]
     for queue in listed:
         names = {
             queue.log_directory: (queue.logs, sizes.log_bytes),
@@ -148,6 +172,8 @@ def compaction_findings(files: Files, root: Path) -> list[Finding]:
                     findings.append(Finding("compaction-pair", file))
         state = load_state(files, queue, sizes, compacted=(queue.topic, queue.queue_id) in compacted)
         unsound = {first for first in queue.logs if first not in state.kept} - wrong
+        if state.kept and not wrong and _goes_on_behind_units(files, state):
+            unsound.add(state.kept[-1])
         if unsound and not wrong:
             name = queue.log_directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
@@ -160,3 +186,17 @@ def compaction_findings(files: Files, root: Path) -> list[Finding]:
             words = (str(error.expected), str(error.found)[:80])
             findings.append(Finding("config-damaged", name, error.position_bytes, 0, *words))
     return findings
+
+
+def _goes_on_behind_units(files: Files, state: CompactionState) -> bool:
+    """Returns whether a message lies in the last file behind those that its units lead to."""
+    first = state.kept[-1]
+    name = segment_file_name(first)
+    units = view_batch_units(files.read_file(state.files.queue_directory / name))
+    used = units[: valid_batch_prefix(units)]
+    end = int(used["phy_offset"][-1]) + int(used["size_bytes"][-1]) if len(used) else first
+    head = memoryview(bytearray(FILLER_BYTES))
+    with closing(files.open(state.files.log_directory / name, writable=False)) as log:
+        if log.read_into(head, max(0, end - first)) < FILLER_BYTES:
+            return False
+    return FILLER.struct.unpack(head)[1] in {MAGIC_V1, MAGIC_V2}

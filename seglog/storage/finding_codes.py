@@ -30,7 +30,8 @@ class Code:
         meaning: What it is, in a sentence.
         for_messages: What it means for messages.
         fix: What would put it right; empty where nothing need be done.
-        command: What to type for that, with ``STORE`` for the directory; empty if no command does it.
+        command: What to type for that, with ``STORE`` for the directory and ``PLACE`` for the physical
+            offset; empty if no command does it.
     """
 
     severity: Severity
@@ -63,6 +64,11 @@ LOG_CODES: Final[dict[str, Code]] = {
         "only what was being written is gone, and nobody was told that it was stored",
         "opening the store cuts it and zeroes what is behind",
         _REPAIR,
+    ),
+    "log-behind-end": Code(
+        _NOTE,
+        "bytes behind the end of the log that are no records: remains of a cut, or damage where nothing was",
+        _INTACT + "; opening the store moves them to seglog/attic",
     ),
     "log-tail-lost": Code(
         _LOSS,
@@ -261,6 +267,12 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "move consumequeue_ext away; the units get the hash of the tag from the log",
         _REPAIR,
     ),
+    "compaction-missing": Code(
+        _WARNING,
+        "a compaction topic has messages, but no own log",
+        "after a clean stop RocketMQ serves none of the topic; the commit log has them still",
+        "seglog makes it again from the commit log when it opens the store for writing",
+    ),
     "compaction-leftover": Code(
         _WARNING,
         "a compaction did not finish",
@@ -327,7 +339,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
         "compare it with the producer's copy; record CRCs, which new stores write, would have told",
-        "seglog log show STORE",
+        "seglog log show STORE --at PLACE",
     ),
 }
 """The key index, and what it tells of records."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from seglog.storage.finding_codes import CODES, Severity
+from seglog.storage.format.names import parse_segment_file_name
 
 __all__ = ["CODES", "Finding", "Severity"]
 
@@ -55,8 +56,18 @@ class Finding:
 
     @property
     def command(self) -> str:
-        """What to type for that, with ``STORE`` for the directory; empty if no command does it."""
+        """What to type for that, as :class:`~seglog.storage.finding_codes.Code` has it."""
         return CODES[self.code].command
+
+    def command_for(self, store: str) -> str:
+        """Returns what to type about this finding.
+
+        Args:
+            store: The store directory, as a shell takes it.
+        """
+        first = parse_segment_file_name(self.file.rpartition("/")[2])
+        place = self.position_bytes + (first or 0)
+        return self.command.replace("PLACE", str(place)).replace("STORE", store)
 
     @override
     def __str__(self) -> str:

@@ -188,9 +188,9 @@ def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog, tmp
     lines = seglog("du", path, "--json").lines
     parts = {line["part"]: line for line in lines if line["kind"] == "part"}
     sizes = [item.stat().st_size for item in path.rglob("*") if item.is_file()]
-    assert sum(part["apparentBytes"] for part in parts.values()) == sum(sizes)
+    assert sum(part["fileBytes"] for part in parts.values()) == sum(sizes)
     assert sum(part["files"] for part in parts.values()) == len(sizes)
-    assert parts["seglog/attic"]["apparentBytes"] == 99
+    assert parts["seglog/attic"]["fileBytes"] == 99
     topics = [line["logBytes"] for line in lines if line["kind"] == "topic"]
     assert topics == sorted(topics, reverse=True)
     assert "commitlog" in seglog("du", path).stdout

@@ -136,6 +136,11 @@ def folder_for_file(root):
     (root / "checkpoint").mkdir()
 
 
+def behind_the_log(root):
+    path = max((root / "commitlog").iterdir())
+    poke(path, path.stat().st_size - 100, b"once was here")
+
+
 def no_filter_data(root):
     for path in root.glob("consumequeue_ext/*/*/0*"):
         path.write_bytes(bytes(path.stat().st_size))
@@ -170,6 +175,7 @@ DAMAGES = {
     "the log": (own, gone_folder("commitlog"), {"log-empty"}),
     "a file of the log": (own, gone(NEXT_LOG), {"log-file-missing"}),
     "a foreign file in the log": (own, new("commitlog/x.bak"), {"log-file-stray"}),
+    "bytes behind the log": (own, behind_the_log, {"log-behind-end"}),
     "a folder in the log": (own, new_folder("commitlog/old"), {"stray"}),
     "a short file of the log": (own, cut(FIRST_LOG, 4000), {"log-file-size"}),
     "a pipe in the log": (own, lambda root: os.mkfifo(root / f"commitlog/{1 << 20:020d}"), {"file-kind"}),
@@ -218,6 +224,8 @@ DAMAGES = {
     "a bit in a sealed record": (sealed, flipped(LOG, 100), {"log-hole", "seal-rot"}),
     "a seal": (sealed, gone(f"{SEALS}/*"), {"seal-missing"}),
     "a bit in a seal": (sealed, flipped(f"{SEALS}/*", 50), {"seal-unreadable"}),
+    "the own log of a compaction": (compacted, gone_folder("compaction"), {"compaction-missing"}),
+    "units of a compaction": (compacted, put("compaction/*Cq/C/0/*", 0, bytes(460)), {"compaction-damaged"}),
     "a compaction that did not finish": (compacted, new(KEPT), {"compaction-leftover"}),
     "a queue file of a compaction": (compacted, gone("compaction/compactionCq/C/0/*"), {"compaction-pair"}),
     "a short file of a compaction": (compacted, cut("compaction/*Cq/C/0/*", 46), {"compaction-file"}),

@@ -1,0 +1,62 @@
+"""``seglog report``: a check as one page for a browser, and as a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli import options, render
+from seglog.cli.findings import counts_text
+from seglog.clock import SystemClock
+from seglog.doctor.check import check_store
+from seglog.doctor.html_report import render_report
+from seglog.errors import InvalidArgumentError
+
+
+@click.command
+@options.store
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the page here; it needs no other file and no network.",
+)
+@options.as_json
+def command(*, path: Path, html_file: Path, as_json: bool) -> None:
+    """Check STORE, and draw it: findings, holes on a map of the log, writes over time, size, lag.
+
+    Ends as `check` does: with 0 if nothing was found but notes, else with 1.
+    """
+    if html_file.absolute().is_relative_to(path.absolute()):
+        raise InvalidArgumentError(
+            f"{html_file} would lie in the store, which a report never writes to",
+            help="name a file outside of the store",
+        )
+    with render.progress("checking the log") as tell:
+        report = check_store(path, progress=tell)
+    page = render_report(report, SystemClock().now_ms())
+    html_file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    if as_json:
+        render.emit(
+            {
+                "kind": "report",
+                "path": str(report.root),
+                "html": str(html_file),
+                "bytes": len(page.encode("utf-8", "backslashreplace")),
+                "clean": report.is_clean,
+                **{severity.value: count for severity, count in report.counts.items()},
+            }
+        )
+    else:
+        render.facts(
+            {
+                "store": render.printable(str(path)),
+                "result": "clean" if report.is_clean else f"NOT clean: {counts_text(report.findings)}",
+                "report": f"{render.printable(str(html_file))}, {render.size_text(len(page))}",
+            }
+        )
+    if not report.is_clean:
+        raise click.exceptions.Exit(1)

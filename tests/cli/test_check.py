@@ -1,0 +1,138 @@
+"""``seglog check`` and ``seglog report``: 0 for nothing but notes, 1 for findings, and how a stop ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import golden
+from tests.support.sealed import flip, sealed_store, segment
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    return golden.extract("d-zeropage-last", tmp_path)
+
+
+def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog, tmp_path):
+    root = golden.extract("tx", tmp_path)
+    shown = seglog("check", root)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "result   clean" in shown.stdout
+    assert "half-pending consumequeue/RMQ_SYS_TRANS_HALF_TOPIC/0, 12 messages" in shown.stdout
+    assert list((tmp_path / "state").rglob("*.jsonl")) == []
+
+
+def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog, damaged):
+    shown = seglog("check", damaged)
+    assert shown.exit_code == 1
+    assert "log-hole commitlog/00000000000000262144 +20629" in shown.stdout
+    assert "messages: those in the hole are lost" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == f"next: seglog repair {damaged}"
+
+
+def test_json_has_an_object_for_each_finding_and_one_for_all(seglog, damaged):
+    ran = seglog("check", damaged, "--json")
+    *findings, check = ran.lines
+    assert ran.exit_code == 1
+    assert {line["kind"] for line in findings} == {"finding", "unseen"}
+    (hole,) = [line for line in findings if line.get("code") == "log-hole"]
+    assert (hole["severity"], hole["pos"], hole["command"]) == ("loss", 20629, "seglog repair STORE")
+    assert (check["kind"], check["clean"], check["loss"], check["records"]) == ("check", False, 1, 389)
+
+
+@pytest.mark.parametrize("duration", ["10", "x", "5d", "-1s", "1.5m"])
+def test_a_duration_that_is_none_is_refused(seglog, damaged, duration):
+    ran = seglog("check", damaged, f"--max-duration={duration}")
+    assert ran.exit_code == 24
+    assert "give one such as 30s, 10m or 2h" in ran.stderr
+
+
+def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog, tmp_path):
+    root = tmp_path / "store"
+    sealed_store(root)
+    flip(segment(root, 0), 100)
+    stopped = seglog("check", root, "--max-duration", "0s")
+    assert stopped.exit_code == 60
+    (kept,) = (tmp_path / "state").rglob("*.jsonl")
+    assert f"go on with `seglog check {root} --resume {kept}`" in stopped.stderr
+    done = seglog("check", root, "--resume", kept)
+    assert done.exit_code == 1
+    assert "seal-rot" in done.stdout
+    assert not kept.exists()
+
+
+SLOW_CHECK = """
+import sys, time
+from seglog.doctor import log_walk
+from seglog.cli.main import main
+walk = log_walk.LogWalk._walk
+def slowly(self, split):
+    print("walking", flush=True)
+    time.sleep(0.2)
+    return walk(self, split)
+log_walk.LogWalk._walk = slowly
+main()
+"""
+
+
+def test_an_interrupted_check_says_how_to_go_on(seglog, tmp_path):
+    root = tmp_path / "store"
+    sealed_store(root)
+    ran = subprocess.Popen(
+        [sys.executable, "-c", SLOW_CHECK, "check", str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    ran.stdout.readline()
+    ran.send_signal(signal.SIGINT)
+    _out, err = ran.communicate(timeout=60)
+    (kept,) = (tmp_path / "state").rglob("*.jsonl")
+    assert ran.returncode == 130
+    assert err.decode() == f"interrupted; go on with `seglog check {root} --resume {kept}`\n"
+    assert seglog("check", root, "--resume", kept).exit_code == 0
+
+
+def test_nothing_is_an_error_and_a_wrong_option_is_usage(seglog, tmp_path):
+    assert seglog("check", tmp_path / "nothing").exit_code == 13
+    assert seglog("check", tmp_path, "--fast").exit_code == 2
+    assert seglog("report", tmp_path).exit_code == 2
+
+
+def test_a_report_is_one_page_that_loads_nothing(seglog, damaged, tmp_path):
+    page = tmp_path / "page.html"
+    ran = seglog("report", damaged, "--html", page, "--json")
+    assert ran.exit_code == 1
+    content = page.read_text()
+    assert ran.lines == [
+        {
+            "kind": "report", "path": str(damaged), "html": str(page), "bytes": len(content.encode()),
+            "clean": False, "note": 1, "warning": 0, "loss": 1,
+        }
+    ]  # fmt: skip
+    assert "log-hole commitlog/00000000000000262144" in content
+    for word in ("src=", "href=", "<script", "@import", "url(http"):
+        assert word not in content
+
+
+def test_a_report_is_not_written_into_the_store(seglog, damaged):
+    before = golden.tree_digest(damaged)
+    ran = seglog("report", damaged, "--html", damaged / "page.html")
+    assert (ran.exit_code, golden.tree_digest(damaged)) == (24, before)
+
+
+def test_a_store_cannot_put_marks_into_the_page(seglog, tmp_path):
+    root = golden.extract("tx", tmp_path)
+    (root / "<script>alert(1)<").mkdir()
+    page = tmp_path / "page.html"
+    seglog("report", root, "--html", page)
+    assert "<script" not in page.read_text()
+    assert "&lt;script&gt;" in page.read_text()

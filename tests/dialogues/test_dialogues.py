@@ -1,0 +1,78 @@
+"""What commands say about known stores, whole: each dialogue is a file beside this one, to be read.
+
+``pytest tests/dialogues --rewrite-dialogues`` writes them anew; what changed is then reviewed as a diff.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+from tests.support import golden
+
+FOLDER = Path(__file__).parent
+DIALOGUES = {
+    "check-intact": ("roll", ["check", "roll"]),
+    "check-transactions": ("tx", ["check", "tx"]),
+    "check-broker": ("real-conf", ["check", "real-conf"]),
+    "check-hole": ("d-zeropage-first", ["check", "d-zeropage-first"]),
+    "check-lost-end": ("d-trunclast", ["check", "d-trunclast"]),
+    "check-garbage-units": ("d-cqgarbage", ["check", "d-cqgarbage"]),
+    "check-missing-queue": ("d-cqqueue-missing-halt", ["check", "d-cqqueue-missing-halt"]),
+    "check-flipped-property": ("d-propflip", ["check", "d-propflip"]),
+    "check-json": ("d-magic", ["check", "d-magic", "--json"]),
+    "check-no-store": ("tx", ["check", "elsewhere"]),
+    "check-wrong-option": ("tx", ["check", "tx", "--max-duration", "soon"]),
+    "report": ("d-zeropage-last", ["report", "d-zeropage-last", "--html", "page.html"]),
+    "info-intact": ("roll", ["info", "roll"]),
+    "info-crashed": ("roll-halt", ["info", "roll-halt"]),
+    "info-no-queues": ("d-nocq", ["info", "d-nocq"]),
+    "info-verify": ("d-magic", ["info", "d-magic", "--verify"]),
+    "verify-intact": ("roll", ["verify", "roll"]),
+    "verify-flipped-body": ("d-bodyflip-first", ["verify", "d-bodyflip-first"]),
+    "segments": ("d-zeropage-last", ["segments", "d-zeropage-last"]),
+    "queues": ("d-cqtrunc", ["queues", "d-cqtrunc"]),
+}
+"""The store that lies in the current folder, and what is typed there, after ``seglog``."""
+
+VARYING = (
+    (re.compile(r"\d+\.\d s, [\d.]+ \w+/s"), "0.1 s, 1.0 MiB/s"),
+    (re.compile(r'"elapsedMs":[\d.]+'), '"elapsedMs":1.0'),
+    # What holes save depends on the file system.
+    (re.compile(r"^(disk +)\S+ \S+ for files of", re.MULTILINE), r"\g<1>1.0 MiB for files of"),
+)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.chdir(tmp_path)
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_dialogue_is_the_one_that_was_read(name, tmp_path, request):
+    store, words = DIALOGUES[name]
+    golden.extract(store, tmp_path)
+    ran = CliRunner().invoke(commands, words, prog_name="seglog")
+    told = f"$ seglog {' '.join(words)}\n{ran.stdout}{ran.stderr}exit {ran.exit_code}\n"
+    told = told.replace(str(tmp_path), "/data")
+    for pattern, instead in VARYING:
+        told = pattern.sub(instead, told)
+    file = FOLDER / f"{name}.txt"
+    if request.config.getoption("--rewrite-dialogues"):
+        file.write_text(told)
+    assert file.read_text() == told
+
+
+def test_no_dialogue_is_left_of_a_test_that_is_gone():
+    assert {file.stem for file in FOLDER.glob("*.txt")} == DIALOGUES.keys()
