@@ -142,7 +142,7 @@ with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:
         store.put(f"Topic{number % 3}", body, queue_id=number % 2, tags="t", keys=keys)
         number += 1
         if number % 50 == 0:
-            time.sleep(0.001)
+            time.sleep(0.01)  # a log of many short files, but not thousands
 """
 
 
