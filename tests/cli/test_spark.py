@@ -65,7 +65,7 @@ def test_findings_end_with_1(seglog, found):
     shown = seglog("spark", "audit", "x")
     assert shown.exit_code == 1
     assert "NOT clean" in shown.stdout
-    assert "loss    log-hole commitlog/00000000000000000000 +4096" in shown.stdout
+    assert "log-hole commitlog/00000000000000000000 +4096, 119 bytes" in shown.stdout
     assert seglog("spark", "audit", "x", "--json").exit_code == 1
 
 
