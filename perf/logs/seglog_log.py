@@ -57,7 +57,7 @@ class SeglogLog:
 
     def put_some(self, times: int) -> None:
         """Puts; those that are neither usual nor for many queues from any thread."""
-        if self._keys:
+        if self._keys and self._number:
             self._put_usual(times)
         elif self._queues > 1:
             self._put_in_turn(times)
@@ -87,7 +87,7 @@ class SeglogLog:
 
     def settle(self) -> None:
         """Asks for the last message by its key, which waits for the index; queues are written at once."""
-        if self._keys:
+        if self._keys and self._number:
             unique = self._keys[(self._number - 1) % KEY_COUNT][1]
             if len(self.store.query(TOPIC, unique, 1)) != 1:
                 raise SanityError(f"the message with UNIQ_KEY {unique} is not found by it")

@@ -13,6 +13,7 @@ from seglog.storage import queue_opening
 from seglog.storage import writer as writer_module
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels import lane as lane_module
+from seglog.storage.kernels import pulls as pulls_module
 from seglog.storage.kernels import tips as tips_module
 from seglog.storage.lanes import LANE_CALLS
 from seglog.storage.store import MessageStore
@@ -27,6 +28,8 @@ def lanes_of(kernels: str) -> Iterator[None]:
         patch.setattr(lanes_module, "Lane", module.Lane if module else lane_module.PythonLane)
         patch.setattr(writer_module, "LogTip", module.LogTip if module else tips_module.PythonLogTip)
         patch.setattr(queue_opening, "QueueTip", module.QueueTip if module else tips_module.PythonQueueTip)
+        if module is None:
+            patch.setattr(pulls_module, "native_reads", None)  # they know native tips only
         yield
 
 
