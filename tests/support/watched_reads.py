@@ -24,9 +24,10 @@ KINDS = ("usual", "empty", "lost", "filler")
 
 
 def facts(result: GetResult) -> tuple[object, ...]:
+    """What a read found; behind damage the ways may cut what they found into runs at other records."""
     return (
         result.status, result.next_offset, result.min_offset, result.max_offset, result.lost, len(result),
-        [bytes(record) for record in result.records], [bytes(run) for run in result.runs],
+        [bytes(record) for record in result.records], b"".join(result.runs),
     )  # fmt: skip
 
 
