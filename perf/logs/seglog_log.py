@@ -57,7 +57,7 @@ class SeglogLog:
 
     def put_some(self, times: int) -> None:
         """Puts; those that are neither usual nor for many queues from any thread."""
-        if self._keys and self._number:
+        if self._keys:
             self._put_usual(times)
         elif self._queues > 1:
             self._put_in_turn(times)
