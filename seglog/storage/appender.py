@@ -102,8 +102,7 @@ class Appender:
         may_wait: bool = True,
     ) -> Appended[PutResult]:
         """Appends one message of any kind; see :meth:`MessageStore.append`."""
-        if not -(1 << 63) <= code < 1 << 63:
-            raise InvalidArgumentError(f"tags_code={code} has more than 64 bits")
+        _check_tags_code(code)
 
         store_host = store_host or self.store_host
 
@@ -206,6 +205,8 @@ class Appender:
         """
         if sys_flag & INNER_BATCH:
             raise MessageIllegalError("an inner batch is one message", help="use append")
+        for message in messages:
+            _check_tags_code(message.tags_code)
         return [
             self.draft(
                 topic,
@@ -298,6 +299,11 @@ class Appender:
             durability,
         )
         return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
+
+
+def _check_tags_code(code: int) -> None:
+    if not -(1 << 63) <= code < 1 << 63:
+        raise InvalidArgumentError(f"tags_code={code} has more than 64 bits")
 
 
 @lru_cache(maxsize=4096)
