@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from seglog.cli import render
+from seglog.storage.finding_text import place_text
 from seglog.storage.findings import Finding, Severity
 
 _MAX_PLACES: Final = 8
@@ -85,7 +86,7 @@ def _show_same(same: Sequence[Finding], store: Path) -> None:
     severity = click.style(f"{first.severity.value:<7}", fg=_COLOURS[first.severity], bold=True)
     render.say(f"  {severity} {first.meaning}")
     for finding in same[:_MAX_PLACES]:
-        render.say(f"          {render.printable(_place_text(finding))}")
+        render.say(f"          {render.printable(place_text(finding))}")
     if len(same) > _MAX_PLACES:
         render.say(f"          … and {render.count_text(len(same) - _MAX_PLACES)} more; --json prints all")
     if first.severity is Severity.NOTE:
@@ -95,17 +96,3 @@ def _show_same(same: Sequence[Finding], store: Path) -> None:
         render.say(f"          to do: `{first.command_for(_quoted(store))}`: {first.fix}")
     elif first.fix:
         render.say(f"          to do: {first.fix}")
-
-
-def _place_text(finding: Finding) -> str:
-    """Returns ``code file +position``, and what is known of it."""
-    text = f"{finding.code} {finding.file}"
-    if finding.position_bytes or finding.size_bytes:
-        text += f" +{finding.position_bytes}"
-    if finding.size_bytes:
-        text += f", {render.size_text(finding.size_bytes)}"
-    if finding.messages:
-        text += f", {render.count_text(finding.messages, 'message')}"
-    known = (("expected", finding.expected), ("found", finding.found))
-    detail = ", ".join(f"{name} {value}" for name, value in known if value)
-    return f"{text}: {detail}" if detail else text

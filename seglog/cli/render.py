@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from typing_extensions import override
 
+from seglog import words
+
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
@@ -25,7 +27,8 @@ Tell = Callable[[int, int], None]
 """Told how much of a step is done and how much there is in all; 0 in all if that is unknown."""
 
 PROGRESS_AFTER_S: Final = 1.0
-_STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+count_text, size_text = words.count_text, words.size_text
 
 
 def emit(fields: Mapping[str, object]) -> None:
@@ -116,22 +119,6 @@ def printable(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
         for char in text
     )
-
-
-def count_text(count: int, noun: str = "", plural: str = "") -> str:
-    """Returns ``1 message``, ``200,000 messages``."""
-    if not noun:
-        return f"{count:,}"
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def size_text(size_bytes: float) -> str:
-    """Returns ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
-    step = 0
-    while size_bytes >= 1024 and step < len(_STEPS) - 1:
-        size_bytes /= 1024
-        step += 1
-    return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
 
 
 def rate_text(count: int, seconds: float) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from seglog.doctor.check_report import CheckReport
-from seglog.doctor.html_text import moment, size, text
+from seglog.doctor.html_text import moment, text
 from seglog.doctor.record_watch import MINUTE_MS
 from seglog.storage.format.names import segment_file_name
+from seglog.words import size_text
 
 _WIDTH: Final = 1000
 _ROW: Final = 22
@@ -86,17 +87,17 @@ def _segment_row(report: CheckReport, first: int, file_bytes: int | None, number
         return "".join(parts)
     used = min(report.end_phy_offset, first + length)
     if used > first:
-        parts.append(rect(first, used, "used", f"{name}: {size(used - first)} written"))
+        parts.append(rect(first, used, "used", f"{name}: {size_text(used - first)} written"))
     for hole in report.holes:
         start, end = max(first, hole.phy_offset), min(first + length, hole.end)
         if start < end:
-            what = f"+{start - first}, {size(end - start)} cannot be read: {hole.why}"
+            what = f"+{start - first}, {size_text(end - start)} cannot be read: {hole.why}"
             parts.append(rect(start, end, "lost", what))
     for finding in report.findings:
         if finding.code == "log-tail-lost" and finding.file.endswith(name):
             start = first + finding.position_bytes
             end = min(first + length, start + finding.size_bytes)
-            parts.append(rect(start, end, "lost", f"the end of the log, {size(end - start)}, is gone"))
+            parts.append(rect(start, end, "lost", f"the end of the log, {size_text(end - start)}, is gone"))
     return "".join(parts)
 
 
@@ -126,14 +127,14 @@ def timeline(minutes: Sequence[tuple[int, int, int]]) -> str:
         if not held:
             continue
         height = max(2.0, size_bytes / peak * (_HEIGHT - 20))
-        title = f"{moment((base + at * step) * MINUTE_MS)}: {held:,} records, {size(size_bytes)}"
+        title = f"{moment((base + at * step) * MINUTE_MS)}: {held:,} records, {size_text(size_bytes)}"
         bars.append(
             f'<rect x="{at * width:.1f}" y="{_HEIGHT - height:.1f}" width="{max(1.0, width - 1):.1f}"'
             f' height="{height:.1f}" class="used"><title>{text(title)}</title></rect>'
         )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 22}" role="img" aria-label="timeline of writes">'
-        f'<text x="0" y="12">peak {text(size(peak))} in {_step_text(step)}</text>'
+        f'<text x="0" y="12">peak {text(size_text(peak))} in {_step_text(step)}</text>'
         f'<line x1="0" y1="{_HEIGHT}" x2="{_WIDTH}" y2="{_HEIGHT}"/>'
         + "".join(bars)
         + f'<text x="0" y="{_HEIGHT + 18}">{text(moment(first * MINUTE_MS))}</text>'

@@ -14,8 +14,10 @@ from typing import Final
 
 from seglog.doctor.check_report import CheckReport
 from seglog.doctor.html_drawings import segment_map, timeline
-from seglog.doctor.html_text import bar, facts, moment, section, size, table, text
+from seglog.doctor.html_text import bar, facts, moment, section, table, text
+from seglog.storage.finding_text import place_text
 from seglog.storage.findings import Finding, Severity
+from seglog.words import size_text
 
 _MAX_ROWS: Final = 40
 _MAX_PLACES: Final = 20
@@ -155,8 +157,8 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
         (
             "log",
             (
-                f"{start:,}..{report.end_phy_offset:,}, {size(report.end_phy_offset - start)} in"
-                f" {len(report.log_files)} files of {size(report.geometry.segment_size_bytes)}"
+                f"{start:,}..{report.end_phy_offset:,}, {size_text(report.end_phy_offset - start)} in"
+                f" {len(report.log_files)} files of {size_text(report.geometry.segment_size_bytes)}"
             ),
         ),
         ("records", f"{report.records:,}, {crc}"),
@@ -180,7 +182,7 @@ def _findings(report: CheckReport) -> str:
 
 def _finding(same: Sequence[Finding], report: CheckReport) -> str:
     first = same[0]
-    places = "".join(f"<li><code>{text(_place(finding))}</code></li>" for finding in same[:_MAX_PLACES])
+    places = "".join(f"<li><code>{text(place_text(finding))}</code></li>" for finding in same[:_MAX_PLACES])
     if len(same) > _MAX_PLACES:
         places += f"<li>and {len(same) - _MAX_PLACES:,} more; seglog check --json lists all</li>"
     todo = ""
@@ -193,19 +195,6 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
         f'<div class="finding {first.severity.value}"><h3><span class="tag">{first.severity.value}</span>'
         f" {text(first.meaning)}</h3><ul>{places}</ul>{todo}</div>"
     )
-
-
-def _place(finding: Finding) -> str:
-    words = f"{finding.code} {finding.file}"
-    if finding.position_bytes or finding.size_bytes:
-        words += f" +{finding.position_bytes}"
-    if finding.size_bytes:
-        words += f", {size(finding.size_bytes)}"
-    if finding.messages:
-        words += f", {finding.messages:,} messages"
-    known = (("expected", finding.expected), ("found", finding.found))
-    detail = ", ".join(f"{name} {value}" for name, value in known if value)
-    return f"{words}: {detail}" if detail else words
 
 
 def _topics(report: CheckReport) -> str:
@@ -221,7 +210,7 @@ def _topics(report: CheckReport) -> str:
     most = max(1, *sizes.values())
     shown = sizes.most_common(_MAX_ROWS)
     rows = [
-        (text(topic), f"{queues[topic]:,}", f"{counts[topic]:,}", size(held), bar(held / most))
+        (text(topic), f"{queues[topic]:,}", f"{counts[topic]:,}", size_text(held), bar(held / most))
         for topic, held in shown
     ]
     rest = len(sizes) - len(shown)

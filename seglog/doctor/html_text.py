@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Final
-
-_STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def text(value: object) -> str:
@@ -17,15 +14,6 @@ def text(value: object) -> str:
         for char in str(value)
     )
     return escape(shown)
-
-
-def size(size_bytes: float) -> str:
-    """Returns ``17 bytes``, ``64.0 KiB``."""
-    step = 0
-    while size_bytes >= 1024 and step < len(_STEPS) - 1:
-        size_bytes /= 1024
-        step += 1
-    return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
 
 
 def moment(timestamp_ms: int) -> str:

@@ -1,0 +1,23 @@
+"""Numbers as people read them, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count_text(count: int, noun: str = "", plural: str = "") -> str:
+    """Returns ``1 message``, ``200,000 messages``."""
+    if not noun:
+        return f"{count:,}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def size_text(size_bytes: float) -> str:
+    """Returns ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
+    step = 0
+    while size_bytes >= 1024 and step < len(_STEPS) - 1:
+        size_bytes /= 1024
+        step += 1
+    return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
