@@ -74,6 +74,11 @@ class Budget:
         return int(self.size * ((256 << 20) if self.is_smoke else (1 << 30)))
 
     @property
+    def ready_bytes(self) -> int:
+        """Bytes of memory that are touched before a writer is measured: more than it writes."""
+        return 0 if self.is_smoke else int(self.size * (512 << 20))
+
+    @property
     def size_messages(self) -> int:
         """Messages of which bytes are counted."""
         return 64 * int(self.size * 64)

@@ -12,6 +12,7 @@ from pathlib import Path
 from perf.budget import Budget
 from perf.cases import Case
 from perf.contestants.contestant import Contestant
+from perf.memory import make_ready
 from perf.results import Round, Run
 from perf.sample import Sample
 
@@ -43,6 +44,7 @@ def measure(
         load = os.getloadavg()[0]
         samples: dict[str, Sample] = {}
         for contestant in taking_part:
+            make_ready(case, budget)
             with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=directory) as made:
                 samples[contestant.key] = contestant.sample(case, budget, Path(made))
         run.rounds.append(Round((load, os.getloadavg()[0]), samples))

@@ -117,7 +117,7 @@ def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry
         clock,
         found,
         found.geometry.segment_size_bytes,
-        lambda: found.max_phy_offset,
+        lambda: (found.max_phy_offset, found.max_phy_offset),
         geometry,
     )
     try:

@@ -131,8 +131,8 @@ class BatchQueue:
 
     @property
     def is_staging(self) -> bool:
-        """Whether a file has no name yet."""
-        return self._segments.is_staging
+        """Whether a file that got a unit has no name yet."""
+        return self._segments.is_staging(self.end_index * BATCH_UNIT_BYTES)
 
     def publish(self) -> None:
         """Gives files that got a unit their names."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 AHEAD_MIN_BYTES: Final = 1 << 20
 """Shorter files are made when they are needed: making them ahead all the time would cost more."""
+_MOST_AHEAD_BYTES: Final = 256 << 20
 
 
 class HoleMap:
@@ -94,6 +95,7 @@ class CommitLog:
         self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
+        self._opened_at = tip.end_phy_offset
         self._warm = WarmWindow(segments)
         self._nudge: Callable[[], None] = lambda: None
         self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
@@ -237,6 +239,22 @@ class CommitLog:
         self.tip.end_phy_offset = following.first_offset
         return following
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Returns whether :meth:`room` would find space, as things are now: others may take it."""
+        at = self.end_phy_offset
+        segment = self._segments.find(at)
+        if segment is None:
+            return False
+        position = at - segment.first_offset
+        if position + size_bytes + FILLER_BYTES <= segment.size_bytes:
+            return segment.has_reserved(position, position + size_bytes)
+        following = self._segments.find(segment.first_offset + segment.size_bytes)
+        return (
+            following is not None
+            and following.has_reserved(0, size_bytes)
+            and segment.has_reserved(position, position + FILLER_BYTES)
+        )
+
     def grow(self, size_bytes: int) -> None:
         """Makes the room that :meth:`room` lacks, as things are now: others may take it.
 
@@ -255,31 +273,43 @@ class CommitLog:
         segment.reserve(position, position + size_bytes)
 
     def grow_ahead(self) -> None:
-        """Makes what appends are going to need: the next step of space, and near the end the next file."""
+        """Makes what appends are going to need: space, and near the end of a file the next one."""
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
             self.tip.nudge_at = at + 1
             return
         first, following = segment.first_offset, segment.first_offset + segment.size_bytes
-        position = at - first
-        due = following - min(2 * self._step_bytes, segment.size_bytes // 4)
+        lead = self._lead_bytes(at)
+        due = following - min(2 * (self._step_bytes + lead), segment.size_bytes // 2)
+        goal = at + lead
         try:
-            if segment.reserved_end <= position:
-                segment.reserve(position, position + 1)
-            if segment.reserved_end < min(segment.size_bytes, position + self._step_bytes // 2):
-                segment.reserve_more()
+            self._reserve_until(segment, at - first, goal - first)
             if at >= due:
-                _mapped = self._segment_to_grow(following).view
+                segment = self._segment_to_grow(following)
+                self._reserve_until(segment, 0, goal - following)
+                _mapped = segment.view
         except FullError:
             self.tip.nudge_at = at + self._step_bytes  # an append that finds no room says so
             return
-        if at >= due:
-            self.tip.nudge_at = following
-        elif segment.reserved_end == segment.size_bytes:
-            self.tip.nudge_at = due
-        else:
-            self.tip.nudge_at = min(due, first + segment.reserved_end - self._step_bytes // 2 + 1)
+        later = due if at < due else following  # another file is wanted
+        more = segment.first_offset + segment.reserved_end - lead + 1
+        is_full = segment.reserved_end == segment.size_bytes
+        self.tip.nudge_at = later if is_full else min(later, more)
+
+    def _lead_bytes(self, at: int) -> int:
+        """Returns how far ahead space is wanted: as much as this opening wrote, within bounds.
+
+        A busy disk answers late: reserving, too, reads block bitmaps. Who writes a gigabyte a second needs
+        a quarter of one to go on with meanwhile, and whoever writes little takes little.
+        """
+        return max(self._step_bytes // 2, min(at - self._opened_at, _MOST_AHEAD_BYTES))
+
+    def _reserve_until(self, segment: MappedFile, position: int, goal: int) -> None:
+        if segment.reserved_end <= position:
+            segment.reserve(position, position + 1)
+        if segment.reserved_end < min(segment.size_bytes, goal):
+            segment.reserve_more(goal)
 
     def warm_ahead(self, flushed: int) -> None:
         """Makes the pages ready that appends are going to fill.
@@ -331,6 +361,8 @@ class CommitLog:
             else:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
+            if draft.properties:
+                self.tip.keyed_end = at
         self.tip.end_phy_offset = at
         self.tip.last_phy_offset = starts[-1]
         return starts, units

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 _UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
+_FAST_UNITS: Final = 1 << 14
 _NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
@@ -40,6 +41,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_last_read",
+        "_opened_offset",
         "_prepared",
         "_prepared_end",
         "_segments",
@@ -63,6 +65,7 @@ class ConsumeQueue:
         self.tip = tip
         self._segments = segments
         self._synced_offset = synced_offset
+        self._opened_offset = tip.max_offset
         self._last_read = _NOTHING_READ
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
@@ -126,6 +129,20 @@ class ConsumeQueue:
             found[at : at + len(part)] = part
         return np.frombuffer(found.toreadonly(), CQ_UNIT.dtype)
 
+    def copied_units(self, queue_offset: int, count: int) -> Units:
+        """Returns units as :meth:`units` does, but those of one file, read without the GIL.
+
+        A page of a map that the disk is at work on makes whoever looks at it wait, and with it everybody who
+        waits for the GIL.
+        """
+        count = max(0, min(count, self.max_offset - queue_offset))
+        file = self._segments.find(queue_offset * CQ_UNIT_BYTES)
+        if file is None:
+            return self.units(queue_offset, count)
+        start = queue_offset * CQ_UNIT_BYTES - file.first_offset
+        size = min(count * CQ_UNIT_BYTES, file.size_bytes - start)
+        return np.frombuffer(file.read(start, size), CQ_UNIT.dtype)
+
     def memory(self, queue_offset: int, count: int) -> memoryview | None:
         """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
         start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
@@ -177,6 +194,28 @@ class ConsumeQueue:
             file.reserve(position, file_end)
             start += file_end - position
 
+    @property
+    def grows_fast(self) -> bool:
+        """Whether it grew so much since it was opened that its files should be made ahead."""
+        return self.max_offset - self._opened_offset >= _FAST_UNITS
+
+    def grow_ahead(self) -> None:
+        """Makes the room that a queue needs next which grows fast: its file, and past a half of that the next.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
+        """
+        at = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(at)
+        if file is None or not file.has_reserved(at - file.first_offset, at - file.first_offset):
+            return  # the next append makes it
+        if file.reserved_end < file.size_bytes:
+            file.reserve_more(file.size_bytes)
+        following = file.first_offset + file.size_bytes
+        if at - file.first_offset >= file.size_bytes // 2 and self._segments.find(following) is None:
+            _mapped = self._segments.stage(following).view
+
     def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
         """Appends units.
 
@@ -204,8 +243,8 @@ class ConsumeQueue:
 
     @property
     def is_staging(self) -> bool:
-        """Whether a file has no name yet."""
-        return self._segments.is_staging
+        """Whether a file that got a unit has no name yet."""
+        return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES)
 
     def publish(self) -> None:
         """Gives files that got a unit their names."""

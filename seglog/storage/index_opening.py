@@ -45,7 +45,7 @@ def open_key_index(
     clock: Clock,
     found: Survey | None,
     segment_size_bytes: int,
-    log_end: Callable[[], int],
+    ends: Callable[[], tuple[int, int]],
     geometry: IndexGeometry | None = None,
 ) -> tuple[KeyIndex, list[Finding]]:
     """Returns the index of a store, ready to follow the log, and what was wrong with it.
@@ -57,7 +57,7 @@ def open_key_index(
         clock: Names new files.
         found: The survey, None for a new store.
         segment_size_bytes: Length of the log's files.
-        log_end: Returns how far the log is written.
+        ends: Returns how far the log is written, and where the last record ends that may have keys.
         geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
     """
     kept, removed = _kept(files, root, found)
@@ -80,7 +80,7 @@ def open_key_index(
         newest,
         _resume(files, found, kept),
         tags=tags,
-        log_end=log_end,
+        ends=ends,
         segment_size_bytes=segment_size_bytes,
         holes=() if found is None else tuple(found.holes),
     )

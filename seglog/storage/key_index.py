@@ -50,7 +50,7 @@ class KeyIndex:
         newest: The file to go on with, None to begin one.
         resume: Physical offset of the record to go on with, and how many of its keys are in already.
         tags: Whether tags are indexed (since 5.4.0).
-        log_end: Returns how far the log is written.
+        ends: Returns how far the log is written, and where the last record ends that may have keys.
         segment_size_bytes: Length of the log's files.
         holes: The log's unreadable stretches.
 
@@ -68,7 +68,7 @@ class KeyIndex:
         resume: tuple[int, int],
         *,
         tags: bool,
-        log_end: Callable[[], int],
+        ends: Callable[[], tuple[int, int]],
         segment_size_bytes: int,
         holes: Sequence[Hole],
     ) -> None:
@@ -78,7 +78,7 @@ class KeyIndex:
         self._clock = clock
         self.geometry = geometry
         self.tags = tags
-        self._log_end = log_end
+        self._ends = ends
         self._segment_size_bytes = segment_size_bytes
         self._holes = holes
         self._reader = LogReader(files, root, segment_size_bytes)
@@ -105,7 +105,7 @@ class KeyIndex:
     @property
     def behind_bytes(self) -> int:
         """How much of the log is not indexed yet."""
-        return max(0, self._log_end() - self._next)
+        return max(0, self._ends()[0] - self._next)
 
     def catch_up(self, until: Callable[[], bool] = lambda: False) -> None:
         """Indexes what was written since, batch by batch, until nothing is left or ``until`` says so.
@@ -116,9 +116,12 @@ class KeyIndex:
         with self._lock:
             if until():
                 return
-            windows = LogWindows(
-                self._reader, self._segment_size_bytes, self._next, self._log_end(), self._holes
-            )
+            end, keyed_end = self._ends()
+            if keyed_end <= self._next < end:
+                self._next, self._skip = end, 0
+                self.position = end, self._last_place()
+                return
+            windows = LogWindows(self._reader, self._segment_size_bytes, self._next, end, self._holes)
             try:
                 for rows, end in iter_key_rows(windows, tags=self.tags):
                     # A tombstone has not as many keys as the record had that it stands for.

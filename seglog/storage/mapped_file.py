@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import numpy as np
+
 from seglog.errors import FullError, TruncatedError
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.kernels.tips import LogTip, QueueTip
@@ -233,12 +235,14 @@ class MappedFile:
     def reserve(self, start: int, end: int) -> None:
         """Makes sure that ``[start, end)`` can be written; reserves a step ahead where there is space.
 
+        A step grows with the file, up to sixteen times, so that one that is filled fast needs few of them.
+
         Raises:
             FullError: Not even the range itself fits on the file system.
         """
         if self.has_reserved(start, end):
             return
-        ahead = min(self.size_bytes, max(end, start + self._step_bytes))
+        ahead = min(self.size_bytes, max(end, start + max(self._step_bytes, min(start, 16 * self._step_bytes))))
         was_written = self._is_written
         self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)
         if not was_written:
@@ -250,14 +254,14 @@ class MappedFile:
         reserved_start, reserved_end = self._reserved
         return reserved_start <= start and end <= reserved_end
 
-    def reserve_more(self) -> None:
-        """Reserves another step behind what is reserved.
+    def reserve_more(self, goal: int) -> None:
+        """Reserves behind what is reserved: up to ``goal`` and another step.
 
         Raises:
-            FullError: The file system has no space for a whole step.
+            FullError: The file system has no space for all of it.
         """
         start, end = self._reserved
-        further = min(self.size_bytes, end + self._step_bytes)
+        further = min(self.size_bytes, max(end, goal) + self._step_bytes)
         self._with_handle(lambda handle: handle.reserve(end, further - end), writable=True)
         self._reserved = (start, further)
 
@@ -268,6 +272,11 @@ class MappedFile:
         """
         view = self.view
         return isinstance(view.obj, mmap.mmap) and populate(view[start:end])
+
+    def read(self, position: int, size_bytes: int) -> memoryview:
+        """Returns a copy of ``size_bytes`` from ``position`` on, fewer where the file was cut."""
+        buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
+        return buffer[: self._with_handle(lambda handle: handle.read_into(buffer, position), writable=False)]
 
     def sync(self) -> None:
         """Returns once everything written to the file is on the disk."""

@@ -277,7 +277,7 @@ class _QueueSums:
         """
         per_file = queue.units_per_file
         file_end = self.end_slot - self.end_slot % per_file + per_file
-        units = queue.units(self.end_slot, min(_PIECE_UNITS, file_end - self.end_slot))
+        units = queue.copied_units(self.end_slot, min(_PIECE_UNITS, file_end - self.end_slot))
         places = units["phy_offset"].astype(np.int64)
         count = int(np.argmax(places >= end_phy_offset)) if (places >= end_phy_offset).any() else len(places)
         if not _are_messages(units[:count], places[:count], self.last_places[-1] if self.last_places else -1):
@@ -356,7 +356,7 @@ class _LogSums:
         return -1
 
     def _sum(self, first: int, start: int, end: int) -> list[int]:
-        data = memoryview(bytearray(end - start))
+        data = memoryview(np.empty(end - start, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         handle = self._files.open(self._root / segment_path(first), writable=False)
         try:
             data = data[: handle.read_into(data, start - first)]

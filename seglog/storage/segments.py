@@ -70,6 +70,7 @@ class Segments:
         self._unsynced_names = not are_names_synced
         self._staged: list[MappedFile] = []
         self._names_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
 
     def __iter__(self) -> Iterator[MappedFile]:
         """Yields the files in order."""
@@ -136,10 +137,10 @@ class Segments:
         self._by_offset[first] = made
         return made
 
-    @property
-    def is_staging(self) -> bool:
-        """Whether a file waits for :meth:`publish`."""
-        return bool(self._staged)
+    def is_staging(self, end: int) -> bool:
+        """Returns whether a file that begins before ``end`` waits for :meth:`publish`."""
+        staged = self._staged[:1]
+        return bool(staged) and staged[0].first_offset < end
 
     def publish(self, end: int) -> None:
         """Gives staged files that begin before ``end`` their names; :meth:`sync_names` makes them durable."""
@@ -166,10 +167,15 @@ class Segments:
 
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""
-        with self._names_lock:
-            if self._unsynced_names:
-                self._files.sync_dir(self.directory)
-                self._unsynced_names = False
+        with self._sync_lock:
+            with self._names_lock:  # not held while the disk works: appends publish names
+                is_due, self._unsynced_names = self._unsynced_names, False
+            if is_due:
+                try:
+                    self._files.sync_dir(self.directory)
+                except BaseException:
+                    self._unsynced_names = True
+                    raise
 
     def close(self) -> None:
         """Gives up maps and descriptors, and files that never got a unit."""

@@ -76,6 +76,10 @@ _CHECKPOINT_ROUNDS = 2
 _writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
+_MOST_FAST_QUEUES = 64
+"""So many queues have their files made ahead, those that became fast last."""
+
+
 class WouldWaitError(Exception):
     """An append needs a file or space first, and may not wait for the disk."""
 
@@ -131,6 +135,7 @@ class Writer:
         self._latch = latch
         self.append_lock = threading.Lock()
         self._grow_lock = threading.Lock()
+        self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
@@ -156,6 +161,7 @@ class Writer:
         is_synced = found is None or found.mode == "normal"
         self._opening = QueueOpening(files, root, geometry, self._pool, are_units_synced=is_synced)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._fast_queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
         for state in found.queues.values() if found is not None else ():
             self._queues[state.topic, state.queue_id] = self._opening.queue(state)
@@ -182,7 +188,7 @@ class Writer:
             clock,
             found,
             geometry.segment_size_bytes,
-            lambda: self.log.end_phy_offset,
+            lambda: (self._tip.end_phy_offset, self._tip.keyed_end),
             index_geometry,
         )
         self._flush_rounds = 0
@@ -313,6 +319,7 @@ class Writer:
             if not may_wait:
                 raise WouldWaitError
             written = self._grow_and_try((key,), written, lambda: self._try_append(key, drafts))
+        self._publish_soon(key)
         self.waiters.notify(topic, queue_id)
         return written
 
@@ -336,8 +343,16 @@ class Writer:
         if not isinstance(written, Written):
             written = self._grow_and_try(keys, written, lambda: self._try_order(keys, order))
         for key in keys:
+            self._publish_soon(key)
+        for key in keys:
             self.waiters.notify(*key)
         return written
+
+    def _publish_soon(self, key: tuple[str, int]) -> None:
+        """Has the file named that a queue went on to, if it was made ahead."""
+        queue = self._queues.get(key)
+        if queue is not None and queue.is_staging:
+            self._ahead.ask()
 
     def _try_append(self, key: tuple[str, int], drafts: Sequence[Draft]) -> Written | _Need:
         """Appends under the append lock, or returns what it needs to."""
@@ -431,15 +446,24 @@ class Writer:
             self._latch.check()
             try:
                 with self._failing():
-                    self.log.grow(need.size_bytes)
                     for key in keys if need.placed else ():
-                        (self._known(key) or self._make_queue(key)).grow(need.placed)
+                        self._grow_queue(self._known(key) or self._make_queue(key), need.placed)
+                    if not self.log.has_room(need.size_bytes):
+                        with self._log_lock:
+                            self.log.grow(need.size_bytes)
             except StoreError:
                 self._drop_new(keys)
                 raise
 
+    def _grow_queue(self, queue: ConsumeQueue | BatchQueue, count: int) -> None:
+        queue.grow(count)
+        if isinstance(queue, ConsumeQueue) and queue.grows_fast:
+            self._fast_queues[queue.topic, queue.queue_id] = queue
+            if len(self._fast_queues) > _MOST_FAST_QUEUES:
+                del self._fast_queues[next(iter(self._fast_queues))]
+
     def _grow_ahead(self) -> None:
-        with self._grow_lock:
+        with self._log_lock:
             if self._closed or self._latch.is_closed:
                 return
             try:
@@ -449,6 +473,14 @@ class Writer:
                     self._latch.fail(error, "making a file of the log")
             except StoreError:
                 return  # the append that it was for says the same
+        for queue in list(self._fast_queues.values()):
+            # An append that finds no room, or a sync, says what is wrong.
+            with suppress(OSError, StoreError), self._grow_lock:
+                if not self._closed:
+                    queue.grow_ahead()
+            if queue.is_staging:
+                with suppress(OSError, StoreError):
+                    queue.publish()
         # Without the lock: it touches nothing that growing does.
         with suppress(OSError, StoreError):  # as above
             self.log.warm_ahead(self.commit.flushed)
@@ -540,7 +572,7 @@ class Writer:
             self._latch.check()
             self._finish_index()
             self.flush()
-            with self._grow_lock, explained():
+            with self._grow_lock, self._log_lock, explained():
                 self.log.remove_unused()
                 if self._has_points:
                     self._points.finish()
@@ -552,7 +584,7 @@ class Writer:
                 self._files.sync_dir(self._root)
         finally:
             self.commit.close()
-            with self._grow_lock:
+            with self._grow_lock, self._log_lock:
                 for queue in (*self.queues(), *self._new.values()):
                     queue.close()
                 self._compaction.close()

@@ -162,6 +162,7 @@ class LogTip:
     last_phy_offset: int
     last_store_ms: int
     newest_store_ms: int
+    keyed_end: int
     nudge_at: int
     @property
     def is_shut(self) -> bool: ...

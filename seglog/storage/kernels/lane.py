@@ -220,6 +220,8 @@ class PythonLane(Generic[R, B, D]):
                     _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
                     tip.max_phy_offset = end
                     tip.max_offset = queue_offset + 1
+                    if tail is not queue.tail:
+                        log.keyed_end = end
                     log.last_phy_offset = at
                     log.last_store_ms = now_ms
                     if log.newest_store_ms < now_ms:  # noqa: PLR1730 - a call of max takes three times as long

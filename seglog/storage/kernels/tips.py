@@ -51,6 +51,8 @@ class PythonLogTip:
         last_phy_offset: Where the last record starts, -1 before the first.
         last_store_ms: Store time of the last record, 0 before the first.
         newest_store_ms: Newest store time of any record: the machine's time may have been set back.
+        keyed_end: No record from there on has properties, so none has keys; where the log ended when it was
+            opened, or the end of a later record.
         nudge_at: From this end on, an append asks for files to be made ahead.
         is_shut: Whether somebody holds the append lock and nothing else may append: the block of a ``with``.
         window: The file of the end, as far as it was lent.
@@ -59,6 +61,7 @@ class PythonLogTip:
     __slots__ = (
         "end_phy_offset",
         "is_shut",
+        "keyed_end",
         "last_phy_offset",
         "last_store_ms",
         "newest_store_ms",
@@ -73,6 +76,7 @@ class PythonLogTip:
         self.last_phy_offset = last_phy_offset
         self.last_store_ms = last_store_ms
         self.newest_store_ms = newest_store_ms
+        self.keyed_end = end_phy_offset
         self.nudge_at = NEVER
         self.is_shut = False
         self.window = _NO_WINDOW

@@ -110,7 +110,7 @@ static void write_all(const struct lane *lane, const struct append *append)
     QueueTip *queue = append->queue;
     LogTip *log = lane->log;
     struct place place = {queue->max_offset, log->end_phy_offset, append->store_timestamp_ms};
-    int64_t last = place.phy_offset;
+    int64_t last = place.phy_offset, keyed_end = log->keyed_end;
     for (size_t i = 0; i < lane->batch.count; i++) {
         const struct message *message = &lane->batch.list[i];
         struct draft_values values = values_of(lane, append, message);
@@ -120,7 +120,10 @@ static void write_all(const struct lane *lane, const struct append *append)
         last = place.phy_offset;
         place.phy_offset += (int64_t)message->record_size;
         place.queue_offset++;
+        if (values.properties.size)
+            keyed_end = place.phy_offset;
     }
+    log->keyed_end = keyed_end;
     queue->max_phy_offset = place.phy_offset;
     queue->max_offset = place.queue_offset;
     log->last_phy_offset = last;

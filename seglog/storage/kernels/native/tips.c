@@ -32,6 +32,7 @@ static PyObject *log_tip_new(PyTypeObject *type, PyObject *args, PyObject *keywo
         tip->last_phy_offset = last;
         tip->last_store_ms = last_ms;
         tip->newest_store_ms = newest_ms;
+        tip->keyed_end = end;
         tip->nudge_at = INT64_MAX;
     }
     return (PyObject *)tip;
@@ -115,6 +116,7 @@ static PyMemberDef log_tip_members[] = {
     {"last_phy_offset", T_LONGLONG, offsetof(LogTip, last_phy_offset), 0, NULL},
     {"last_store_ms", T_LONGLONG, offsetof(LogTip, last_store_ms), 0, NULL},
     {"newest_store_ms", T_LONGLONG, offsetof(LogTip, newest_store_ms), 0, NULL},
+    {"keyed_end", T_LONGLONG, offsetof(LogTip, keyed_end), 0, NULL},
     {"nudge_at", T_LONGLONG, offsetof(LogTip, nudge_at), 0, NULL},
     {"is_shut", T_BOOL, offsetof(LogTip, is_shut), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

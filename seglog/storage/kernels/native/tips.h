@@ -13,7 +13,7 @@
 
 typedef struct {
     PyObject_HEAD
-    long long end_phy_offset, last_phy_offset, last_store_ms, newest_store_ms, nudge_at;
+    long long end_phy_offset, last_phy_offset, last_store_ms, newest_store_ms, keyed_end, nudge_at;
     char is_shut;
     struct window window;
 } LogTip;
