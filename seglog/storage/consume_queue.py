@@ -200,7 +200,7 @@ class ConsumeQueue:
         return self.max_offset - self._opened_offset >= _FAST_UNITS
 
     def grow_ahead(self) -> None:
-        """Makes the room that a queue needs next which grows fast: its file, and past a half of that the next.
+        """Makes the room that a fast queue needs next: its file, and past the middle of that the next one.
 
         Raises:
             FullError: The file system is full; the queue is as it was.

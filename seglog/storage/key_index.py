@@ -29,6 +29,7 @@ from seglog.storage.format.index import (
 from seglog.storage.format.index_build import KeyRows, begin_index_file
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile
+from seglog.storage.kernels import indexing
 from seglog.storage.kernels.indexing import put_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import LogWindows, iter_key_rows
@@ -121,7 +122,14 @@ class KeyIndex:
                 self._next, self._skip = end, 0
                 self.position = end, self._last_place()
                 return
-            windows = LogWindows(self._reader, self._segment_size_bytes, self._next, end, self._holes)
+            windows = LogWindows(
+                self._reader,
+                self._segment_size_bytes,
+                self._next,
+                end,
+                self._holes,
+                mapped=indexing.native_key_rows is not None,
+            )
             try:
                 for rows, end in iter_key_rows(windows, tags=self.tags):
                     # A tombstone has not as many keys as the record had that it stands for.

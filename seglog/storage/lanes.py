@@ -13,7 +13,7 @@ from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
 from seglog.storage.writer import Writer
 
 LANE_CALLS: Final = ("put", "put_batch", "append", "append_batch")
-"""Calls of a store that a lane may take; the one in Python takes puts only."""
+"""Calls of a store that a lane may take; the one in Python takes puts, and batches of them."""
 
 
 def open_lane(

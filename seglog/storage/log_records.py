@@ -19,6 +19,8 @@ from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.log_scan import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
+_MAPPED_WINDOW_BYTES: Final = 32 << 20
+"""Native kernels read maps, and take the GIL after each window only: whoever puts gives it up reluctantly."""
 _BATCH_RECORDS: Final = 4096
 
 
@@ -31,10 +33,18 @@ class LogWindows:
         start: Where a record starts.
         end: Where one ends; everything before it but the holes is sound.
         holes: Stretches without records.
+        mapped: Whether native kernels read the windows: they may be maps of files then.
     """
 
     def __init__(
-        self, reader: LogReader, segment_size_bytes: int, start: int, end: int, holes: Sequence[Hole] = ()
+        self,
+        reader: LogReader,
+        segment_size_bytes: int,
+        start: int,
+        end: int,
+        holes: Sequence[Hole] = (),
+        *,
+        mapped: bool = False,
     ) -> None:
         self._reader = reader
         self._segment_size_bytes = segment_size_bytes
@@ -42,7 +52,9 @@ class LogWindows:
         self._behind = {hole.phy_offset: hole.end for hole in holes}
         # No window reaches into a hole: what is there may pass for a record where nobody looks at checksums.
         self._starts = sorted([*self._behind, end])
-        self._need = _WINDOW_BYTES
+        self._mapped = mapped
+        self._usual_bytes = _MAPPED_WINDOW_BYTES if mapped else _WINDOW_BYTES
+        self._need = self._usual_bytes
         self._window = memoryview(b"")
         self.phy_offset = start
         """Where the last window begins."""
@@ -53,14 +65,21 @@ class LogWindows:
             return None
         at = self.phy_offset = self._behind.get(self.phy_offset, self.phy_offset)
         sound_end = min(self._end, self._starts[min(bisect_right(self._starts, at), len(self._behind))])
-        self._window = self._reader.read(at, max(0, min(self._need, self._segment_end - at, sound_end - at)))
+        size_bytes = max(0, min(self._need, self._segment_end - at, sound_end - at))
+        whole = self._reader.map(at) if self._mapped else None
+        if whole is None:
+            self._window = self._reader.read(at, size_bytes)
+        else:
+            position = at % self._segment_size_bytes
+            self._window = whole[position : position + size_bytes]
         return self._window
 
     def took(self, position: int) -> None:
         """Says where in the window the last whole record ended."""
         segment_end = self._segment_end
         self.phy_offset += position
-        rest = self._window[position:]
+        # Read, as somebody may cut the file of a map.
+        rest = self._reader.read(self.phy_offset, min(FILLER_BYTES, len(self._window) - position))
         if self.phy_offset in self._behind:
             return
         if _ends_segment(rest, segment_end - self.phy_offset):
@@ -70,7 +89,7 @@ class LogWindows:
                 self.phy_offset = self._end  # not sound after all: whoever asked knows less than a survey
             self._need *= 4
             return
-        self._need = _WINDOW_BYTES
+        self._need = self._usual_bytes
 
     @property
     def _segment_end(self) -> int:

@@ -242,7 +242,10 @@ class MappedFile:
         """
         if self.has_reserved(start, end):
             return
-        ahead = min(self.size_bytes, max(end, start + max(self._step_bytes, min(start, 16 * self._step_bytes))))
+        reserved_start, reserved_end = self._reserved
+        base = max(start, reserved_end) if reserved_start <= start else start
+        step_bytes = max(self._step_bytes, min(base, 16 * self._step_bytes))
+        ahead = min(self.size_bytes, max(end, base + step_bytes))
         was_written = self._is_written
         self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)
         if not was_written:

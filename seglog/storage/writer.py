@@ -66,7 +66,7 @@ from seglog.storage.waiters import Waiters
 
 LOG_STEP_BYTES = 16 << 20
 INDEX_INTERVAL_MS = 200
-_INDEX_LAG_BYTES = 64 << 20
+_INDEX_LAG_BYTES = 16 << 20
 """How far the index may fall behind while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
 POINT_INTERVAL_MS = 500
@@ -652,7 +652,8 @@ class Writer:
         end = self.log.end_phy_offset
         is_quiet, self._indexed_round_end = end == self._indexed_round_end, end
         try:
-            if is_quiet or self.index.behind_bytes > _INDEX_LAG_BYTES:
+            while (is_quiet or self.index.behind_bytes > _INDEX_LAG_BYTES) and not self._indexer.is_stopping:
+                is_quiet = False
                 self.index.catch_up(lambda: self._indexer.is_stopping)
         except FullError:
             return True  # it catches up when there is space, or at the next open

@@ -13,6 +13,7 @@ from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import list_index_files
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
+from tests.support.failing_files import FailingFiles, Fault
 from tests.support.golden import extract
 from tests.support.stores import SMALL, copy_store
 
@@ -217,3 +218,27 @@ def test_a_message_id_leads_to_its_message_and_to_no_other(open_tiny):
         for wrong in ("", "zz" * 16, put.message_id[:-1], put.message_id + "00"):
             with pytest.raises(InvalidArgumentError):
                 store.message_by_id(wrong)
+
+
+def test_a_log_without_keys_is_not_read_for_them(tmp_path):
+    fault = Fault(names=frozenset({"read", "map"}))
+    with MessageStore.open(tmp_path / "store", files=FailingFiles(fault), record_crc=True) as store:
+        store.put_batch("T", [b"bare"] * 100)
+        fault.at, fault.sticky, fault.count = 1, True, 0
+        store._side.index.catch_up()
+        assert store._side.index.position == (store.max_phy_offset, -1)
+        fault.at = 0
+        store.put("T", b"keyed", keys="k")
+        store.put("T", b"bare")
+        assert queried(store, "T", "k") == [b"keyed"]
+
+
+def test_records_of_an_earlier_opening_are_read_for_keys_that_they_may_have(tmp_path):
+    with MessageStore.open(tmp_path / "store") as store:
+        store.put("T", b"keyed", keys="k")
+    shutil.rmtree(tmp_path / "store" / INDEX)
+    with MessageStore.open(tmp_path / "store") as store:
+        store.put("T", b"bare")
+        store._side.index.catch_up()
+        assert queried(store, "T", "k") == [b"keyed"]
+    assert index_bytes(tmp_path / "store")

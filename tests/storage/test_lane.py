@@ -100,8 +100,18 @@ MESSAGES = st.one_of(
 ORDINARY_MESSAGES = st.binary(max_size=300) | st.builds(
     NewMessage, st.binary(max_size=300), st.just("TagA"), st.just("k"), st.just({"UNIQ_KEY": "u"}), st.just(3)
 )
+BARE_MESSAGES = st.one_of(
+    st.lists(st.binary(max_size=300), max_size=12),
+    st.integers(0, 40).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size), max_size=12)),
+    st.lists(st.binary(max_size=9), max_size=4).map(tuple),
+)
 BATCHES = st.fixed_dictionaries(
-    {"topic": TOPICS, "messages": st.lists(MESSAGES, max_size=4) | st.lists(ORDINARY_MESSAGES, max_size=12)},
+    {
+        "topic": TOPICS,
+        "messages": st.one_of(
+            st.lists(MESSAGES, max_size=4), st.lists(ORDINARY_MESSAGES, max_size=12), BARE_MESSAGES
+        ),
+    },
     optional={
         "queue_id": QUEUE_IDS,
         "durability": st.sampled_from([None, Durability.SYNC]),
@@ -234,7 +244,7 @@ def test_usual_puts_take_the_lane(open_store):
 
 def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
     if lanes == "python":
-        pytest.skip("its lane takes puts only")
+        pytest.skip("its lane takes puts, and batches of bare bodies")
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
     store.put("T", b"first")
     made = ordinary_appends(store)
@@ -251,6 +261,19 @@ def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
     assert (found[1].tags, found[1].keys, found[1].properties["p"], found[1].flag) == ("TagB", ["k"], "v", 7)
     assert (found[3].born_timestamp_ms, found[3].born_host, found[3].sys_flag) == (5, IPV6, 0x11)
     assert found[4].tags == "TagE"
+
+
+@pytest.mark.parametrize("bodies", [[b"equal", b"sizes"], [b"", b"of", b"any"], [b"", b""], (b"a tuple",)])
+def test_bare_batches_take_the_lane(open_store, bodies):
+    store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000, record_crc=False)
+    store.put("T", b"first")
+    made = ordinary_appends(store)
+    batch = store.put_batch("T", bodies)
+    assert made == []
+    assert [store.message_at(at).body for at in batch.phy_offsets] == list(bodies)
+    assert (batch.queue_offset, batch.count) == (1, len(bodies))
+    assert batch.size_bytes == store.max_phy_offset - batch.phy_offset
+    assert [message.body for message in read_all(store, "T", 0)[1:]] == list(bodies)
 
 
 def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):

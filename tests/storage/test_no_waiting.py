@@ -56,7 +56,7 @@ def open_big(path, files=None, **options):
 
 def come_near_the_end(store):
     """Puts so much that the next put is to find that the log needs another file soon."""
-    near = SEGMENT_BYTES - SEGMENT_BYTES // 4
+    near = SEGMENT_BYTES // 2
     store.put("T", b"x")
     store.put("T", b"x")
     until(lambda: store._side.log.tip.nudge_at == near)
@@ -219,3 +219,62 @@ def test_threads_that_all_need_new_queues_and_files_lose_nothing(tmp_path):
         assert sorted(shared) == sorted([b"%d" % number for number in range(6)] * 60)
     found = survey(tmp_path / "store", RealFiles())
     assert (found.mode, found.findings) == ("normal", [])
+
+
+def queue_files(store):
+    return sorted(path.name for path in (store.path / "consumequeue" / "T" / "0").iterdir())
+
+
+def test_next_file_of_a_fast_queue_is_made_ahead_and_named_once_it_has_a_unit(tmp_path):
+    units = 20_000
+    with open_big(tmp_path / "store", segment_size_bytes=64 << 20, queue_file_size_bytes=20 * units) as store:
+        store.put_batch("T", [b"x"] * 17_000)
+        store.put_batch("T", [b"x"] * 1000)  # asks for room, and is fast by now
+        until(lambda: ("T", 0) in store._side._fast_queues)
+        store._side._grow_ahead()
+        assert len(list((store.path / "consumequeue" / "T").glob("*.new"))) == 1
+        grown = []
+        store._side._grow = lambda *_needs: grown.append(1)
+        store.put_batch("T", [b"x"] * 4000)
+        until(lambda: len(queue_files(store)) == 2)
+        assert not grown
+        assert store.max_offset("T", 0) == 22_000
+        assert len(store.get("T", 0, units - 1, 3)) == 3
+
+
+def test_a_queue_that_is_not_fast_has_no_file_made_ahead(tmp_path):
+    with open_big(tmp_path / "store", queue_file_size_bytes=2000) as store:
+        for _ in range(90):
+            store.put("T", b"x")
+        store._side._grow_ahead()
+        assert not store._side._fast_queues
+        assert list((store.path / "consumequeue" / "T").glob("*.new")) == []
+
+
+class SlowFolderSyncs(RealFiles):
+    """Holds syncs of folders up while it is told to."""
+
+    def __init__(self):
+        self.waiting, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
+
+    def sync_dir(self, path):
+        if not self.go_on.is_set():
+            self.waiting.set()
+            assert self.go_on.wait(PATIENCE_S)
+        super().sync_dir(path)
+
+
+def test_a_queue_goes_on_in_its_next_file_while_the_disk_writes_the_name_of_the_last(tmp_path):
+    files = SlowFolderSyncs()
+    with open_big(tmp_path / "store", files, queue_file_size_bytes=2000, flush_interval_ms=10**9) as store:
+        store.put("T", b"x")
+        files.go_on.clear()
+        flush = threading.Thread(target=store.flush)
+        flush.start()
+        assert files.waiting.wait(PATIENCE_S)
+        for _ in range(250):
+            store.put("T", b"x")
+        assert len(queue_files(store)) == 3
+        files.go_on.set()
+        flush.join(PATIENCE_S)

@@ -17,7 +17,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_build import KEY_ROW, KeyRows
 from seglog.storage.kernels import KERNELS, NATIVE
 
-ROOM: Final = 1 << 15
+ROOM: Final = 1 << 18
 """Keys that are read at a time: more than the properties of any record hold (one for each two bytes)."""
 
 NativeKeyRows: TypeAlias = Callable[[memoryview, int, int, bool, memoryview], tuple[int, int]]

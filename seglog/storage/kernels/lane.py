@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
@@ -27,6 +27,7 @@ from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units
 from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -40,6 +41,8 @@ _PACK_SIZE_INTO: Final = _I32.pack_into
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
 _SIZE_BYTES: Final = _I32.size
 _CRC32: Final = zlib.crc32
+_SEQUENCES: Final = (list, tuple)
+_BARE: Final = {bytes}
 _NEW_TUPLE: Final = tuple.__new__
 
 
@@ -79,7 +82,7 @@ class LaneOwner(Generic[R, B, D]):
     ensure: Callable[[int], None]
     waiting: Mapping[tuple[str, int], object]
     put_result: type[R]
-    batch_result: type[B]
+    batch_result: Callable[..., B]
     new_message: type
     raw_message: type
     store_host: Host
@@ -118,11 +121,13 @@ class PythonLane(Generic[R, B, D]):
         self._lock = owner.lock
         self._now_ms = owner.clock.now_ms
         self._put = owner.put
+        self._put_batch = owner.put_batch
         self._lend = owner.lend
         self._notify = owner.notify
         self._ensure = owner.ensure
         self._waiting = owner.waiting
         self._result = owner.put_result
+        self._batch_result = owner.batch_result
         self._usual_durability = owner.durability
         self._sync = owner.sync
         self._max_body_bytes = owner.max_body_bytes
@@ -131,7 +136,7 @@ class PythonLane(Generic[R, B, D]):
         self._host = owner.store_host
         self._address, self._port = owner.store_host.address, owner.store_host.port
         self._sys_flag = HOST_BITS if owner.store_host.is_ipv6 else 0
-        head = HEADS[self._sys_flag]
+        head = self._head = HEADS[self._sys_flag]
         self._head_bytes = head.size_bytes
         self._pack_head = Layout("", "", head.fields[1:]).struct.pack
 
@@ -238,6 +243,103 @@ class PythonLane(Generic[R, B, D]):
             self._ensure(end)
         return _NEW_TUPLE(
             self._result, (topic, queue_id, queue_offset, at, size, now_ms, self._host, reached)
+        )
+
+    def put_batch(
+        self, topic: str, messages: Sequence[Any], *, queue_id: int = 0, durability: D | None = None
+    ) -> B:
+        """Appends bare messages as :meth:`MessageStore.put_batch` does, and leaves it all others."""
+        made = None
+        queue = self._queues.get((topic, queue_id))
+        are_bare = (
+            queue is not None
+            and not self._record_crc
+            and type(queue_id) is int
+            and type(messages) in _SEQUENCES
+            and set(map(type, messages)) == _BARE
+            and max(map(len, messages)) <= self._max_body_bytes
+        )
+        reached = durability or self._usual_durability
+        if are_bare and queue is not None:
+            made = self._append_bare(queue, queue_id, messages, is_sync=reached is self._sync)
+        if made is None:
+            result = self._put_batch(topic, messages, queue_id=queue_id, durability=durability)
+            if queue is None or are_bare:
+                self._lend(topic, queue_id)
+            return result
+        queue_offset, bounds, now_ms = made
+        if self._waiting:
+            self._notify(topic, queue_id)
+        if reached is self._sync:
+            self._ensure(bounds[-1])
+        size_bytes = bounds[-1] - bounds[0]
+        return self._batch_result(
+            topic, queue_id, queue_offset, bounds[:-1], size_bytes, now_ms, self._host, reached
+        )
+
+    def _append_bare(
+        self, queue: _Queue, queue_id: int, bodies: Sequence[bytes], *, is_sync: bool
+    ) -> tuple[int, list[int], int] | None:
+        """Appends bodies without properties if there is room for all; returns where and when.
+
+        Returns:
+            The first queue offset, where each record begins and the last one ends, and the store time; None
+            if the ordinary way must do it.
+        """
+        size = len(bodies) * queue.bare_bytes + sum(map(len, bodies))
+        tip, log = queue.tip, self._tip
+        with self._lock:
+            now_ms = self._now_ms()
+            at, queue_offset = log.end_phy_offset, tip.max_offset
+            records, units = log.window, tip.window
+            unit_at, unit_end = queue_offset * CQ_UNIT_BYTES, (queue_offset + len(bodies)) * CQ_UNIT_BYTES
+            if not (
+                at + size <= records.end
+                and unit_end <= units.end
+                and at < log.nudge_at
+                and not self._is_closed
+                and (
+                    (records.checked_ms == units.checked_ms == now_ms and not is_sync)
+                    or (records.is_whole(now_ms) and units.is_whole(now_ms))
+                )
+            ):
+                return None
+            encoded, bounds = encode_bare(
+                self._head, self._bare_head(queue_id, now_ms), queue.tail, bodies, at, queue_offset
+            )
+            # The first size last: who follows the log sees nothing or all of it.
+            memory, position = records.memory, at - records.first
+            memory[position + _SIZE_BYTES : position + size] = encoded[_SIZE_BYTES:]
+            memory[position : position + _SIZE_BYTES] = encoded[:_SIZE_BYTES]
+            units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds)
+            places: list[int] = bounds.tolist()
+            tip.max_phy_offset = places[-1]
+            tip.max_offset = queue_offset + len(bodies)
+            log.last_phy_offset = places[-2]
+            log.last_store_ms = now_ms
+            log.newest_store_ms = max(log.newest_store_ms, now_ms)
+            log.end_phy_offset = places[-1]
+        return queue_offset, places, now_ms
+
+    def _bare_head(self, queue_id: int, now_ms: int) -> bytes:
+        return self._head.struct.pack(
+            0,
+            MAGIC_V1,
+            0,
+            queue_id,
+            0,
+            0,
+            0,
+            self._sys_flag,
+            now_ms,
+            self._address,
+            self._port,
+            now_ms,
+            self._address,
+            self._port,
+            0,
+            0,
+            0,
         )
 
     def _are_usual(self, properties: bytes) -> bool:

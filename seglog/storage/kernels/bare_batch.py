@@ -1,0 +1,77 @@
+"""Records of a batch of bare bodies, all of them at once.
+
+Bare messages of one queue differ in body, checksum and place alone. Where all bodies are equally long, the
+records are rows of one array; where they are not, their heads are, and one join does the rest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain, repeat
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.format.layout import Layout
+from seglog.storage.format.record import CRC_MASK
+
+_BODY: Final = 1
+"""The part of a row that is the body; the head is before it, topic and properties behind."""
+
+
+def encode_bare(
+    head: Layout, template: bytes, tail: bytes, bodies: Sequence[bytes], phy_offset: int, queue_offset: int
+) -> tuple[bytes | memoryview, npt.NDArray[np.int64]]:
+    """Encodes records that follow each other in the log and in their queue.
+
+    Args:
+        head: Layout of what is before the body.
+        template: A head with everything that is the same in all of them.
+        tail: What is behind the body.
+        bodies: At least one.
+        phy_offset: Of the first record.
+        queue_offset: Of the first record.
+
+    Returns:
+        The records, and ``(n,) int64``: where each of them begins and the last one ends, by physical offset.
+    """
+    count = len(bodies)
+    lengths = np.fromiter(map(len, bodies), np.int64, count)
+    bounds = np.empty(count + 1, np.int64)
+    bounds[0] = phy_offset
+    np.cumsum(lengths + (len(template) + len(tail)), out=bounds[1:])
+    bounds[1:] += phy_offset
+    is_even = bool((lengths == lengths[0]).all())
+    rows = np.empty(count, _row_dtype(head, int(lengths[0]), len(tail)) if is_even else head.dtype)
+    heads: npt.NDArray[np.void] = rows["head"] if is_even else rows
+    heads[...] = np.frombuffer(template, head.dtype)
+    heads["size_bytes"] = np.diff(bounds)
+    heads["body_bytes"] = lengths
+    heads["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & CRC_MASK
+    heads["queue_offset"] = np.arange(queue_offset, queue_offset + count)
+    heads["phy_offset"] = bounds[:-1]
+    if is_even:
+        if lengths[0]:
+            rows["body"] = np.frombuffer(b"".join(bodies), rows.dtype[_BODY])
+        rows["tail"] = np.frombuffer(tail, rows.dtype["tail"])
+        return rows.data.cast("B"), bounds
+    size, joined = len(template), rows.tobytes()
+    cut = (joined[at : at + size] for at in range(0, len(joined), size))
+    return b"".join(chain.from_iterable(zip(cut, bodies, repeat(tail)))), bounds
+
+
+def encode_bare_units(bounds: npt.NDArray[np.int64]) -> memoryview:
+    """Returns the queue units of records, given where they begin and the last one ends."""
+    units = np.zeros(len(bounds) - 1, CQ_UNIT.dtype)
+    units["phy_offset"] = bounds[:-1]
+    units["size_bytes"] = np.diff(bounds)
+    return units.data.cast("B")
+
+
+@lru_cache(maxsize=64)
+def _row_dtype(head: Layout, body_bytes: int, tail_bytes: int) -> np.dtype[Any]:
+    return np.dtype([("head", head.dtype), ("body", f"V{body_bytes}"), ("tail", f"V{tail_bytes}")])
