@@ -86,6 +86,11 @@ class DraftFile:
         """Length of the file now."""
         return self._node.size_bytes
 
+    @property
+    def descriptor(self) -> int:
+        """None: nobody writes beside the draft."""
+        return -1
+
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads the real file, and what lies over it."""
         node = self._node

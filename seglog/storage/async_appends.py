@@ -21,6 +21,7 @@ from typing import TypeVar
 from seglog.errors import ClosedError
 from seglog.storage.appender import Appended, Appender
 from seglog.storage.on_demand import OnDemand
+from seglog.storage.values import PutResult
 from seglog.storage.writer import WouldWaitError
 
 R = TypeVar("R")
@@ -43,6 +44,30 @@ class AsyncAppends:
         self._lock = threading.Lock()
         self._is_closed = False
         self._worker = OnDemand("seglog-aside", self._work)
+        self.durable = appender.durable
+        self._put_soon: Callable[..., PutResult | None] | None = None
+        self._lend: Callable[[str, int], None] | None = None
+
+    def take_lane(
+        self, put_soon: Callable[..., PutResult | None] | None, lend: Callable[[str, int], None] | None
+    ) -> None:
+        """Has puts tried on a lane first; None for the ordinary way only.
+
+        Args:
+            put_soon: As :meth:`PythonLane.put_soon`.
+            lend: Lends the lane the files of a queue again.
+        """
+        self._put_soon, self._lend = put_soon, lend
+
+    @property
+    def put_soon(self) -> Callable[..., PutResult | None] | None:
+        """The lane's call; None without a lane, and while appends stand in line that came before."""
+        return None if self._aside else self._put_soon
+
+    def lend(self, topic: str, queue_id: int) -> None:
+        """Lends the lane the files of a queue that it lacked."""
+        if self._lend is not None:
+            self._lend(topic, queue_id)
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
         """Returns what an append gives back once it is durable, or made, as its caller wants.

@@ -41,12 +41,32 @@ class AsyncCalls(ABC):
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.put` does."""
         appends, appender = self._appends_async(), self._appends()
+        put_soon = appends.put_soon
+        if put_soon is not None:
+            made = put_soon(
+                topic,
+                body,
+                queue_id=queue_id,
+                tags=tags,
+                keys=keys,
+                properties=properties,
+                flag=flag,
+                durability=durability,
+            )
+            if made is not None:
+                if made.durability is Durability.SYNC:
+                    durable = appends.durable(made.phy_offset + made.size_bytes)
+                    if durable is not None:
+                        await durable
+                return made
         raw, code = encode_all_properties(tags, keys, properties)
         if properties and INNER in raw:
             return await self.append_async(topic, queue_id, body, raw, code, flag=flag, durability=durability)
-        return await appends.run(
+        result = await appends.run(
             lambda may_wait: appender.put(topic, queue_id, body, raw, code, flag, durability, may_wait)
         )
+        appends.lend(topic, queue_id)
+        return result
 
     async def append_async(
         self,

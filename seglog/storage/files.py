@@ -39,6 +39,11 @@ class OpenFile(Protocol):
         """Length of the file now."""
         ...
 
+    @property
+    def descriptor(self) -> int:
+        """The operating system's number of the file, to be written to beside this object; -1 for none."""
+        ...
+
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads up to ``len(buffer)`` bytes; fewer only at the end of the file. Returns how many."""
         ...
@@ -189,6 +194,11 @@ class RealFile:
     def size_bytes(self) -> int:
         """Length of the file now, asked for without its times; see :meth:`MappedFile.check_held`."""
         return os.lseek(self._descriptor, 0, os.SEEK_END)
+
+    @property
+    def descriptor(self) -> int:
+        """That of the operating system."""
+        return self._descriptor
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads with ``preadv``, as often as it takes."""

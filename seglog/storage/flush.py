@@ -124,11 +124,14 @@ class GroupCommit:
             if self._flushed >= phy_offset:
                 return None
             future: asyncio.Future[None] = loop.create_future()
-            self._tasks.setdefault(loop, []).append((phy_offset, future))
-            is_asked = loop in self._asked
+            tasks = self._tasks.get(loop)
+            if tasks is None:
+                tasks = self._tasks[loop] = []
+            tasks.append((phy_offset, future))
+            if loop in self._asked:
+                return future
             self._asked.add(loop)
-        if not is_asked:
-            loop.call_soon(self._ask, loop)  # behind all tasks that can put now
+        loop.call_soon(self._ask, loop)  # behind all tasks that can put now
         return future
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ def open_lane(
     put_batch: Callable[..., BatchResult],
     append: Callable[..., PutResult],
     append_batch: Callable[..., BatchResult],
-) -> Mapping[str, Callable[..., PutResult | BatchResult]]:
+) -> tuple[Mapping[str, Callable[..., PutResult | BatchResult]], Callable[..., PutResult | None]]:
     """Opens the lane of a store.
 
     Args:
@@ -35,7 +35,7 @@ def open_lane(
         append_batch: See ``put``.
 
     Returns:
-        The calls that the lane takes, by name.
+        The calls that the lane takes, by name, and its ``put_soon``.
     """
     owner = LaneOwner(
         put=put,
@@ -61,4 +61,4 @@ def open_lane(
     )
     lane: Lane[PutResult, BatchResult, Durability] = Lane(writer.log.tip, owner)
     writer.serve(lane)
-    return {name: getattr(lane, name) for name in LANE_CALLS if hasattr(lane, name)}
+    return {name: getattr(lane, name) for name in LANE_CALLS if hasattr(lane, name)}, lane.put_soon

@@ -123,6 +123,11 @@ class LatchedFile:
         """Length of the file now."""
         return self._file.size_bytes
 
+    @property
+    def descriptor(self) -> int:
+        """That of the file; who writes to it looks at the latch before."""
+        return self._file.descriptor
+
     def sync(self) -> None:
         """Syncs, unless a sync failed before.
 

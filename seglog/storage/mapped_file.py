@@ -208,7 +208,9 @@ class MappedFile:
         if view is None or not reserved_start <= position < reserved_end:
             return
         self._borrower = borrower
-        borrower.lend(view, self.first_offset, self.first_offset + min(end, reserved_end), self._length_now)
+        first, held = self.first_offset, self._held
+        descriptor = -1 if held is None else held.descriptor
+        borrower.lend(view, first, first + min(end, reserved_end), self._length_now, descriptor)
         if self._view is not view:  # given up between
             borrower.take_back()
 
@@ -223,8 +225,11 @@ class MappedFile:
     def release(self) -> None:
         """Closes the descriptor of :meth:`hold`; nobody may be syncing."""
         held, self._held = self._held, None
-        if held is not None:
-            held.close()
+        if held is None:
+            return
+        if self._borrower is not None:
+            self._borrower.take_back()  # it has the descriptor
+        held.close()
 
     def close(self) -> None:
         """Gives up the map, its place in the pool and the descriptor."""

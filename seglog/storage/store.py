@@ -127,7 +127,9 @@ class MessageStore(AsyncCalls):
             vars(self)["get"] = self._reads.get
             if appender is not None:
                 ways = (self.put, self.put_batch, self.append, self.append_batch)
-                vars(self).update(open_lane(appender, self._writer(), *ways))
+                calls, put_soon = open_lane(appender, self._writer(), *ways)
+                vars(self).update(calls)
+                self._appends_async().take_lane(put_soon, self._writer().lend)
 
     @classmethod
     def open(

@@ -40,6 +40,10 @@ class CrashFile:
     def size_bytes(self) -> int:
         return len(self._content.data)
 
+    @property
+    def descriptor(self) -> int:
+        return -1
+
     def read_into(self, buffer: memoryview, position: int) -> int:
         self._files.check_alive()
         piece = self._content.data[position : position + len(buffer)]

@@ -71,6 +71,10 @@ class FailingFile:
     def size_bytes(self) -> int:
         return self._file.size_bytes
 
+    @property
+    def descriptor(self) -> int:
+        return -1
+
     def _guard(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
         def guarded(*arguments: object) -> object:
             self._fault.check(name, self._path)

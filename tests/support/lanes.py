@@ -37,6 +37,7 @@ def without_lane(store: MessageStore) -> MessageStore:
     """Lets all calls go the ordinary way."""
     for name in LANE_CALLS:
         vars(store).pop(name, None)
+    store._appends_async().take_lane(None, None)
     return store
 
 

@@ -171,7 +171,15 @@ class LogTip:
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
-    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def lend(
+        self,
+        memory: memoryview,
+        first: int,
+        end: int,
+        length: Callable[[], int] | None,
+        descriptor: int,
+        /,
+    ) -> None: ...
     def take_back(self) -> None: ...
 
 class QueueTip:
@@ -182,7 +190,15 @@ class QueueTip:
     max_phy_offset: int
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
-    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None: ...
+    def lend(
+        self,
+        memory: memoryview,
+        first: int,
+        end: int,
+        length: Callable[[], int] | None,
+        descriptor: int,
+        /,
+    ) -> None: ...
     def take_back(self) -> None: ...
 
 class Lane(Generic[_R, _B, _D]):
@@ -208,6 +224,7 @@ class Lane(Generic[_R, _B, _D]):
         flag: int = 0,
         durability: _D | None = None,
     ) -> _R: ...
+    put_soon: Callable[..., _R | None]
     put_batch: Callable[..., _B]
     append: Callable[..., _R]
     append_batch: Callable[..., _B]

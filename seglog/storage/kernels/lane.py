@@ -37,13 +37,14 @@ D = TypeVar("D")
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _I32: Final = Layout("", "", (Field("n", "i32", "", ""),)).struct
 _PACK_SIZE: Final = _I32.pack
-_PACK_SIZE_INTO: Final = _I32.pack_into
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
 _SIZE_BYTES: Final = _I32.size
 _CRC32: Final = zlib.crc32
 _SEQUENCES: Final = (list, tuple)
 _BARE: Final = {bytes}
 _NEW_TUPLE: Final = tuple.__new__
+_PHY_OFFSET, _SIZE, _DURABILITY = 3, 4, 7
+"""Fields of a PutResult."""
 
 
 @dataclass(frozen=True)
@@ -166,15 +167,58 @@ class PythonLane(Generic[R, B, D]):
         durability: D | None = None,
     ) -> R:
         """Appends one message as :meth:`MessageStore.put` does."""
+        result = self.put_soon(
+            topic,
+            body,
+            queue_id=queue_id,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            flag=flag,
+            durability=durability,
+        )
+        if result is not None:
+            if result[_DURABILITY] is self._sync:
+                self._ensure(result[_PHY_OFFSET] + result[_SIZE])
+            return result
+        result = self._put(
+            topic,
+            body,
+            queue_id=queue_id,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            flag=flag,
+            durability=durability,
+        )
+        self._lend(topic, queue_id)
+        return result
+
+    def put_soon(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: D | None = None,
+    ) -> R | None:
+        """Appends one message as :meth:`put` does but waits for nothing.
+
+        Returns:
+            None if the ordinary way must do it; nothing was done.
+        """
         queue = self._queues.get((topic, queue_id))
         if queue is None or type(body) is not bytes or len(body) > self._max_body_bytes:
-            is_lacking = queue is None
-            return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, is_lacking)
+            return None
         size, tail, code = queue.bare_bytes + len(body), queue.tail, 0
         if not (tags is keys is properties is None):
             raw, code = encode_all_properties(tags, keys, properties)
             if not self._are_usual(raw):
-                return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, False)
+                return None
             size += len(raw)
             tail = queue.topic_field + _I16.pack(len(raw) + self._crc_bytes) + raw
         reached = durability or self._usual_durability
@@ -219,9 +263,7 @@ class PythonLane(Generic[R, B, D]):
                     if self._record_crc:
                         record += props.crc_property(_CRC32(record, _CRC32(_PACK_SIZE(size))) & CRC_MASK)
                     # The size last, and the unit behind the record: readers see nothing or all of it.
-                    memory, position = records.memory, at - records.first
-                    memory[position + _SIZE_BYTES : position + size] = record
-                    _PACK_SIZE_INTO(memory, position, size)
+                    records.write(at, record, _PACK_SIZE(size), past_map=is_sync)
                     _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
                     tip.max_phy_offset = end
                     tip.max_offset = queue_offset + 1
@@ -233,14 +275,12 @@ class PythonLane(Generic[R, B, D]):
                         log.newest_store_ms = now_ms
                     log.end_phy_offset = end
                     is_made = True
-                except struct.error:
+                except (struct.error, OSError):
                     pass
         if not is_made:
-            return self._leave(topic, body, queue_id, tags, keys, properties, flag, durability, True)
+            return None
         if self._waiting:
             self._notify(topic, queue_id)
-        if is_sync:
-            self._ensure(end)
         return _NEW_TUPLE(
             self._result, (topic, queue_id, queue_offset, at, size, now_ms, self._host, reached)
         )
@@ -308,9 +348,7 @@ class PythonLane(Generic[R, B, D]):
                 self._head, self._bare_head(queue_id, now_ms), queue.tail, bodies, at, queue_offset
             )
             # The first size last: who follows the log sees nothing or all of it.
-            memory, position = records.memory, at - records.first
-            memory[position + _SIZE_BYTES : position + size] = encoded[_SIZE_BYTES:]
-            memory[position : position + _SIZE_BYTES] = encoded[:_SIZE_BYTES]
+            records.write(at, encoded[_SIZE_BYTES:], encoded[:_SIZE_BYTES], past_map=False)
             units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds)
             places: list[int] = bounds.tolist()
             tip.max_phy_offset = places[-1]
@@ -350,33 +388,6 @@ class PythonLane(Generic[R, B, D]):
             and properties.find(props.CRC_NAME) < 0
             and (self._record_crc or not props.look_torn(properties))
         )
-
-    def _leave(
-        self,
-        topic: str,
-        body: bytes | memoryview,
-        queue_id: int,
-        tags: str | None,
-        keys: str | Iterable[str] | None,
-        properties: Mapping[str, str] | None,
-        flag: int,
-        durability: D | None,
-        is_lacking: bool,
-    ) -> R:
-        """Has the ordinary way do it, and the windows lent that were lacking."""
-        result = self._put(
-            topic,
-            body,
-            queue_id=queue_id,
-            tags=tags,
-            keys=keys,
-            properties=properties,
-            flag=flag,
-            durability=durability,
-        )
-        if is_lacking:
-            self._lend(topic, queue_id)
-        return result
 
 
 Lane: TypeAlias = PythonLane

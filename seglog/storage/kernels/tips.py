@@ -6,6 +6,7 @@ appends change them last: queue before log, and only when the record and its uni
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
@@ -15,6 +16,9 @@ NEVER: Final = (1 << 63) - 1
 """An end that no log reaches."""
 
 
+_MOST_PAST_MAP_BYTES: Final = 1 << 20
+
+
 class Window:
     """Memory of a file that is lent for writing.
 
@@ -22,25 +26,55 @@ class Window:
         memory: The whole file.
         first: Offset of its first byte in the sequence.
         end: Where writing must stop.
+        descriptor: Of the file, to be written to past its map; -1 for none.
         checked_ms: When somebody looked last whether the file is whole, in the time of the store.
     """
 
-    __slots__ = ("_length", "checked_ms", "end", "first", "memory")
+    __slots__ = ("_length", "checked_ms", "descriptor", "end", "first", "memory")
 
-    def __init__(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None) -> None:
+    def __init__(
+        self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, descriptor: int
+    ) -> None:
         self.memory = memory
         self.first = first
         self.end = end
+        self.descriptor = descriptor
         self.checked_ms = -1
         self._length = length
+
+    def write(
+        self, offset: int, rest: bytes | memoryview, size: bytes | memoryview, *, past_map: bool
+    ) -> None:
+        """Writes a record, or many, the size of the first last: who follows sees nothing or all of it.
+
+        Args:
+            offset: Where it begins.
+            rest: All but the size.
+            size: The size.
+            past_map: Whether to write to the page cache: what is to be on the disk at once is there sooner,
+                as no map of it must be cleaned first, which interrupts every core.
+
+        Raises:
+            OSError: It could not be written so; the size is not there.
+        """
+        position = offset - self.first
+        behind = position + len(size)
+        is_past_map = past_map and self.descriptor >= 0 and len(rest) < _MOST_PAST_MAP_BYTES
+        if is_past_map and os.pwrite(self.descriptor, rest, behind) == len(rest):
+            os.pwrite(self.descriptor, size, position)
+            return
+        self.memory[behind : behind + len(rest)] = rest
+        self.memory[position:behind] = size
 
     def is_whole(self, now_ms: int) -> bool:
         """Returns whether nobody cut the file."""
         self.checked_ms = now_ms
+        if self.descriptor >= 0:  # not asked for its times: the next sync would write them too
+            return os.lseek(self.descriptor, 0, os.SEEK_END) >= len(self.memory)
         return self._length is None or self._length() >= len(self.memory)
 
 
-_NO_WINDOW: Final = Window(memoryview(b""), 0, -1, None)
+_NO_WINDOW: Final = Window(memoryview(b""), 0, -1, None, -1)
 
 
 class PythonLogTip:
@@ -88,7 +122,15 @@ class PythonLogTip:
     def __exit__(self, *_error: object) -> None:
         self.is_shut = False
 
-    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None:
+    def lend(
+        self,
+        memory: memoryview,
+        first: int,
+        end: int,
+        length: Callable[[], int] | None,
+        descriptor: int,
+        /,
+    ) -> None:
         """Lends a file for writing.
 
         Args:
@@ -96,8 +138,9 @@ class PythonLogTip:
             first: Physical offset of its first byte.
             end: Where writing must stop.
             length: Answers how long the file is now; None where nobody can cut it.
+            descriptor: Of the file, to be written to past its map; -1 for none.
         """
-        self.window = Window(memory, first, end, length)
+        self.window = Window(memory, first, end, length, descriptor)
 
     def take_back(self) -> None:
         """Takes back what was lent."""
@@ -122,9 +165,17 @@ class PythonQueueTip:
         self.max_phy_offset = max_phy_offset
         self.window = _NO_WINDOW
 
-    def lend(self, memory: memoryview, first: int, end: int, length: Callable[[], int] | None, /) -> None:
+    def lend(
+        self,
+        memory: memoryview,
+        first: int,
+        end: int,
+        length: Callable[[], int] | None,
+        descriptor: int,
+        /,
+    ) -> None:
         """Lends a file as :meth:`PythonLogTip.lend` does; the offsets are those of bytes in the queue."""
-        self.window = Window(memory, first, end, length)
+        self.window = Window(memory, first, end, length, descriptor)
 
     def take_back(self) -> None:
         """Takes back what was lent."""

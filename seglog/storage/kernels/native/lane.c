@@ -6,7 +6,7 @@
 #include "../layout.h"
 #include "take.h"
 
-enum { MOST_QUEUES = 1024, UNIT = SEGLOG_CQ_UNIT_BYTES, MS_PER_S = 1000, NS_PER_MS = 1000000 };
+enum { MOST_QUEUES = 1024, UNIT = SEGLOG_CQ_UNIT_BYTES, MS_PER_S = 1000, NS_PER_MS = 1000000, MOST_PAST_MAP = 1 << 20 };
 
 static PyTypeObject *topic_type;
 static PyObject *now_name;
@@ -104,36 +104,61 @@ static void write_unit(uint8_t *unit, int64_t phy_offset, const struct message *
     write_u64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, (uint64_t)message->tags_code);
 }
 
-/* Each record before its unit: who follows a queue must find what its units lead to. */
-static void write_all(const struct lane *lane, const struct append *append)
+/* Makes the records one behind the other. */
+static void write_records(const struct lane *lane, const struct append *append, uint8_t *target)
 {
-    QueueTip *queue = append->queue;
     LogTip *log = lane->log;
-    struct place place = {queue->max_offset, log->end_phy_offset, append->store_timestamp_ms};
-    int64_t last = place.phy_offset, keyed_end = log->keyed_end;
+    struct place place = {append->queue->max_offset, log->end_phy_offset, append->store_timestamp_ms};
     for (size_t i = 0; i < lane->batch.count; i++) {
         const struct message *message = &lane->batch.list[i];
         struct draft_values values = values_of(lane, append, message);
-        record_write(&values, &place, window_at(&log->window, place.phy_offset));
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        write_unit(window_at(&queue->window, place.queue_offset * UNIT), place.phy_offset, message);
-        last = place.phy_offset;
+        record_write(&values, &place, target);
+        target += message->record_size;
         place.phy_offset += (int64_t)message->record_size;
         place.queue_offset++;
-        if (values.properties.size)
-            keyed_end = place.phy_offset;
+    }
+}
+
+/* Behind the records: who follows a queue must find what its units lead to. */
+static void publish(const struct lane *lane, const struct append *append)
+{
+    QueueTip *queue = append->queue;
+    LogTip *log = lane->log;
+    int64_t at = log->end_phy_offset, last = at, queue_offset = queue->max_offset, keyed_end = log->keyed_end;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0; i < lane->batch.count; i++) {
+        const struct message *message = &lane->batch.list[i];
+        write_unit(window_at(&queue->window, queue_offset++ * UNIT), at, message);
+        last = at;
+        at += (int64_t)message->record_size;
+        if (message->properties_size)
+            keyed_end = at;
     }
     log->keyed_end = keyed_end;
-    queue->max_phy_offset = place.phy_offset;
-    queue->max_offset = place.queue_offset;
+    queue->max_phy_offset = at;
+    queue->max_offset = queue_offset;
     log->last_phy_offset = last;
     log->last_store_ms = append->store_timestamp_ms;
     if (log->newest_store_ms < append->store_timestamp_ms)
         log->newest_store_ms = append->store_timestamp_ms;
-    log->end_phy_offset = place.phy_offset;
+    log->end_phy_offset = at;
 }
 
-enum outcome lane_append(struct lane *lane, const struct append *append)
+static bool write_past_map(struct lane *lane, const struct append *append, size_t size)
+{
+    LogTip *log = lane->log;
+    if (lane->scratch_room < size) {
+        uint8_t *scratch = PyMem_Realloc(lane->scratch, size);
+        if (!scratch)
+            return false;
+        lane->scratch = scratch;
+        lane->scratch_room = size;
+    }
+    write_records(lane, append, lane->scratch);
+    return window_write(&log->window, log->end_phy_offset, lane->scratch, size);
+}
+
+enum outcome lane_append(struct lane *lane, const struct append *append, bool is_sync)
 {
     LogTip *log = lane->log;
     QueueTip *queue = append->queue;
@@ -145,7 +170,11 @@ enum outcome lane_append(struct lane *lane, const struct append *append)
         !window_holds(&log->window, end, end + (int64_t)size) ||
         !window_holds(&queue->window, units, units + (int64_t)lane->batch.count * UNIT))
         return LACKING;
-    write_all(lane, append);
+    if (!is_sync || log->window.descriptor < 0 || size > MOST_PAST_MAP)
+        write_records(lane, append, window_at(&log->window, end));
+    else if (!write_past_map(lane, append, size))
+        return ODD;
+    publish(lane, append);
     return DONE;
 }
 

@@ -43,6 +43,8 @@ struct lane {
     size_t max_body_bytes;
     bool is_closed;
     struct batch batch;
+    uint8_t *scratch; /* where records are made that are written past the map */
+    size_t scratch_room;
 };
 
 /* Finds the queue. */
@@ -53,8 +55,10 @@ enum outcome lane_find(struct lane *lane, struct append *append);
  */
 enum outcome lane_prepare(struct lane *lane, struct append *append, bool is_born, bool is_sync);
 
-/* Appends the messages of the lane's batch, or nothing. From here to the end nothing runs code of others. */
-enum outcome lane_append(struct lane *lane, const struct append *append);
+/* Appends the messages of the lane's batch, or nothing. From here to the end nothing runs code of others. What
+ * is to be on the disk at once is written past the map, see window_write.
+ */
+enum outcome lane_append(struct lane *lane, const struct append *append, bool is_sync);
 
 /* Adds a queue; -1 with an exception. */
 int lane_add(struct lane *lane, PyObject *topic, int32_t queue_id, QueueTip *queue);

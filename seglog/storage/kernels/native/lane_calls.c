@@ -31,7 +31,7 @@ struct call {
     PyObject *given[ARGUMENTS];
     PyObject *queue_id, *durability, *store_host; /* borrowed, as the result has them */
     PyObject *result, *offsets;
-    bool is_sync, is_born;
+    bool is_sync, is_awaited, is_born;
 };
 
 static bool is_given(PyObject *value)
@@ -105,7 +105,7 @@ static bool acknowledge(Lane *self, const struct call *call, int64_t end)
     if (PyDict_Size(known[WAITING]) > 0 &&
         !is_called(PyObject_CallFunctionObjArgs(known[NOTIFY], call->append.topic, call->queue_id, NULL)))
         return false;
-    return !call->is_sync || is_called(PyObject_CallFunction(known[ENSURE], "L", (long long)end));
+    return !call->is_awaited || is_called(PyObject_CallFunction(known[ENSURE], "L", (long long)end));
 }
 
 /* Has the ordinary way do it, and the windows lent that were lacking. */
@@ -136,7 +136,7 @@ static enum outcome append_with(Lane *self, struct call *call, gather take)
         return outcome;
     batch_clear(&lane->batch);
     outcome = take(self, call);
-    return outcome == DONE ? lane_append(lane, &call->append) : outcome;
+    return outcome == DONE ? lane_append(lane, &call->append, call->is_sync) : outcome;
 }
 
 static bool set_number(PyObject *result, Py_ssize_t field, int64_t number)
@@ -158,7 +158,9 @@ static bool fill_result(Lane *self, const struct call *call)
            set_number(call->result, 4, size) && set_number(call->result, 5, append->store_timestamp_ms);
 }
 
-/* An append of one message: arguments in, PutResult out. */
+/* An append of one message: arguments in, PutResult out. Without a `way` nothing is waited for, and what the
+ * lane cannot do is not done: None.
+ */
 static PyObject *one(Lane *self, const struct signature *signature, gather take, enum known way,
                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
@@ -173,8 +175,12 @@ static PyObject *one(Lane *self, const struct signature *signature, gather take,
     }
     if (outcome != DONE) {
         Py_XDECREF(call.result);
-        return leave(self, &call, outcome, way, args, count, names);
+        if (way != NO_WAY || outcome == FAILED)
+            return leave(self, &call, outcome, way, args, count, names);
+        PyErr_Clear();
+        Py_RETURN_NONE;
     }
+    call.is_awaited = call.is_sync && way != NO_WAY;
     int64_t end = self->lane.log->end_phy_offset;
     if (!fill_result(self, &call) || !acknowledge(self, &call, end))
         Py_CLEAR(call.result);
@@ -232,6 +238,7 @@ static PyObject *many(Lane *self, const struct signature *signature, gather take
     enum outcome outcome = ODD;
     if (arguments_sort(signature, args, count, names, call.given) && count_of(call.given[MESSAGES]) > 0)
         outcome = begin(self, &call);
+    call.is_awaited = call.is_sync;
     if (outcome == DONE) {
         call.offsets = PyList_New(count_of(call.given[MESSAGES]));
         outcome = call.offsets ? append_with(self, &call, take) : FAILED;
@@ -334,14 +341,20 @@ static enum outcome gather_append_batch(Lane *self, const struct call *call)
     return DONE;
 }
 
+static const struct signature put_signature = {
+    2,
+    {TOPIC, BODY},
+    NAMED(QUEUE_ID) | NAMED(TAGS) | NAMED(KEYS) | NAMED(PROPERTIES) | NAMED(FLAG) | NAMED(DURABILITY),
+};
+
 PyObject *lane_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    static const struct signature signature = {
-        2,
-        {TOPIC, BODY},
-        NAMED(QUEUE_ID) | NAMED(TAGS) | NAMED(KEYS) | NAMED(PROPERTIES) | NAMED(FLAG) | NAMED(DURABILITY),
-    };
-    return one((Lane *)self, &signature, gather_put, SLOW_PUT, args, count, names);
+    return one((Lane *)self, &put_signature, gather_put, SLOW_PUT, args, count, names);
+}
+
+PyObject *lane_put_soon(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return one((Lane *)self, &put_signature, gather_put, NO_WAY, args, count, names);
 }
 
 PyObject *lane_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)

@@ -23,7 +23,8 @@ enum known {
     USUAL_STORE_HOST,
     USUAL_DURABILITY,
     SYNC,
-    KNOWN
+    KNOWN,
+    NO_WAY = KNOWN
 };
 
 typedef struct {
@@ -37,6 +38,7 @@ typedef struct {
 
 /* Its methods that append, as vector calls. */
 PyObject *lane_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *lane_put_soon(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *lane_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *lane_append_one(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *lane_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);

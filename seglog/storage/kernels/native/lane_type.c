@@ -142,6 +142,7 @@ static void lane_dealloc(PyObject *object)
     Py_XDECREF((PyObject *)self->lane.log);
     Py_XDECREF(self->lane.topics);
     batch_free(&self->lane.batch);
+    PyMem_Free(self->lane.scratch);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
     Py_DECREF(type);
@@ -151,6 +152,7 @@ static void lane_dealloc(PyObject *object)
 
 static PyMethodDef methods[] = {
     {"put", FAST(lane_put), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"put_soon", FAST(lane_put_soon), METH_FASTCALL | METH_KEYWORDS, NULL},
     {"put_batch", FAST(lane_put_batch), METH_FASTCALL | METH_KEYWORDS, NULL},
     {"append", FAST(lane_append_one), METH_FASTCALL | METH_KEYWORDS, NULL},
     {"append_batch", FAST(lane_append_batch), METH_FASTCALL | METH_KEYWORDS, NULL},

@@ -1,8 +1,11 @@
 #include "window.h"
 
 #include <string.h>
+#include <unistd.h>
 
-enum { WRITES_A_CHECK = 64 };
+#include "../layout.h"
+
+enum { WRITES_A_CHECK = 64, SIZE_BYTES = SEGLOG_HEADS_0_MAGIC_AT };
 
 void window_take_back(struct window *window)
 {
@@ -19,7 +22,7 @@ PyObject *window_lend(struct window *window, PyObject *args)
     struct window lent = {0};
     PyObject *memory;
     long long first, end;
-    if (!PyArg_ParseTuple(args, "OLLO", &memory, &first, &end, &lent.length))
+    if (!PyArg_ParseTuple(args, "OLLOi", &memory, &first, &end, &lent.length, &lent.descriptor))
         return NULL;
     if (PyObject_GetBuffer(memory, &lent.memory, PyBUF_WRITABLE) < 0)
         return NULL;
@@ -39,9 +42,31 @@ PyObject *window_lend(struct window *window, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static bool write_all(int descriptor, const uint8_t *bytes, size_t size, int64_t position)
+{
+    while (size > 0) {
+        ssize_t count = pwrite(descriptor, bytes, size, (off_t)position);
+        if (count <= 0)
+            return false;
+        bytes += count;
+        size -= (size_t)count;
+        position += count;
+    }
+    return true;
+}
+
+bool window_write(const struct window *window, int64_t offset, const uint8_t *bytes, size_t size)
+{
+    int64_t position = offset - window->first;
+    return write_all(window->descriptor, bytes + SIZE_BYTES, size - SIZE_BYTES, position + SIZE_BYTES) &&
+           write_all(window->descriptor, bytes, SIZE_BYTES, position);
+}
+
 static bool is_whole(const struct window *window)
 {
     Py_ssize_t least = window->memory.len;
+    if (window->descriptor >= 0) /* not asked for its times: the next sync would write them too */
+        return lseek(window->descriptor, 0, SEEK_END) >= least;
     PyObject *length = Py_NewRef(window->length); /* the window may be taken back meanwhile */
     PyObject *answer = PyObject_CallNoArgs(length);
     Py_ssize_t found = answer ? PyLong_AsSsize_t(answer) : -1;
@@ -54,7 +79,7 @@ static bool is_whole(const struct window *window)
 bool window_check(struct window *window, int64_t now_ms, bool always)
 {
     bool is_due = always || now_ms != window->checked_ms || ++window->unchecked >= WRITES_A_CHECK;
-    if (!window->length || !is_due)
+    if ((!window->length && window->descriptor < 0) || !is_due)
         return true;
     window->checked_ms = now_ms;
     window->unchecked = 0;

@@ -16,9 +16,10 @@ struct window {
     int64_t first, end; /* offsets of the first byte and of the last one that may be written */
     int64_t checked_ms;
     int unchecked;
+    int descriptor; /* of the file, to be written to past its map; -1 for none */
 };
 
-/* Parses the arguments (memory, first, end, length) of the method `lend` and takes them in. */
+/* Parses the arguments (memory, first, end, length, descriptor) of the method `lend` and takes them in. */
 PyObject *window_lend(struct window *window, PyObject *args);
 
 /* Gives the memory back. */
@@ -34,6 +35,12 @@ static inline uint8_t *window_at(const struct window *window, int64_t offset)
 {
     return (uint8_t *)window->memory.buf + (offset - window->first);
 }
+
+/* Writes past the map, to the page cache: what is to be on the disk at once is there sooner, as no map of it
+ * must be cleaned first, which interrupts every core. The first SIZE_BYTES go last. False if it failed; then
+ * they are not there.
+ */
+bool window_write(const struct window *window, int64_t offset, const uint8_t *bytes, size_t size);
 
 /* Counts a write, and looks now and then whether somebody cut the file: at a new millisecond, after some
  * writes, or `always`. False if it was cut, or cannot be asked; the error is cleared.
