@@ -42,6 +42,7 @@ from seglog.storage.log_files import LogFile, LogReader, has_data
 _WINDOW_BYTES: Final = 8 << 20
 _SMALL_WINDOW_BYTES: Final = 64 << 10
 _RESYNC_OVERLAP_BYTES: Final = 8 << 20
+_RECORD_ZEROS_BYTES: Final = 4096
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
 
 _HEAD_BYTES: Final = 8
@@ -293,15 +294,17 @@ class LogScan:
         return False
 
     def _overlapping(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
-        at = self._reader.next_data(start)
-        while at is not None and at < end:
-            window = self._reader.read(at, min(_WINDOW_BYTES + _RESYNC_OVERLAP_BYTES, end - at))
-            if len(window) < MIN_RECORD_BYTES:
-                return
-            yield at, window
-            if at + len(window) >= end:
-                return
-            at = self._reader.next_data(at + _WINDOW_BYTES)
+        """Yields windows of the data of a segment, each with what a record at its end may reach over."""
+        stretches = self._reader.data_stretches(start, end)
+        for first, stop in stretches:
+            for at in range(first, stop, _WINDOW_BYTES):
+                limit = min(at + _WINDOW_BYTES + _RESYNC_OVERLAP_BYTES, end)
+                # A record may hold holes, or end with zeros behind the last data.
+                reach = max(stretch_end for begin, stretch_end in stretches if begin < limit)
+                window = self._reader.read(at, min(limit, reach + _RECORD_ZEROS_BYTES) - at)
+                if len(window) < MIN_RECORD_BYTES:
+                    return
+                yield at, window
 
     def _is_newer(self, row: RecordRow) -> bool:
         if row.store_timestamp_ms < self._last_store_ms:
