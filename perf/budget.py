@@ -75,8 +75,8 @@ class Budget:
 
     @property
     def ready_bytes(self) -> int:
-        """Bytes of memory that are touched before a writer is measured: more than it writes."""
-        return 0 if self.is_smoke else int(self.size * (512 << 20))
+        """Bytes of memory that are touched before a writer is measured: about as much as the fastest writes."""
+        return 0 if self.is_smoke else int(self.size * (256 << 20))
 
     @property
     def size_messages(self) -> int:
