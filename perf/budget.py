@@ -73,10 +73,9 @@ class Budget:
         """Body bytes that are written and read to see how much memory that takes: 4 GiB for figures."""
         return int(self.size * ((256 << 20) if self.is_smoke else (1 << 30)))
 
-    @property
-    def ready_bytes(self) -> int:
-        """Bytes of memory that are touched before a writer is measured: about as much as the fastest writes."""
-        return 0 if self.is_smoke else int(self.size * (256 << 20))
+    def ready_bytes(self, body_bytes: int) -> int:
+        """Returns bytes of memory to touch before a writer of such bodies: what the fastest one writes."""
+        return 0 if self.is_smoke else int(self.size * ((256 << 20) if body_bytes < 1 << 10 else 512 << 20))
 
     @property
     def size_messages(self) -> int:

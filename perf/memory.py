@@ -19,7 +19,7 @@ _WRITERS = frozenset({Workload.PUT, Workload.BATCH, Workload.TOGETHER, Workload.
 
 def make_ready(case: Case, budget: Budget) -> None:
     """Touches as much memory as a writer may fill, and gives it back: the kernel hands it out next."""
-    size_bytes = budget.ready_bytes if case.workload in _WRITERS else 0
+    size_bytes = budget.ready_bytes(case.body_bytes) if case.workload in _WRITERS else 0
     if not size_bytes:
         return
     with mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:

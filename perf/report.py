@@ -51,9 +51,9 @@ def _how(results: Results) -> Iterator[str]:
         "a transaction a put; without a sync they leave the disk to the system as all others do. None of the "
         "peers but RocketMQ has checksums, and Chronicle Queue has no keys. A sample of reads or writes is "
         + ", ".join(_times(Budget(size)) for size in sizes)
-        + " RocketMQ and Chronicle Queue keep their JVM (G1, 1–2 GiB of heap) for all rounds of a case. Before "
-        "each sample of a writer the harness touches 1 GiB of memory and gives it back, so that nobody's page "
-        "cache waits for the host of a virtual machine."
+        + " RocketMQ and Chronicle Queue keep their JVM (G1, 1–2 GiB of heap) for all rounds of a case. "
+        "Before each sample of a writer the harness touches 1 or 2 GiB of memory and gives it back, so "
+        "that nobody's page cache waits for the host of a virtual machine."
     )
 
 

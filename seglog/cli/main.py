@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "undo": "Take a repair back, bit for bit.",
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
+    "tx": "List half messages that wait, and commit or roll back one of them.",
     "erase": "Take the body out of a message and all its copies.",
     "export": "Write messages to a JSONL or Parquet file.",
     "import": "Append the messages of an exported file.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.config_tables import ConfigTables
+from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.errors import CorruptError
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.files import Files
@@ -21,9 +22,8 @@ from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
 from seglog.storage.queue_overlay import is_message
 
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-_GROUP: Final = "CID_RMQ_SYS_TRANS"
+TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
+"""A broker's own group, which goes through both topics."""
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
 
 
@@ -43,7 +43,7 @@ def half_findings(
         queues: Those of the store.
         tables: Its config files: where the broker's own group is in both topics.
     """
-    done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == _GROUP}
+    done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == TRANSACTION_GROUP}
     findings: list[Finding] = []
     for (topic, queue_id), queue in queues.items():
         if topic != HALF_TOPIC:
@@ -67,6 +67,12 @@ def half_findings(
     return findings
 
 
+def named_offsets(body: bytes | memoryview) -> list[int]:
+    """Returns the half offsets that the body of an op record names; none if it is no such body."""
+    text = bytes(body).decode("ascii", "replace")
+    return [int(offset) for offset in text.split(",") if offset] if _OFFSETS.fullmatch(text) else []
+
+
 def _op_offsets(
     files: Files, root: Path, geometry: StoreGeometry, queue_id: int, first_op: int
 ) -> Iterator[int]:
@@ -81,8 +87,6 @@ def _op_offsets(
                 message = decode_message(reader.read(int(unit["phy_offset"]), int(unit["size_bytes"])))
             except CorruptError:
                 continue  # told as a hole of the log, or as a unit that leads nowhere
-            body = message.body.decode("ascii", "replace")
-            if _OFFSETS.fullmatch(body):
-                yield from (int(offset) for offset in body.split(",") if offset)
+            yield from named_offsets(message.body)
     finally:
         reader.close()

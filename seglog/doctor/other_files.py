@@ -39,6 +39,7 @@ from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
+from seglog.words import count_text
 
 _ATTIC: Final = f"{OURS}/attic"
 
@@ -68,7 +69,7 @@ def own_findings(files: Files, root: Path) -> list[Finding]:
     kept = [entry for entry in files.list_dir(root / _ATTIC) if not entry.is_dir]
     if kept:
         size = sum(entry.size_bytes for entry in kept)
-        findings.append(Finding("attic", _ATTIC, 0, size, found=f"{len(kept)} files"))
+        findings.append(Finding("attic", _ATTIC, 0, size, found=count_text(len(kept), "file")))
     return findings
 
 

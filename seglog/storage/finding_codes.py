@@ -438,6 +438,8 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         _NOTE,
         "half messages that were neither committed nor rolled back",
         "RocketMQ asks their producers; consumers do not get them yet",
+        "where no producer is left to answer, they are committed or rolled back by hand",
+        "seglog tx ls STORE",
     ),
     "op-beyond-half": Code(
         _WARNING,

@@ -18,6 +18,7 @@ from typing_extensions import override
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.words import count_text
 
 UNIT: Final = "unit"
 JUMP: Final = "jump"
@@ -75,7 +76,8 @@ def tell_lost(lost: Sequence[LostMessages]) -> str:
     """Returns messages that were lost in a few words, nothing for none."""
     if not lost:
         return ""
-    more = f" and more in {len(lost) - _MAX_TOLD} places" if len(lost) > _MAX_TOLD else ""
+    further = len(lost) - _MAX_TOLD
+    more = f" and more in {count_text(further, 'place')}" if further > 0 else ""
     return f"lost: {', '.join(str(one) for one in lost[:_MAX_TOLD])}{more}"
 
 

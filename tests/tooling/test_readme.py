@@ -66,6 +66,22 @@ def shell_commands() -> list[tuple[Block, str]]:
     return [(block, command) for block in blocks_of("sh", "console") for command in commands_of(block)]
 
 
+def dialogue_parts() -> list[tuple[int, str]]:
+    """Returns what `console dialogue` blocks show, part by part between lines of `...`, with their lines."""
+    blocks = blocks_of("console dialogue")
+    return [(block.line, part.strip("\n")) for block in blocks for part in block.text.split("\n...\n")]
+
+
+@pytest.mark.parametrize(("line", "part"), dialogue_parts())
+def test_what_a_dialogue_shows_was_said(line, part):
+    said = [file.read_text() for file in (ROOT / "tests" / "dialogues").glob("*.txt")]
+    assert any(f"{part}\n" in text for text in said), f"README line {line}"
+
+
+def test_the_readme_shows_dialogues():
+    assert len(blocks_of("console dialogue")) >= 3
+
+
 @pytest.fixture
 def home(tmp_path):
     """Returns the home and working folder of the reader, with the store of a broker in it."""

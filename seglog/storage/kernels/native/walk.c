@@ -2,40 +2,26 @@
 
 #include "walk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../layout.h"
 #include "guard.h"
 #include "properties.h"
 #include "record.h"
+#include "room.h"
 #include "rows.h"
 #include "tags.h"
-
-enum { FIRST_ROOM = 256 };
-
-/* Doubles an array; leaves it as it is without memory. */
-static void *doubled(void *items, size_t *room, size_t item_size)
-{
-    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
-    if (wanted > SIZE_MAX / item_size)
-        return NULL;
-    void *grown = realloc(items, wanted * item_size);
-    if (grown)
-        *room = wanted;
-    return grown;
-}
 
 static bool make_room(struct walk *walk)
 {
     if (walk->count == walk->room) {
-        uint8_t *rows = doubled(walk->rows, &walk->room, SEGLOG_ROW_SIZE);
+        uint8_t *rows = with_more_room(walk->rows, &walk->room, SEGLOG_ROW_SIZE);
         if (!rows)
             return false;
         walk->rows = rows;
     }
     if (walk->more_count == walk->more_room) {
-        size_t *saying_more = doubled(walk->saying_more, &walk->more_room, sizeof *saying_more);
+        size_t *saying_more = with_more_room(walk->saying_more, &walk->more_room, sizeof *saying_more);
         if (!saying_more)
             return false;
         walk->saying_more = saying_more;

@@ -2,6 +2,7 @@
 
 #include "../layout.h"
 #include "guarded_call.h"
+#include "positions.h"
 #include "walk.h"
 
 /* One walk or search; begin is where it started, or the size of the log if nothing was found to start at. */
@@ -32,14 +33,13 @@ static void find_job(void *state)
 /* Does the work, unless no record could have the physical offset: then it ends where it starts. */
 static bool run(struct job *job, const Py_buffer *view, PyObject *offset, void (*work)(void *state))
 {
-    int overflow;
+    bool is_possible;
     job->log = span_of(view->buf, (size_t)view->len);
     job->has_memory = true;
     job->begin = job->log.size;
-    job->phy_offset = PyLong_AsLongLongAndOverflow(offset, &overflow);
-    if (PyErr_Occurred())
+    if (!take_phy_offset(offset, &job->phy_offset, &is_possible))
         return false;
-    if (overflow || job->phy_offset < 0)
+    if (!is_possible)
         return true;
     if (!call_guarded(view, work, job))
         return false;
@@ -83,17 +83,6 @@ static bool renumber(struct walk *walk, PyObject *number_of)
     return true;
 }
 
-static PyObject *positions_of(const struct walk *walk)
-{
-    PyObject *list = PyList_New((Py_ssize_t)walk->more_count);
-    for (size_t i = 0; list && i < walk->more_count; i++) {
-        PyObject *position = PyLong_FromSize_t(walk->saying_more[i]);
-        if (!position || PyList_SetItem(list, (Py_ssize_t)i, position) < 0)
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
 static PyObject *queues_of(const struct walk *walk)
 {
     PyObject *list = PyList_New((Py_ssize_t)walk->queues.count);
@@ -113,7 +102,7 @@ static PyObject *walk_result(struct walk *walk, PyObject *number_of)
         return NULL;
     PyObject *packed =
         PyBytes_FromStringAndSize((const char *)walk->rows, (Py_ssize_t)(walk->count * SEGLOG_ROW_SIZE));
-    PyObject *saying_more = positions_of(walk);
+    PyObject *saying_more = list_of_positions(walk->saying_more, walk->more_count);
     if (packed && saying_more)
         return Py_BuildValue("(NNn)", packed, saying_more, (Py_ssize_t)walk->position);
     Py_XDECREF(packed);
@@ -123,7 +112,7 @@ static PyObject *walk_result(struct walk *walk, PyObject *number_of)
 
 static PyObject *stretch_result(const struct job *job)
 {
-    PyObject *saying_more = positions_of(&job->walk);
+    PyObject *saying_more = list_of_positions(job->walk.saying_more, job->walk.more_count);
     PyObject *queues = queues_of(&job->walk);
     if (saying_more && queues)
         return Py_BuildValue("(nNnnN)", (Py_ssize_t)job->walk.count, saying_more, (Py_ssize_t)job->begin,

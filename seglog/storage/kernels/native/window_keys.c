@@ -1,26 +1,11 @@
 #include "window_keys.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../layout.h"
 #include "guard.h"
 #include "record.h"
-
-enum { FIRST_ROOM = 1024 };
-
-/* Doubles an array; false without memory. */
-static bool grow(void **items, size_t *room, size_t item_size)
-{
-    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
-    void *grown = wanted > SIZE_MAX / item_size ? NULL : realloc(*items, wanted * item_size);
-    if (!grown)
-        return false;
-    *items = grown;
-    *room = wanted;
-    settle_memory();
-    return true;
-}
+#include "room.h"
 
 static bool has_record_crc(const struct record *record)
 {
@@ -37,9 +22,9 @@ static bool is_tombstone(const struct record *record)
 
 static bool add_lost(struct window_keys *window, size_t position)
 {
-    void *lost = window->lost;
     if (window->lost_count == window->lost_room) {
-        if (!grow(&lost, &window->lost_room, sizeof *window->lost))
+        size_t *lost = with_more_room(window->lost, &window->lost_room, sizeof *window->lost);
+        if (!lost)
             return false;
         window->lost = lost;
         settle_memory();
@@ -53,9 +38,9 @@ static bool add_keys(struct key_rows *keys, const struct record *record, int64_t
     size_t before = keys->count;
     keys_of_record(keys, record, phy_offset, tags);
     while (keys->count > keys->room) {
-        void *rows = keys->rows;
         keys->count = before;
-        if (!grow(&rows, &keys->room, SEGLOG_KEY_ROW_SIZE))
+        uint8_t *rows = with_more_room(keys->rows, &keys->room, SEGLOG_KEY_ROW_SIZE);
+        if (!rows)
             return false;
         keys->rows = rows;
         settle_memory();
