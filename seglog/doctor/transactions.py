@@ -162,7 +162,7 @@ def _choose(waiting: list[OpenHalf], wanted: str) -> OpenHalf:
     if not named:
         raise NotFoundError(
             f"no half message {wanted} waits for its end",
-            help="`seglog tx ls STORE` lists those that do; `seglog explain STORE ID` tells what became of one",
+            help="`seglog tx ls STORE` lists those that do; `seglog explain STORE ID` tells one's life",
         )
     if len(named) > 1:
         places = ", ".join(f"@{half.message.queue_offset} {half.message.message_id}" for half in named)
