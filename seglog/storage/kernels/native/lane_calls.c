@@ -238,8 +238,8 @@ static PyObject *many(Lane *self, const struct signature *signature, gather take
     enum outcome outcome = ODD;
     if (arguments_sort(signature, args, count, names, call.given) && count_of(call.given[MESSAGES]) > 0)
         outcome = begin(self, &call);
-    call.is_awaited = call.is_sync;
     if (outcome == DONE) {
+        call.is_awaited = call.is_sync;
         call.offsets = PyList_New(count_of(call.given[MESSAGES]));
         outcome = call.offsets ? append_with(self, &call, take) : FAILED;
     }
