@@ -113,6 +113,8 @@ DIALOGUES = {
 VARYING = (
     (re.compile(r"\d+\.\d s, [\d.]+ \w+/s"), "0.1 s, 1.0 MiB/s"),
     (re.compile(r'"elapsedMs":[\d.]+'), '"elapsedMs":1.0'),
+    # Times in it take more room or less.
+    (re.compile(r"(page\.html, )[\d.]+ KiB"), r"\g<1>8.5 KiB"),
     # Now, in milliseconds and in names and words.
     (re.compile(r"(attic/|erased/)\d{13}"), r"\g<1>1700000000000"),
     (re.compile(r"(index/)\d{17}( +new)"), r"\g<1>20261121120000000\g<2>"),
