@@ -3,8 +3,8 @@
 One lock orders all appends. Inside it nothing waits for a disk: the record and its queue units are written
 into memory in the same critical section, so a message is consumable when it is acknowledged. Where a file
 or space is missing, the append steps out, makes it under a lock for that alone, and tries again; space, the
-log's next file and those of fast queues are made ahead by a thread. Durability is awaited outside of all locks.
-Lock order: growing queues, growing the log, append; nothing of the disk inside append.
+log's next file and those of fast queues are made ahead by a thread. Durability is awaited outside of all
+locks. Lock order: growing queues, growing the log, append; nothing of the disk inside append.
 """
 
 from __future__ import annotations
