@@ -263,6 +263,23 @@ def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
     assert found[4].tags == "TagE"
 
 
+def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_store):
+    store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
+    store.put("T", b"first")
+    made = ordinary_appends(store)
+    kept, (readable, writable) = os.dup(0), os.pipe()
+    try:
+        os.dup2(readable, 0)  # one that has no length
+        store._side.log.tip.take_back()
+        for _ in range(3):
+            store.put("T", b"x")
+    finally:
+        os.dup2(kept, 0)
+        for descriptor in (kept, readable, writable):
+            os.close(descriptor)
+    assert made == [("T", 0)]
+
+
 @pytest.mark.parametrize("bodies", [[b"equal", b"sizes"], [b"", b"of", b"any"], [b"", b""], (b"a tuple",)])
 def test_bare_batches_take_the_lane(open_store, bodies):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000, record_crc=False)

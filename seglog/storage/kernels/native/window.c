@@ -78,6 +78,8 @@ static bool is_whole(const struct window *window)
 
 bool window_check(struct window *window, int64_t now_ms, bool always)
 {
+    if (!window->memory.obj) /* nothing to look at, and no descriptor: what lacks a window has one lent */
+        return true;
     bool is_due = always || now_ms != window->checked_ms || ++window->unchecked >= WRITES_A_CHECK;
     if ((!window->length && window->descriptor < 0) || !is_due)
         return true;
