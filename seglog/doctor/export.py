@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.doctor.message_rows import MessageRow, inflated, row_of
 from seglog.doctor.offset_table import GroupOffset
+from seglog.doctor.queue_messages import iter_queue
 from seglog.errors import NotFoundError
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
 from seglog.storage.store import MessageStore
 from seglog.storage.values import QueueInfo
-
-_READ_MESSAGES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def iter_rows(store: MessageStore, wanted: Selection, offsets: Sequence[GroupOff
         if wanted.begin_ms:
             start = max(start, store.offset_by_time(queue.topic, queue.queue_id, wanted.begin_ms))
         end = queue.max_offset if wanted.to_offset is None else min(queue.max_offset, wanted.to_offset + 1)
-        for message in _messages(store, queue, start, end, wanted.tags):
+        for message in iter_queue(store, queue.topic, queue.queue_id, start, end, wanted.tags):
             if _is_wanted(message, wanted):
                 row = row_of(message, message.queue_offset)
                 yield inflated(row, message) if wanted.inflate else row
@@ -94,20 +92,6 @@ def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
         named = missing[0] if missing else f"number {wanted.queue_id}"
         raise NotFoundError(f"no queue {named} in {store.path}", help="`seglog queues STORE` lists them")
     return found
-
-
-def _messages(
-    store: MessageStore, queue: QueueInfo, start: int, end: int, tags: str | None
-) -> Iterator[Message]:
-    while start < end:
-        result = store.get(queue.topic, queue.queue_id, start, min(_READ_MESSAGES, end - start), tags)
-        for message in result:
-            if message.queue_offset >= end:
-                return
-            yield message
-        if result.next_offset <= start:
-            return
-        start = result.next_offset
 
 
 def _is_wanted(message: Message, wanted: Selection) -> bool:

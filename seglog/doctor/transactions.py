@@ -22,7 +22,8 @@ from seglog.clock import Clock
 from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.doctor.half_check import TRANSACTION_GROUP, named_offsets
 from seglog.doctor.offset_table import OffsetTable
-from seglog.errors import CorruptError, InvalidArgumentError, InvalidNameError, NotFoundError
+from seglog.doctor.queue_messages import iter_queue
+from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
@@ -37,7 +38,6 @@ _TARGET: Final = (props.REAL_TOPIC, props.REAL_QUEUE_ID)
 _DROPPED: Final = (*_TARGET, props.CRC32)
 _CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 _PRODUCER_GROUP: Final = "PGROUP"
-_AT_A_TIME: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +228,6 @@ def _check_target(half: OpenHalf) -> None:
 
 
 def _messages(store: MessageStore, topic: str, queue_id: int, start: int) -> Iterator[Message]:
-    """Yields the messages of a queue from an offset on; those that cannot be read are passed over."""
-    offset = max(start, store.min_offset(topic, queue_id))
-    while offset < store.max_offset(topic, queue_id):
-        found = store.get(topic, queue_id, offset, _AT_A_TIME)
-        try:
-            yield from found.messages
-        except CorruptError:
-            return
-        if found.next_offset <= offset:
-            return
-        offset = found.next_offset
+    """Yields the messages of a queue from an offset on; one that cannot be read must not go unnoticed."""
+    first = max(start, store.min_offset(topic, queue_id))
+    return iter_queue(store, topic, queue_id, first, store.max_offset(topic, queue_id))
