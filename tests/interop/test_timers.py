@@ -39,7 +39,7 @@ def put(store, number, due_ms, delete=None):
     }
     if delete is not None:
         properties["TIMER_DEL_UNIQKEY"] = delete
-    store.put("rmq_sys_wheel_timer", b"%d" % number, properties=properties)
+    store.put("rmq_sys_wheel_timer", b"%60d" % number, properties=properties)
 
 
 def poke(path, position, data):
@@ -73,6 +73,13 @@ AGAIN = {"timercheck", "half of timercheck"}
 """How far the timer came in time nothing tells: the last minute comes twice."""
 
 
+def start_here(root, begun_s):
+    """Lets the timer begin now; else it reads the slots of seven days first."""
+    (root / "config").mkdir()
+    check = TimerCheckpoint(int(begun_s) * 1000)
+    (root / "config" / "timercheck").write_bytes(encode_timer_checkpoint(check))
+
+
 @pytest.fixture(scope="module")
 def stores(judge, tmp_path_factory):
     """A store of which the timer delivered three messages and has many waiting; copies of it, damaged."""
@@ -85,10 +92,7 @@ def stores(judge, tmp_path_factory):
         for number in range(3, 3 + WAITING):
             put(store, number, int(begun_s + REPAIRED_BY_S + number % 3) * 1000)
         put(store, 99, int(begun_s + REPAIRED_BY_S + TAKEN_OUT % 3) * 1000, delete=f"u{TAKEN_OUT}")
-    # Or it reads the slots of seven days first.
-    (root / "config").mkdir()
-    now = TimerCheckpoint(int(begun_s) * 1000)
-    (root / "config" / "timercheck").write_bytes(encode_timer_checkpoint(now))
+    start_here(root, begun_s)
     assert judge.run_timer(root, 3.5, SMALL_GEOMETRY, **TIMER_LOG)["error"] is None
     assert delivered(root) == {0: 1, 1: 1, 2: 1}
     copies = {name: folder / name for name in DAMAGES}
@@ -131,3 +135,25 @@ def test_what_waits_is_delivered_once(judge, repaired, name):
     if name in AGAIN:
         wanted |= dict.fromkeys(range(3), 2)
     assert delivered(root) == wanted
+
+
+@pytest.mark.parametrize("kind", ["body", "header"])
+def test_a_lost_timer_message_does_not_stop_those_behind_it(judge, tmp_path, kind):
+    root, begun_s = tmp_path / "store", time.time()
+    with MessageStore.open(root, record_crc=False, **store_options(SMALL_GEOMETRY)) as store:
+        for number in range(6):
+            put(store, number, int(begun_s + 1) * 1000)
+        (found,) = store.get("rmq_sys_wheel_timer", 0, 2, 1)
+    path = root / "commitlog" / f"{0:020d}"
+    if kind == "body":  # two bits, or they would be flipped back
+        poke(path, path.read_bytes().index(found.body), b"?")
+    else:
+        poke(path, found.phy_offset, bytes(60))
+    plan, _pack = repair_store(RealFiles(), root, SystemClock(), lambda _plan: True)
+    assert sum(action.lost_messages for action in plan.actions) == 1
+    start_here(root, begun_s)
+    assert judge.run_timer(root, 4, SMALL_GEOMETRY, **TIMER_LOG)["error"] is None
+    assert delivered(root) == {0: 1, 1: 1, 3: 1, 4: 1, 5: 1}
+    with MessageStore.open(root, read_only=True) as store:
+        topic = "Alarm" if kind == "body" else "SEGLOG_LOST"
+        assert sum(map(len, store.get(topic, 0, 0, 100).lost)) == 1
