@@ -22,6 +22,8 @@ from seglog.storage.format.names import COMMIT_LOG, check_topic, segment_file_na
 from seglog.storage.log_scan import Progress
 
 _MIN_TEXT_BYTES: Final = 1
+_OF_IDS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+"""Bytes that ids and keys are usually made of: next to one of these a text is part of a longer one."""
 
 
 class Scan(enum.Enum):
@@ -43,6 +45,7 @@ class Search:
         by_index: Whether the index was asked.
         scanned: The stretches of the log that were walked.
         mentions: Records that hold the key or an id somewhere, but are no copies: in a body, for instance.
+            Not those that hold it as a part of a longer one.
         not_looked: What was not looked at, in words.
     """
 
@@ -143,7 +146,9 @@ class _Finder:
         self._search.mentions = [
             message
             for at, message in sorted(self._seen.items())
-            if at not in members and not (names_of(message) & self._asked and at in seeds)
+            if at not in members
+            and not (names_of(message) & self._asked and at in seeds)
+            and _mentions(message, self._walked)
         ]
         return Found(families, self._search)
 
@@ -274,6 +279,24 @@ class _Finder:
         for family in chosen:
             family.sort(key=lambda message: message.phy_offset)
         return sorted(chosen, key=lambda family: family[0].phy_offset)
+
+
+def _mentions(message: Message, texts: set[bytes]) -> bool:
+    """Returns whether a record holds one of some texts as a whole, not as a part of a longer id."""
+    parts = (message.body, message.properties_raw, message.topic.encode("utf-8", "surrogateescape"))
+    return any(_holds_whole(part, text) for text in texts for part in parts)
+
+
+def _holds_whole(data: bytes, text: bytes) -> bool:
+    at = data.find(text)
+    while at >= 0:
+        end = at + len(text)
+        begins = at == 0 or data[at - 1] not in _OF_IDS
+        ends = end == len(data) or data[end] not in _OF_IDS
+        if begins and ends:
+            return True
+        at = data.find(text, at + 1)
+    return False
 
 
 def _searched(message: Message) -> set[str]:
