@@ -21,6 +21,7 @@ from seglog.clock import Clock, SystemClock
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import check_topic
 from seglog.storage.store import MessageStore
+from seglog.storage.values import QueueInfo
 
 _POLL_MS: Final = 100
 _STEP_MESSAGES: Final = 512
@@ -82,12 +83,23 @@ def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:
             continue
         if queue.max_phy_offset <= oldest.phy_offset:
             break  # all of this queue, and of those that end before it, is older
-        start = max(queue.min_offset, queue.max_offset - count)
-        found |= _read(store, queue.topic, queue.queue_id, start, queue.max_offset)
+        found |= _newest_of(store, queue, count)
         shown = sorted(place for place, item in found.items() if isinstance(item, Message))[-count:]
         oldest = shown[0] if len(shown) == count else oldest
         found = {place: item for place, item in found.items() if place >= oldest}
     return [found[place] for place in sorted(found)]
+
+
+def _newest_of(store: MessageStore, queue: QueueInfo, count: int) -> dict[_Place, Item]:
+    """Returns at least the last ``count`` messages of a queue, and what is lost behind the first of them."""
+    wanted, start = count, queue.max_offset
+    while True:
+        start = max(queue.min_offset, start - wanted)
+        found = _read(store, queue.topic, queue.queue_id, start, queue.max_offset)
+        held = sum(isinstance(item, Message) for item in found.values())
+        if held >= count or start == queue.min_offset:
+            return found
+        wanted *= 2  # the last ones are lost
 
 
 def iter_following(
