@@ -50,14 +50,16 @@ class LogWalk:
     Args:
         plan: The store; splits begin and end where blocks of seals do.
         files: Where it is.
-        seals: By the first offset of their segment.
+        seal_of: Returns the seal of the segment with a first offset, None for one without.
         index: What the index must hold.
     """
 
-    def __init__(self, plan: AuditPlan, files: Files, seals: dict[int, Seal], index: IndexFacts) -> None:
+    def __init__(
+        self, plan: AuditPlan, files: Files, seal_of: Callable[[int], Seal | None], index: IndexFacts
+    ) -> None:
         self._plan = plan
         self._files = files
-        self._seals = seals
+        self._seal_of = seal_of
         self._index = index
 
     def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
@@ -74,7 +76,7 @@ class LogWalk:
                 while waiting or running:
                     # One more than there are threads: none waits for us, and a stop is a stop.
                     while waiting and len(running) <= THREADS and not should_stop():
-                        running.add(pool.submit(self._walk, waiting.pop()))
+                        running.add(pool.submit(self.look_at, waiting.pop()))
                     if not running:
                         return
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -88,9 +90,10 @@ class LogWalk:
         """Returns a watch that looks at records as those of the walk do."""
         return RecordWatch(self._index)
 
-    def _walk(self, split: Split) -> SplitOutcome:
+    def look_at(self, split: Split) -> SplitOutcome:
+        """Returns what one split saw."""
         plan = self._plan
-        seal = self._seals.get(split.segment_end - plan.geometry.segment_size_bytes)
+        seal = self._seal_of(split.segment_end - plan.geometry.segment_size_bytes)
         sums: tuple[int, ...] = ()
         is_whole = False
         if seal is not None:
