@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from seglog.errors import MissingDependencyError
+from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def local_session(app: str) -> SparkSession:
     with _environment(environment):
         running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
         gateway = start_java(conf) if running is None else running
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+    register(session)
+    return session
 
 
 @contextmanager
