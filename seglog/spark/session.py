@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 from seglog.errors import MissingDependencyError, SparkJobError
+from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ def local_session(
     with _environment(environment):
         running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
         gateway = start_java(spark_conf) if running is None else running
-        return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+        session = SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+    register(session)
+    return session
 
 
 @contextmanager
