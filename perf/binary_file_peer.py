@@ -21,11 +21,12 @@ _HEAD: Final = struct.Struct(">iIIiiqqiqQqQiqi")
 """From the size to the length of the body, of a record between IPv4 addresses."""
 _MAGICS: Final = frozenset({0xDAA320A7, 0xDAA320AB})
 _CRC_MASK: Final = 0x7FFF_FFFF
-_PARTS: Final = 2
+_PART_BYTES: Final = 16 << 20
+"""Java holds each part several times over on its way to Python; with whole segments its memory runs out."""
 
 
 def cut_front(log: Path, folder: Path, size_bytes: int) -> int:
-    """Copies the front of a log's first file into parts that begin with a record, one for each core.
+    """Copies the front of a log's first file into parts that begin with a record.
 
     Returns:
         How many bytes they have together.
@@ -39,7 +40,7 @@ def cut_front(log: Path, folder: Path, size_bytes: int) -> int:
         if magic not in _MAGICS or at + size > len(data):
             break
         at += size
-        if at >= len(borders) * (len(data) // _PARTS):
+        if at >= len(borders) * _PART_BYTES:
             borders.append(at)
     for start, end in pairwise(sorted({*borders, at})):
         (folder / f"part-{start}").write_bytes(data[start:end])
