@@ -17,9 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
 from seglog.storage.listing import list_store
+from seglog.storage.survey import survey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,20 +180,19 @@ def _peak_of(name: str) -> int:
 
 
 def _stores(folder: Path, size_bytes: int) -> list[Made]:
+    """Makes the stores in a process of its own: what that takes is no memory of the driver."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_make_stores, folder, size_bytes).result()
+
+
+def _make_stores(folder: Path, size_bytes: int) -> list[Made]:
     sizes = [int(size_bytes * part) for part in _SLOPE] + [size_bytes]
     made = []
     for size in sizes:
         root = folder / str(size)
         messages = make_store(root, size)
-        log_bytes = sum(file.size_bytes for file in list_store(RealFiles(), root).log_files)
-        made.append(Made(root, messages, min(log_bytes, _end_of(root))))
+        made.append(Made(root, messages, survey(root, RealFiles()).max_phy_offset))
     return made
-
-
-def _end_of(root: Path) -> int:
-    from seglog.storage.survey import survey
-
-    return survey(root, RealFiles()).max_phy_offset
 
 
 def _row(name: str, taken: Sequence[float], kernel: Sequence[float]) -> str:
