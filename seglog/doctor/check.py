@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +23,14 @@ from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.half_check import half_findings
-from seglog.doctor.index_findings import index_findings, load_index
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_facts import IndexFacts, load_index
+from seglog.doctor.index_findings import index_findings
 from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
-from seglog.doctor.record_watch import IndexFacts, Seen
+from seglog.doctor.record_watch import Seen
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
@@ -111,11 +115,20 @@ class _Check:
         walk = LogWalk(self._plan, self._files, seals.present, index)
         known = load_outcomes(resume_file, self._plan) if resume_file is not None and resume else []
         kept = self._keep(resume_file, must=resume)
-        outcomes = self._walk(walk, kept, known, should_stop)
+        with ThreadPoolExecutor(1, "seglog-chains") as beside:
+            is_closed = self._plan.mode == "normal" and self._holder is None
+            follow = partial(chain_finding, self._files, is_closed=is_closed)
+            chains = [beside.submit(follow, outline.file) for outline in index.outlines]
+            try:
+                outcomes = self._walk(walk, kept, known, should_stop)
+            except BaseException:
+                beside.shutdown(cancel_futures=True)
+                raise
+            of_chains = [finding for chain in chains if (finding := chain.result()) is not None]
         log = self._conclude(self._plan, outcomes, walk)
         end = log.report.end_phy_offset
         of_seals, concerned = self._seal_findings(seals, outcomes, log)
-        of_index = index_findings(index, log.seen.keys, self._plan, self._files, end)
+        of_index = index_findings(index, of_chains, log.seen.keys, self._plan, self._files, end)
         of_log = [*log.report.findings, *self._other_findings(log)]
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes, seals, index)
