@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +23,9 @@ from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.half_check import half_findings
-from seglog.doctor.index_findings import index_findings, load_index
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_findings import index_findings
 from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
@@ -142,29 +146,46 @@ class StoreCheck:
         resume: bool,
     ) -> CheckReport:
         """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
-        walk = LogWalk(self.plan, self._files, self.seals.present.get, self.index)
+        walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
         known = load_outcomes(resume_file, self.plan) if resume_file is not None and resume else []
         kept = self._keep(resume_file, must=resume)
-        report = self.conclude(self._walk(walk, kept, known, should_stop, progress))
+        with ThreadPoolExecutor(1, "seglog-chains") as beside:
+            follow = partial(chain_finding, self._files, is_closed=self.is_closed)
+            chains = [beside.submit(follow, outline.file) for outline in self.index.outlines]
+            try:
+                outcomes = self._walk(walk, kept, known, should_stop, progress)
+            except BaseException:
+                beside.shutdown(cancel_futures=True)
+                raise
+            of_chains = [finding for chain in chains if (finding := chain.result()) is not None]
+        report = self.conclude(outcomes, of_chains)
         if kept is not None:
             kept.remove()
         return report
 
-    def conclude(self, outcomes: list[SplitOutcome], unreadable: Iterable[Finding] = ()) -> CheckReport:
+    @property
+    def is_closed(self) -> bool:
+        """Whether its last writer closed it."""
+        return self.plan.mode == "normal" and self._holder is None
+
+    def conclude(
+        self, outcomes: list[SplitOutcome], of_chains: list[Finding], unreadable: Iterable[Finding] = ()
+    ) -> CheckReport:
         """Returns what was found.
 
         Args:
             outcomes: What all splits saw, in order.
+            of_chains: What :func:`~seglog.doctor.index_chains.chain_finding` says of the index files.
             unreadable: Files that could not be read where splits were walked elsewhere.
         """
         for finding in unreadable:
             self._files.add(finding)
         seals, index = self.seals, self.index
-        walk = LogWalk(self.plan, self._files, seals.present.get, index)
+        walk = LogWalk(self.plan, self._files, seals.present, index)
         log = self._conclude(self.plan, outcomes, walk)
         end = log.report.end_phy_offset
         of_seals, concerned = self._seal_findings(seals, outcomes, log)
-        of_index = index_findings(index, log.seen.keys, self.plan, self._files, end)
+        of_index = index_findings(index, of_chains, log.seen.keys, self.plan, self._files, end)
         of_log = [*log.report.findings, *self._other_findings(log)]
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes)
@@ -318,7 +339,7 @@ class StoreCheck:
         whole = [outcome for outcome in outcomes if plan.splits[outcome.split].start < last]
         if again.splits[: len(whole)] != plan.splits[: len(whole)]:
             whole = []  # retention took files meanwhile
-        walk = LogWalk(again, self._files, self.seals.present.get, self.index)
+        walk = LogWalk(again, self._files, self.seals.present, self.index)
         newest = walk.run(again.splits[len(whole) :], lambda: False)
         self._tables = load_tables(self._files, self._root)
         log = self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)

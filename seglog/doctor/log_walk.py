@@ -11,7 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.record_watch import IndexFacts, RecordWatch, Seen
+from seglog.doctor.index_facts import IndexFacts
+from seglog.doctor.record_watch import RecordWatch, Seen
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
@@ -50,16 +51,14 @@ class LogWalk:
     Args:
         plan: The store; splits begin and end where blocks of seals do.
         files: Where it is.
-        seal_of: Returns the seal of the segment with a first offset, None for one without.
+        seals: By the first offset of their segment.
         index: What the index must hold.
     """
 
-    def __init__(
-        self, plan: AuditPlan, files: Files, seal_of: Callable[[int], Seal | None], index: IndexFacts
-    ) -> None:
+    def __init__(self, plan: AuditPlan, files: Files, seals: dict[int, Seal], index: IndexFacts) -> None:
         self._plan = plan
         self._files = files
-        self._seal_of = seal_of
+        self._seals = seals
         self._index = index
 
     def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
@@ -76,7 +75,7 @@ class LogWalk:
                 while waiting or running:
                     # One more than there are threads: none waits for us, and a stop is a stop.
                     while waiting and len(running) <= THREADS and not should_stop():
-                        running.add(pool.submit(self.look_at, waiting.pop()))
+                        running.add(pool.submit(self._walk, waiting.pop()))
                     if not running:
                         return
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -88,47 +87,62 @@ class LogWalk:
 
     def watch(self) -> RecordWatch:
         """Returns a watch that looks at records as those of the walk do."""
-        return RecordWatch(self._index)
+        return RecordWatch(self._index, self._files)
 
-    def look_at(self, split: Split) -> SplitOutcome:
-        """Returns what one split saw."""
-        plan = self._plan
-        seal = self._seal_of(split.segment_end - plan.geometry.segment_size_bytes)
-        sums: tuple[int, ...] = ()
-        is_whole = False
-        if seal is not None:
-            first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
-            sums = self._sum(split, seal)
-            sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
-            is_whole = sums == tuple(sealed)
-        watch = self.watch()
-        scan = SplitScan(
-            self._files,
-            plan.root,
-            plan.geometry,
-            plan.batch_topics,
-            verify=plan.verify and not is_whole,
-            watch=watch,
-        )
-        try:
-            stretches = tuple(scan.run(split))
-        finally:
-            scan.close()
-        return SplitOutcome(
-            split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
-        )
+    def _walk(self, split: Split) -> SplitOutcome:
+        seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
+        return walk_split(self._plan, self._files, split, seal, self._index)
 
-    def _sum(self, split: Split, seal: Seal) -> tuple[int, ...]:
-        start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
-        wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
-        sums: list[int] = []
-        try:
-            handle = self._files.open(self._plan.root / segment_path(seal.first_phy_offset), writable=False)
-        except FileNotFoundError:  # retention took it while we looked
-            return (-1,) * wanted
-        try:
-            for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
-                sums += block_checksums(chunk)
-        finally:
-            handle.close()
-        return tuple(sums) + (-1,) * (wanted - len(sums))
+
+def walk_split(
+    plan: AuditPlan, files: Files, split: Split, seal: Seal | None, index: IndexFacts
+) -> SplitOutcome:
+    """Walks one split, in whatever process.
+
+    Args:
+        plan: The store; what it has of files and splits does not matter here.
+        files: Where it is.
+        split: The split, which begins and ends where blocks of seals do.
+        seal: That of its segment, None without one.
+        index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
+    """
+    sums: tuple[int, ...] = ()
+    is_whole = False
+    if seal is not None:
+        first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
+        sums = _sum(plan, files, split, seal)
+        sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
+        is_whole = sums == tuple(sealed)
+    # The filler at the end of a segment may reach over later splits.
+    watch = RecordWatch(index.within(split.start, split.segment_end), files)
+    scan = SplitScan(
+        files,
+        plan.root,
+        plan.geometry,
+        plan.batch_topics,
+        verify=plan.verify and not is_whole,
+        watch=watch,
+    )
+    try:
+        stretches = tuple(scan.run(split))
+    finally:
+        scan.close()
+    return SplitOutcome(
+        split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
+    )
+
+
+def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, ...]:
+    start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
+    wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
+    sums: list[int] = []
+    try:
+        handle = files.open(plan.root / segment_path(seal.first_phy_offset), writable=False)
+    except FileNotFoundError:  # retention took it while we looked
+        return (-1,) * wanted
+    try:
+        for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
+            sums += block_checksums(chunk)
+    finally:
+        handle.close()
+    return tuple(sums) + (-1,) * (wanted - len(sums))

@@ -74,12 +74,12 @@ SLOW_CHECK = """
 import sys, time
 from seglog.doctor import log_walk
 from seglog.cli.main import main
-walk = log_walk.LogWalk.look_at
+walk = log_walk.LogWalk._walk
 def slowly(self, split):
     print("walking", flush=True)
     time.sleep(0.2)
     return walk(self, split)
-log_walk.LogWalk.look_at = slowly
+log_walk.LogWalk._walk = slowly
 main()
 """
 

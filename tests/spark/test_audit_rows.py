@@ -58,7 +58,8 @@ def outcomes(draw):
         sums = draw(st.lists(st.integers(-1, 2**32 - 1), max_size=3).map(tuple))
         outcome = SplitOutcome(split, sums, stretches, tuple(seen for _stretch, seen in parts))
         found.append((store, outcome, draw(st.lists(FINDINGS, max_size=2))))
-    return found
+    stores = draw(st.sets(st.integers(0, 1)))
+    return found + [(store, None, draw(st.lists(FINDINGS, max_size=2))) for store in stores]
 
 
 @given(outcomes())

@@ -1,4 +1,4 @@
-"""The part of an audit that runs on Spark: every split of every store is walked by some task."""
+"""The part of an audit that runs on Spark: tasks walk splits and follow the chains of index files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from seglog.doctor.check import StoreCheck
 from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.log_walk import LogWalk, SplitOutcome
-from seglog.doctor.record_watch import IndexFacts
-from seglog.errors import CorruptError, NotFoundError
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_facts import IndexFacts
+from seglog.doctor.log_walk import SplitOutcome, walk_split
+from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
@@ -26,43 +26,60 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreWalk:
-    """What tasks must know of one store; its seals and index they read where they are.
+    """What tasks must know of one store; its seals and the entries of its index they read where they are.
 
     Attributes:
         plan: Its plan, without what only a conclusion needs.
         sealed: First offsets of the segments that are held against seals.
-        has_tags: Whether tags are among the keys of its index.
-        end_phy_offset: Records from here on need no entries in the index.
+        index: What is where in its index.
+        is_closed: Whether its last writer closed it.
     """
 
     plan: AuditPlan
     sealed: frozenset[int]
-    has_tags: bool
-    end_phy_offset: int
+    index: IndexFacts
+    is_closed: bool
 
     @classmethod
     def of(cls, check: StoreCheck) -> StoreWalk:
         """Returns what tasks must know of a store that is to be checked."""
         plan = replace(check.plan, queue_files={}, batch_files={}, log_files=[], findings=[])
-        index = check.index
-        return cls(plan, frozenset(check.seals.present), index.has_tags, index.end_phy_offset)
+        return cls(plan, frozenset(check.seals.present), replace(check.index, findings=()), check.is_closed)
 
-    def open(self, files: ForgivingFiles) -> LogWalk:
-        """Returns the walk over the store."""
-        root = self.plan.root
+    @property
+    def steps(self) -> int:
+        """How much there is to do: each split, then each index file."""
+        return len(self.plan.splits) + len(self.index.outlines)
 
-        def seal_of(first: int) -> Seal | None:
-            if first not in self.sealed:
-                return None
-            try:
-                return read_seal(files, root, first)
-            except (CorruptError, NotFoundError, FileNotFoundError):  # it was there a moment ago
-                return None
+    def do(self, step: int, files: ForgivingFiles) -> tuple[SplitOutcome | None, list[Finding]]:
+        """Walks a split, or follows the chains of an index file.
 
-        entries = IndexEntries(files, root, is_closed=False)
-        return LogWalk(self.plan, files, seal_of, IndexFacts(entries, self.has_tags, self.end_phy_offset))
+        Args:
+            step: Which of :attr:`steps`.
+            files: Where the store is.
+
+        Returns:
+            What the split saw, None for an index file; what is wrong with that, and files that could not
+            be read so far.
+        """
+        splits = self.plan.splits
+        if step < len(splits):
+            split = splits[step]
+            seal = self._seal(split.segment_end - self.plan.geometry.segment_size_bytes, files)
+            return walk_split(self.plan, files, split, seal, self.index), files.findings
+        outline = self.index.outlines[step - len(splits)]
+        finding = chain_finding(files, outline.file, is_closed=self.is_closed)
+        return None, [*files.findings, *([finding] if finding is not None else [])]
+
+    def _seal(self, first: int, files: ForgivingFiles) -> Seal | None:
+        if first not in self.sealed:
+            return None
+        try:
+            return read_seal(files, self.plan.root, first)
+        except CorruptError:  # it was whole a moment ago
+            return None
 
 
 @dataclass(slots=True)
@@ -71,20 +88,25 @@ class Walked:
 
     Attributes:
         outcomes: Of all its splits, in order.
+        of_chains: What is wrong with the chains of its index.
         unreadable: Files that they could not read.
     """
 
     outcomes: list[SplitOutcome] = field(default_factory=list)
+    of_chains: list[Finding] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
 
 
 def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession) -> list[Walked]:
     """Walks all splits of stores in one job, and returns what was seen of each."""
     found = [Walked() for _walk in walks]
-    if any(walk.plan.splits for walk in walks):
-        for store, outcome, unreadable in from_table(outcomes_frame(walks, spark).toArrow()):
-            found[store].outcomes.append(outcome)
-            found[store].unreadable += unreadable
+    if any(walk.steps for walk in walks):
+        for store, outcome, findings in from_table(outcomes_frame(walks, spark).toArrow()):
+            if outcome is not None:
+                found[store].outcomes.append(outcome)
+            for finding in findings:
+                is_unreadable = finding.code == "file-unreadable"
+                (found[store].unreadable if is_unreadable else found[store].of_chains).append(finding)
     for walked in found:
         walked.outcomes.sort(key=lambda outcome: outcome.split)
     return found
@@ -92,33 +114,29 @@ def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession) -> list[Walke
 
 def outcomes_frame(walks: Sequence[StoreWalk], spark: SparkSession) -> DataFrame:
     """Returns the table of outcomes, :data:`~seglog.spark.audit.outcome_rows.OUTCOME`, not computed yet."""
-    firsts = [0, *itertools.accumulate(len(walk.plan.splits) for walk in walks)]
+    firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
     count = firsts[-1]
     numbers = spark.range(0, count, 1, _task_count(walks, count, spark.sparkContext.defaultParallelism))
-    return numbers.mapInArrow(_walker(walks, firsts), spark_schema())
+    return numbers.mapInArrow(_stepper(walks, firsts), spark_schema())
 
 
-def _walker(
+def _stepper(
     walks: Sequence[StoreWalk], firsts: Sequence[int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what a task does: it takes numbers of splits, counted over all stores."""
+    """Returns what a task does: it takes numbers of steps, counted over all stores."""
 
-    def walk_splits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened: tuple[int, ForgivingFiles, LogWalk] | None = None
+    def do_steps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 store = bisect.bisect_right(firsts, number) - 1
-                if opened is None or opened[0] != store:
-                    files = ForgivingFiles(walks[store].plan.root)
-                    opened = store, files, walks[store].open(files)
-                _store, files, walk = opened
-                outcome = walk.look_at(walks[store].plan.splits[number - firsts[store]])
-                yield to_batch(store, outcome, files.findings)
+                walk = walks[store]
+                outcome, findings = walk.do(number - firsts[store], ForgivingFiles(walk.plan.root))
+                yield to_batch(store, outcome, findings)
 
-    return walk_splits
+    return do_steps
 
 
-def _task_count(walks: Sequence[StoreWalk], splits: int, parallelism: int) -> int:
+def _task_count(walks: Sequence[StoreWalk], steps: int, parallelism: int) -> int:
     """Returns one task for each split, or for as many small ones as make a split of the default length."""
     log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
-    return max(1, min(splits, max(parallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES))))
+    return max(1, min(steps, max(parallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES))))

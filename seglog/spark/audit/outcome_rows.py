@@ -77,7 +77,7 @@ _SEEN: Final = pa.struct(
         ),
     ]
 )
-_UNREADABLE: Final = pa.struct(
+_FINDING: Final = pa.struct(
     [
         ("code", pa.string()),
         ("file", pa.string()),
@@ -107,10 +107,13 @@ OUTCOME: Final = pa.schema(
         ("inner_topics", pa.list_(pa.string())),
         ("seen", _SEEN),
         ("sums", pa.list_(pa.int64())),
-        ("unreadable", pa.list_(_UNREADABLE)),
+        ("findings", pa.list_(_FINDING)),
     ]
 )
-"""The columns of a table of outcomes; ``store`` is the number of the store in the job."""
+"""The columns of a table of outcomes; ``store`` is the number of the store in the job.
+
+A row without a split says what is wrong with an index file.
+"""
 
 _STRETCH: Final = tuple(field.name for field in fields(Stretch))
 _Row = dict[str, Any]  # a row as pyarrow has it: every column is built anew from it
@@ -118,44 +121,47 @@ _Row = dict[str, Any]  # a row as pyarrow has it: every column is built anew fro
 _SPARK_NAMES: Final = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
 
 
-def to_batch(store: int, outcome: SplitOutcome, unreadable: Sequence[Finding] = ()) -> pa.RecordBatch:
-    """Returns what a split saw as a batch of :data:`OUTCOME`.
+def to_batch(store: int, outcome: SplitOutcome | None, findings: Sequence[Finding]) -> pa.RecordBatch:
+    """Returns what a task saw as a batch of :data:`OUTCOME`.
 
     Args:
         store: Number of the store in the job.
-        outcome: What the split saw.
-        unreadable: Files that could not be read so far.
+        outcome: What a split saw, None where the task did something else.
+        findings: What the task found itself.
     """
-    rows = [
+    rows: list[_Row] = [
         asdict(stretch)
         | {
             "store": store,
             "damage": stretch.damage._asdict() if stretch.damage is not None else None,
             "seen": asdict(seen) | {"minutes": [_minute(*part) for part in seen.minutes]},
             "sums": (),
-            "unreadable": (),
+            "findings": (),
         }
-        for stretch, seen in zip(outcome.stretches, outcome.seen, strict=True)
-    ]
-    rows[0] |= {"sums": outcome.sums, "unreadable": [asdict(finding) for finding in unreadable]}
+        for stretch, seen in (zip(outcome.stretches, outcome.seen, strict=True) if outcome else ())
+    ] or [{"store": store}]
+    rows[0] |= {"sums": outcome.sums if outcome else (), "findings": [asdict(one) for one in findings]}
     return pa.RecordBatch.from_pylist(rows, OUTCOME)
 
 
-def from_table(table: pa.Table) -> Iterator[tuple[int, SplitOutcome, list[Finding]]]:
-    """Yields the outcomes of a table of :data:`OUTCOME`, in no order, each with its store and bad files."""
-    splits: defaultdict[tuple[int, int], list[_Row]] = defaultdict(list)
+def from_table(table: pa.Table) -> Iterator[tuple[int, SplitOutcome | None, list[Finding]]]:
+    """Yields what :func:`to_batch` was given from a table of :data:`OUTCOME`, in no order."""
+    splits: defaultdict[tuple[int, int | None], list[_Row]] = defaultdict(list)
     for row in table.to_pylist():
         splits[row["store"], row["split"]].append(row)
     for (store, split), rows in splits.items():
+        findings = [Finding(**finding) for row in rows for finding in row["findings"]]
+        if split is None:
+            yield store, None, findings
+            continue
         rows.sort(key=lambda row: int(row["start"]))
-        unreadable = [Finding(**finding) for row in rows for finding in row["unreadable"]]
         outcome = SplitOutcome(
             split,
             tuple(value for row in rows for value in row["sums"]),
             tuple(map(_stretch, rows)),
             tuple(_seen(row["seen"]) for row in rows),
         )
-        yield store, outcome, unreadable
+        yield store, outcome, findings
 
 
 def _minute(minute: int, records: int, size_bytes: int) -> _Row:

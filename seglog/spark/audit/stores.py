@@ -50,7 +50,8 @@ def audit_stores(
     with session_for(spark, "seglog audit") as session:
         walked = walk_on_spark([StoreWalk.of(check) for check in checks], session)
     return [
-        check.conclude(walk.outcomes, walk.unreadable) for check, walk in zip(checks, walked, strict=True)
+        check.conclude(walk.outcomes, walk.of_chains, walk.unreadable)
+        for check, walk in zip(checks, walked, strict=True)
     ]
 
 
