@@ -55,7 +55,8 @@ LOG_CODES: Final[dict[str, Code]] = {
         _LOSS,
         "records in the middle of the log cannot be read; later ones can",
         "those in the hole are lost; after a crash RocketMQ would cut off all that follow",
-        "a single flipped bit is turned back; otherwise tombstones take the places, so that the rest stays",
+        "what can be known is written again, such as one flipped bit; otherwise tombstones take the places,"
+        " so that the rest stays",
         _REPAIR,
     ),
     "log-torn-tail": Code(
@@ -264,41 +265,42 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a file of consumequeue_ext is of another length than the others, or no such file",
         _REFUSES,
-        "move consumequeue_ext away; the units get the hash of the tag from the log",
+        "the file gets its length, or is moved to seglog/stray; units get the hash of the tag from the log",
         _REPAIR,
     ),
     "compaction-missing": Code(
         _WARNING,
         "a compaction topic has messages, but no own log",
         "after a clean stop RocketMQ serves none of the topic; the commit log has them still",
-        "seglog makes it again from the commit log when it opens the store for writing",
+        "it is made again from the commit log",
+        _REPAIR,
     ),
     "compaction-leftover": Code(
         _WARNING,
         "a compaction did not finish",
         "RocketMQ refuses to start, or serves stale messages after the next compaction",
-        "the leftover is moved to seglog/stray",
+        "the leftover is removed",
         _REPAIR,
     ),
     "compaction-pair": Code(
         _WARNING,
         "a log file of a compaction topic has no queue file of that name, or the other way",
         "RocketMQ refuses to start, or deletes the messages of that file from the topic",
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
     "compaction-file": Code(
         _WARNING,
         "a file of a compaction topic is of a wrong length, or no such file",
         _REFUSES,
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
     "compaction-damaged": Code(
         _WARNING,
         "messages in the own log of a compaction topic cannot be read",
         "the topic does not serve them; the commit log may have them still",
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
 }
@@ -455,7 +457,8 @@ TIMER_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "timer messages, but no config/timercheck",
         "RocketMQ delivers every timer message that is still in the log again",
-        "it is written with the end of the timer topic",
+        "it is written with the end of the timer topic; what was due in the minute before the log's end may"
+        " be delivered twice",
         _REPAIR,
     ),
     "timer-check-size": Code(
@@ -541,7 +544,8 @@ FILE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a file of seglog's own cannot be read",
         _INTACT + "; what it held (evidence, or how to open quickly) is gone",
-        "it is made anew when the store is opened for writing",
+        "it is removed, and made anew when the store is opened for writing",
+        _REPAIR,
     ),
     "attic": Code(
         _NOTE,
