@@ -10,6 +10,7 @@ from seglog.storage.lost_messages import LostMessages
 KINDS: Final[dict[str, str]] = {
     "undo": "take back the repair that was stopped",
     "bit": "flip a bit back",
+    "head": "write again what stands at the front of a record and is known from elsewhere",
     "hole": "fill a hole with tombstones",
     "tail-lost": "give the lost end tombstones",
     "tail-cut": "cut a torn write and zero what is behind it",

@@ -106,7 +106,7 @@ def _of_holes(holes: list[Hole], after: Survey, segment: int) -> Iterator[Action
             file,
             position,
             hole.size_bytes,
-            hole.why if hole.why != _TAIL else "",
+            f"damage: {hole.why}" if hole.why != _TAIL else "",
             saved=max(0, high - low),
             lost=tuple(messages),
         )

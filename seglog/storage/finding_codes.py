@@ -55,7 +55,8 @@ LOG_CODES: Final[dict[str, Code]] = {
         _LOSS,
         "records in the middle of the log cannot be read; later ones can",
         "those in the hole are lost; after a crash RocketMQ would cut off all that follow",
-        "a single flipped bit is turned back; otherwise tombstones take the places, so that the rest stays",
+        "what can be known is written again, such as one flipped bit; otherwise tombstones take the places,"
+        " so that the rest stays",
         _REPAIR,
     ),
     "log-torn-tail": Code(

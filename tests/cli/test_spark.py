@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seglog.cli import demo_recovery
+from seglog.cli.spark import COMMANDS
+from seglog.cli.spark import audit as job_audit
 from seglog.errors import MissingDependencyError
 from seglog.storage.audit.report import AuditQueue, AuditReport
 from seglog.storage.findings import Finding
@@ -31,7 +34,8 @@ def found(monkeypatch):
                 raise result
             return result
 
-        monkeypatch.setattr("seglog.cli.spark.audit_store", audit)
+        monkeypatch.setattr(job_audit, "audit_store", audit)
+        monkeypatch.setattr(job_audit, "job_session", lambda _cluster, _step: nullcontext())
         monkeypatch.setattr(demo_recovery, "audit_store", audit)
 
     return answer
@@ -67,6 +71,34 @@ def test_findings_end_with_1(seglog, found):
     assert "NOT clean" in shown.stdout
     assert "log-hole commitlog/00000000000000000000 +4096, 119 bytes" in shown.stdout
     assert seglog("spark", "audit", "x", "--json").exit_code == 1
+
+
+def test_stores_are_told_one_by_one_and_the_worst_decides(seglog, found):
+    found(report(Finding("log-hole", "commitlog/00000000000000000000", 4096, 119)))
+    both = seglog("spark", "audit", "x", "y", "--json")
+    assert (both.exit_code, len(both.lines)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ["x", "--conf", "spark.ui.enabled"],
+        ["x", "--format", "parquet"],
+        ["x", "--json", "--format", "table"],
+        ["x", "--format", "table", "--output", "y"],
+    ],
+)
+def test_wrong_usage_is_said_before_spark_starts(seglog, found, wrong):
+    found(AssertionError("it ran"))
+    assert seglog("spark", "audit", *wrong).exit_code == 2
+
+
+def test_every_job_has_help(seglog):
+    shown = seglog("spark", "--help").stdout
+    for name, summary in COMMANDS.items():
+        assert summary.split()[0] in shown
+        assert "--master" in seglog("spark", name, "--help").stdout
 
 
 def test_without_java_or_pyspark_it_says_what_to_install(seglog, found):

@@ -1,41 +1,45 @@
-"""``seglog spark``: jobs over whole stores on Apache Spark, from :mod:`seglog.spark`."""
+"""``seglog spark audit``: what `seglog check` finds, in splits on Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from seglog.cli import options, render
+from seglog.cli import render
 from seglog.cli.findings import finding_fields, show_findings
 from seglog.cli.queues import kind_of
+from seglog.cli.spark import options as spark_options
+from seglog.cli.spark.options import Cluster
+from seglog.cli.spark.results import Results
+from seglog.cli.spark.results import results as to_results
+from seglog.cli.spark.session import job_session
 from seglog.spark.audit import audit_store
 from seglog.storage.audit.report import AuditQueue, AuditReport
 
 
-@click.group
-def command() -> None:
-    """Jobs over whole stores on Apache Spark; need a JDK 17 or newer and `pip install 'seglog[spark]'`."""
-
-
-@command.command
-@options.store
+@click.command
+@spark_options.stores
 @click.option(
     "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
 )
-@options.as_json
-def audit(*, path: Path, no_verify: bool, as_json: bool) -> None:
-    """Check every record and every queue of STORE, in splits on Spark.
+@spark_options.cluster
+@to_results
+def command(*, paths: Sequence[Path], no_verify: bool, cluster: Cluster, results: Results) -> None:
+    """Check every record and every queue of each STORE, in splits on Spark.
 
     Ends with 1 if anything is not as it should be.
     """
-    report = audit_store(path, verify=not no_verify)
-    if as_json:
-        render.emit(_fields(report))
-    else:
-        _show(report)
-    if report.exit_code:
-        raise click.exceptions.Exit(report.exit_code)
+    with job_session(cluster, "auditing") as session:
+        reports = [audit_store(path, spark=session, verify=not no_verify) for path in paths]
+    for report in reports:
+        if results.is_json:
+            render.emit(_fields(report))
+        else:
+            _show(report)
+    if code := max(report.exit_code for report in reports):
+        raise click.exceptions.Exit(code)
 
 
 def _fields(report: AuditReport) -> dict[str, object]:
