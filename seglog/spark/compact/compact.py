@@ -119,10 +119,7 @@ class Compaction:
                 return Compacted(None, is_done=True, was_finished=True, old=old_store(root))
             clear_rubbish(files, root)
             if files.exists(old_store(root)):
-                raise InvalidArgumentError(
-                    f"{old_store(root)} is what the last compaction replaced",
-                    help="discard it first, or put it back",
-                )
+                return self._nothing_to_do(spark)
             staged = new_store(root)
             plan = self._plan(spark, staged)
             if not plan.dropped:
@@ -133,6 +130,15 @@ class Compaction:
             return Compacted(plan, is_done=True, was_finished=False, old=old_store(root))
         finally:
             lock.release()
+
+    def _nothing_to_do(self, spark: SparkSession | None) -> Compacted:
+        plan = self._plan(spark, None)
+        if plan.dropped:
+            raise InvalidArgumentError(
+                f"{old_store(plan.root)} is what the last compaction replaced",
+                help="discard it first, or put it back",
+            )
+        return Compacted(plan, is_done=False, was_finished=False, old=old_store(plan.root))
 
     def _plan(self, spark: SparkSession | None, staged: Path | None) -> CompactionPlan:
         files, root = self.files, self.root.absolute()

@@ -96,7 +96,7 @@ def move_records(target: Bytes, places: Ints, phy_offsets: Ints, crc_sizes: Ints
         crc_sizes: ``(n,)``, how long each is that has a record CRC; 0 for others.
     """
     overlapping(target, _PLACE)[places + PHY_OFFSET_AT] = phy_offsets
-    memory = memoryview(target)
+    memory = memoryview(target)  # type: ignore[arg-type]  # numpy is a buffer
     for row in np.flatnonzero(crc_sizes).tolist():
         start = int(places[row])
         covered_end = start + int(crc_sizes[row]) - props.CRC_PROPERTY_BYTES

@@ -192,9 +192,18 @@ def make_plan(
         runner: Runs the phases.
         staged: Where a new store is being made; None for a plan only.
         allow: Whether messages may go that a group has still to read.
+
+    Raises:
+        StoreError: The log is not what the audit saw.
     """
     parts = runner.decide(task, staged)
     in_log = [part for part in parts if part.part < len(task.splits)]
+    seen = sum(sum(part.records) for part in in_log)
+    if seen != audit.records:
+        raise StoreError(
+            f"{seen} records were decided on, but the log has {audit.records}",
+            help="somebody writes to the store; stop the broker, or run it again",
+        )
     begins = {key: _begin(key, in_log, policy) for key, policy in task.policies.items()}
     segments = place_parts(task, audit.end_phy_offset, in_log, begins)
     return CompactionPlan(

@@ -19,7 +19,7 @@ from seglog.storage.queue_files import queue_directory
 def load_units(files: RestoringFiles, staged: Path, slices: Sequence[QueueSlice]) -> Spilled:
     """Returns all units of one queue, in the order of the log."""
     parts = [
-        load_array(files, units_path(staged, one.segment))[one.start : one.start + one.count]
+        load_array(files, units_path(staged, one.segment))[one.start : one.start + one.units]
         for one in sorted(slices)
     ]
     return np.concatenate(parts)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from seglog.spark.compact.keys import hash_keys
 from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG, placeholder_sizes
 from seglog.spark.compact.policy import QueuePolicy
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.format import properties as props
 from seglog.storage.format.record import INNER_NAMES
 from seglog.storage.format.sys_flag import INNER_BATCH
@@ -53,7 +52,7 @@ _CRC_WORD: Final = int.from_bytes(props.CRC_NAME[:4])
 
 @dataclass(slots=True)
 class FactWatch:
-    """Collects facts while a split is walked; a :class:`~seglog.storage.audit.split_scan.Watch`.
+    """Collects facts while a split is walked; a :class:`~seglog.spark.compact.task.Looks`.
 
     Attributes:
         policies: What is asked, by queue.
@@ -67,16 +66,10 @@ class FactWatch:
     parts: list[Facts] = field(default_factory=list)
     names: Sequence[Key] = ()
 
-    def begin(self, phy_offset: int) -> None:
-        """Stretches do not matter."""
-
     def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
         """Takes the next records."""
         self.names = queues
         self.parts.append(facts_of(window, phy_offset, rows, queues, self.policies, self.salt))
-
-    def end(self, stretch: Stretch) -> None:
-        """Stretches do not matter."""
 
     def facts(self) -> Facts:
         """Returns all facts in log order."""

@@ -140,7 +140,9 @@ def finish_staging(
         shutil.rmtree(staged / folder)
     for path in [*staged.glob(f"*{ATTEMPT}-*"), *(staged / names.COMMIT_LOG).glob(f"*{ATTEMPT}-*")]:
         path.unlink()  # of a task that was killed
-    for segment in written:
+    for segment, wanted in zip(written, plan.segments, strict=True):
+        if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
+            raise StoreError(f"a segment of {wanted.used_bytes} bytes was to be written, not {segment}")
         _check_segment(files, staged, segment)
     stamps = {one.first: files.stamp(segment_path(staged, one.first)) for one in written}
     geometry = plan.task.geometry

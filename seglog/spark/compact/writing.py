@@ -21,7 +21,6 @@ from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Facts, Key, facts_of
 from seglog.spark.compact.summary import are_replaced
 from seglog.spark.compact.task import Task, walk_split
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files import OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
@@ -70,14 +69,14 @@ class QueueSlice(NamedTuple):
     Attributes:
         segment: Physical offset of the segment's first byte.
         start: Number of the first in the file.
-        count: How many there are.
+        units: How many there are.
     """
 
     segment: int
     topic: str
     queue_id: int
     start: int
-    count: int
+    units: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +148,6 @@ class _Copier:
     last_stored_ms: int = 0
     units: list[tuple[Sequence[Key], Spilled]] = field(default_factory=list)
 
-    def begin(self, phy_offset: int) -> None:
-        """Stretches do not matter."""
-
-    def end(self, stretch: Stretch) -> None:
-        """Stretches do not matter."""
-
     def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
         """Copies the next records."""
         facts = facts_of(window, phy_offset, rows, queues, self.task.policies, self.task.salt)
@@ -176,7 +169,7 @@ class _Copier:
         phy_offsets = self.first + self.position + places
         move_records(out, places, phy_offsets, np.where(facts["has_crc"], sizes, 0))
         self.file.write_at(out, self.position)  # type: ignore[arg-type]  # numpy is a buffer
-        self.crc = zlib.crc32(out, self.crc)
+        self.crc = zlib.crc32(out, self.crc)  # type: ignore[arg-type]  # as above
         self.position += len(out)
         self.records += len(facts)
         self.last_stored_ms = max(self.last_stored_ms, int(facts["store_timestamp_ms"].max()))
