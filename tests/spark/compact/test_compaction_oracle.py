@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from seglog.clock import VirtualClock
 from seglog.doctor.check import check_store
+from seglog.errors import SeglogError, StoreError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy, Verdict
@@ -92,3 +95,36 @@ def test_second_compaction_goes_on_from_the_first(tmp_path):
     assert sum(topic.records[Verdict.PLACEHOLDER] for topic in done.plan.topics) > 0
     assert_survived(filled.root, filled, survivors(filled, again, allow_undelivered=True))
     assert {finding.code for finding in check_store(filled.root).findings} <= allowed_findings(True)
+
+
+def test_topics_that_say_so_are_compacted_by_themselves(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 100)
+    table = {"Prices": {"topicName": "Prices", "attributes": {"cleanup.policy": "COMPACTION"}}}
+    (filled.root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    plan = compaction(filled, None, allow_undelivered=True).plan()
+    assert [topic.topic for topic in plan.topics if topic.dropped] == ["Prices"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [("SCHEDULE_TOPIC_XXXX", "the broker's own"), ("Nothing", "no topic Nothing")],
+)
+def test_nothing_can_be_asked_of_such_topics(tmp_path, topic, error):
+    filled = fill_random(tmp_path / "s", 13, 20)
+    with pytest.raises(SeglogError, match=error):
+        compaction(filled, {topic: Policy(compact=True)}).plan()
+
+
+def test_damaged_and_unclosed_stores_are_refused(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 50)
+    (filled.root / "abort").write_text("1")
+    with pytest.raises(StoreError, match="was not closed"):
+        compaction(filled, POLICIES[0]).apply()
+    (filled.root / "abort").unlink()
+    segment = next((filled.root / "commitlog").iterdir())
+    data = bytearray(segment.read_bytes())
+    data[600] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(StoreError, match="not in order"):
+        compaction(filled, POLICIES[0]).apply()
+    assert not (tmp_path / "s.compact").exists()
