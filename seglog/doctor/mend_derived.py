@@ -8,9 +8,9 @@ import numpy as np
 
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
+from seglog.doctor.index_problems import index_problems
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.compaction_writer import CompactionWriter
-from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
@@ -20,7 +20,6 @@ from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
 from seglog.storage.mapped_file import MapPool
-from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
 _WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray"})
@@ -80,7 +79,7 @@ def mend_index(
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
     known, _damaged = list_index_files(files, found.root)
-    is_wrong = any(finding.code in _WRONG for finding in cross_check(found, files))
+    is_wrong = any(finding.code in _WRONG for finding in index_problems(found, files))
     if is_wrong or _ends_elsewhere(found, known):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
@@ -98,15 +97,11 @@ def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
     return any(last[place] != time_ms for place, time_ms in times)
 
 
-def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
+def leave_to_rescan(found: Survey, files: Files) -> Action:
     """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
     files.write_file(found.root / ABORT_FILE, b"")
     write_checkpoint(files, found.root, Checkpoint())
-    if knows_queues:
-        return Action("rescan", ABORT_FILE)
-    detail = "no queue file is left that tells how long they are: it makes them itself"
-    saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
-    return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
+    return Action("rescan", ABORT_FILE)
 
 
 def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry) -> None:

@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from seglog.doctor.index_entries import IndexEntries
+from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.key_check import NO_DIFF, KeyDiff, compare_keys
 from seglog.storage.audit.stretches import Stretch
+from seglog.storage.files import Files
 from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.kernels.walk import Rows
@@ -36,34 +38,20 @@ class Seen:
     keys: KeyDiff = NO_DIFF
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
-    """What of the index decides which keys records must have there.
-
-    Attributes:
-        entries: Its entries.
-        has_tags: Whether tags are among its keys.
-        end_phy_offset: Records from here on need no entries: the index of a store that was not closed
-            trails the log.
-    """
-
-    entries: IndexEntries
-    has_tags: bool
-    end_phy_offset: int
-
-
 class RecordWatch:
     """A watch of :class:`~seglog.storage.audit.split_scan.SplitScan`.
 
     Args:
-        index: The index.
+        index: The index, or what of it is about the split that is walked.
+        files: Where it is.
 
     Attributes:
         seen: By the place at which a stretch starts.
     """
 
-    def __init__(self, index: IndexFacts) -> None:
+    def __init__(self, index: IndexFacts, files: Files) -> None:
         self._index = index
+        self._entries = IndexEntries(files, index.outlines)
         self.seen: dict[int, Seen] = {}
         self._at = 0
         self._reset()
@@ -85,7 +73,7 @@ class RecordWatch:
     def end(self, stretch: Stretch) -> None:
         """Ends the stretch: behind its last record no entry may lead anywhere."""
         if self._at < stretch.end:
-            held = self._index.entries.in_range(self._at, stretch.end)
+            held = self._entries.in_range(self._at, stretch.end)
             self._keys += compare_keys(np.empty(0, KEY_ROW), held)
         minutes = tuple(
             (minute, self._minute_records[minute], size)
@@ -112,8 +100,12 @@ class RecordWatch:
         found = index_keys(records, phy_offset, tags=self._index.has_tags)
         self._with_crc += found.with_crc
         wanted = found.rows
-        held = self._index.entries.in_range(self._at, end)
-        self._at = end
+        begun, self._at = self._at, end
+        is_covered = end <= self._index.end_phy_offset and not found.lost
+        if is_covered and self._entries.stand_for(wanted, begun, end):
+            self._keys += KeyDiff(len(wanted))
+            return
+        held = self._entries.in_range(begun, end)
         if found.lost:
             # The index may know a lost message by its keys, or by what stands in its place.
             held = held[~np.isin(held["phy_offset"], found.lost)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -14,8 +15,12 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.forgiving_files import ForgivingFiles
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.key_check import KeyDiff
+from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
+from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import RealFile
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
@@ -244,3 +249,20 @@ def test_a_kept_line_is_json(tmp_path):
     lines = [json.loads(line) for line in kept.read_text().splitlines()]
     assert lines[0]["store"] == str(root)
     assert len(lines) > 3
+
+
+def test_a_split_walked_elsewhere_with_its_part_of_the_index_saw_the_same(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 17, **SMALL_INDEX) as store:
+        fill(store, 2000)
+    files = ForgivingFiles(root)
+    plan = plan_audit(root, files, split_bytes=SPLIT)
+    index = load_index(plan, files, is_live=False)
+    assert index.entry_count > 2000
+    for split in plan.splits:
+        part = pickle.loads(pickle.dumps(index.within(split.start, split.segment_end)))  # noqa: S301  # our own
+        assert len(part.outlines) < len(index.outlines)
+        here = walk_split(plan, files, split, None, index)
+        assert walk_split(plan, ForgivingFiles(root), split, None, part) == here
+        assert pickle.loads(pickle.dumps(here)) == here  # noqa: S301  # our own
+        assert here.seen[-1].keys == KeyDiff(here.seen[-1].keys.keys)

@@ -66,17 +66,23 @@ def test_nothing_is_done_to_an_intact_store_but_to_close_it(name, tmp_path):
     assert tree_digest(root) == before
 
 
-def test_queue_files_whose_length_no_file_tells_are_left_to_rocketmq(tmp_path):
-    root, files = golden.extract("d-nocq", tmp_path), RealFiles()
-    plan, _pack = repair_store(files, root, new_clock(), lambda _plan: True)
-    assert [action.kind for action in plan.actions] == ["rescan"]
-    assert plan.actions[0].saved == 400
-    assert (root / "abort").read_bytes() == b""
-    assert not any((root / "checkpoint").read_bytes())
-    assert not any(path.is_file() for path in (root / "consumequeue").rglob("*"))
-    assert not plan_repair(files, root, new_clock()).changes
-    with MessageStore.open(root, queue_file_size_bytes=2000) as store:
+@pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt"])
+def test_queue_files_whose_length_no_file_tells_get_that_of_rocketmq(name, tmp_path):
+    root, files = golden.extract(name, tmp_path), RealFiles()
+    before = tree_digest(root)
+    index = FileSizes(index=SIZES.index)
+    plan, _pack = repair_store(files, root, new_clock(), lambda _plan: True, index)
+    assert "assumed" in {action.kind for action in plan.actions}
+    assert sum(action.saved for action in plan.actions) == 400
+    assert {path.stat().st_size for path in (root / "consumequeue").rglob("0*") if path.is_file()} == {
+        6_000_000
+    }
+    assert wrong(root) == []
+    assert not plan_repair(files, root, new_clock(), index).changes
+    with MessageStore.open(root, read_only=True) as store:
         assert sum(queue.max_offset for queue in store.queues()) == 400
+    undo_repair(files, root)
+    assert tree_digest(root) == before
 
 
 def test_index_files_whose_division_no_file_tells_are_left_to_rocketmq(tmp_path):

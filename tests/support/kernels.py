@@ -11,6 +11,7 @@ import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import append as append_module
+from seglog.storage.kernels import entries as entries_module
 from seglog.storage.kernels import indexing as indexing_module
 from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import side_by_side as side_by_side_module
@@ -40,5 +41,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(indexing_module, "native_key_rows", module and module.key_rows)
         patch.setattr(indexing_module, "native_put_keys", module and module.put_keys)
         patch.setattr(units_module, "native_stand_in", module and module.rows_stand_in)
+        patch.setattr(entries_module, "native_extent", module and module.entries_extent)
+        patch.setattr(entries_module, "native_follow", module and module.follow_entries)
+        patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
         patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
         yield

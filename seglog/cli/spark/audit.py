@@ -1,4 +1,4 @@
-"""``seglog spark audit``: what `seglog check` finds, in splits on Spark."""
+"""``seglog spark audit``: what ``seglog check`` finds, of one store or many, in splits on Spark."""
 
 from __future__ import annotations
 
@@ -8,97 +8,65 @@ from pathlib import Path
 import click
 
 from seglog.cli import render
-from seglog.cli.findings import finding_fields, show_findings
-from seglog.cli.queues import kind_of
-from seglog.cli.spark import options as spark_options
+from seglog.cli.check_output import check_fields, show_check
+from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.results import Results
-from seglog.cli.spark.results import results as to_results
+from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
-from seglog.spark.audit import audit_store
-from seglog.storage.audit.report import AuditQueue, AuditReport
+from seglog.doctor.check_report import CheckReport
+from seglog.spark.audit.stores import audit_stores
+from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
+from seglog.spark.save import save_table
+from seglog.storage.audit.report import AuditQueue
 
 
 @click.command
-@spark_options.stores
+@options.stores
 @click.option(
     "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
 )
-@spark_options.cluster
+@options.cluster
 @to_results
 def command(*, paths: Sequence[Path], no_verify: bool, cluster: Cluster, results: Results) -> None:
-    """Check every record and every queue of each STORE, in splits on Spark.
+    """Look at everything in each STORE, as `seglog check` does, in splits on Spark.
 
-    Ends with 1 if anything is not as it should be.
+    Finds what `seglog check` finds, with the same codes, files and places. Ends with 1 if anything but
+    notes was found. --output writes the tables `findings` and `queues`.
     """
     with job_session(cluster, "auditing") as session:
-        reports = [audit_store(path, spark=session, verify=not no_verify) for path in paths]
-    for report in reports:
-        if results.is_json:
-            render.emit(_fields(report))
-        else:
-            _show(report)
-    if code := max(report.exit_code for report in reports):
-        raise click.exceptions.Exit(code)
+        reports = audit_stores(paths, spark=session, verify=not no_verify)
+        if results.folder is not None:
+            save_table(findings_frame(reports, session), f"{results.folder}/findings", results.format)
+            save_table(queues_frame(reports, session), f"{results.folder}/queues", results.format)
+    if results.is_json:
+        for report in reports:
+            _emit(report, verified=not no_verify)
+    elif results.folder is None:
+        for path, report in zip(paths, reports, strict=True):
+            _show(report, path)
+    else:
+        render.say(f"findings and queues of {render.count_text(len(reports), 'store')}: {results.folder}")
+    if not all(report.is_clean for report in reports):
+        raise click.exceptions.Exit(1)
 
 
-def _fields(report: AuditReport) -> dict[str, object]:
-    return {
-        "kind": "audit",
-        "path": str(report.path),
-        "clean": report.is_clean,
-        "mode": report.mode,
-        "verified": report.verified,
-        "records": report.records,
-        "bytes": report.bytes,
-        "minPhyOffset": report.min_phy_offset,
-        "maxPhyOffset": report.end_phy_offset,
-        "splits": report.splits,
-        "queues": [
-            {
-                "topic": queue.topic,
-                "queueId": queue.queue_id,
-                "queueKind": _kind(queue),
-                "minOffset": queue.min_offset,
-                "maxOffset": queue.max_offset,
-                "records": queue.records,
-                "bytes": queue.bytes,
-                "gaps": queue.gaps,
-                "backwards": queue.backwards,
-                "firstStoreTimestamp": queue.first_store_timestamp_ms,
-                "lastStoreTimestamp": queue.last_store_timestamp_ms,
-            }
-            for queue in report.queues
-        ],
-        "findings": [finding_fields(finding) for finding in report.findings],
-    }
+def _emit(report: CheckReport, *, verified: bool) -> None:
+    for finding in finding_rows(report):
+        render.emit({"kind": "finding", **finding})
+    for queue in queue_rows(report):
+        render.emit({"kind": "queue", **queue})
+    render.emit({"kind": "audit", **check_fields(report), "verified": verified})
 
 
-def _show(report: AuditReport) -> None:
-    checked = "checksums verified" if report.verified else "checksums not computed"
-    render.facts(
-        {
-            "store": render.printable(str(report.path)),
-            "result": "clean" if report.is_clean else "NOT clean, see the findings",
-            "log": f"{max(0, report.min_phy_offset)}..{report.end_phy_offset},"
-            f" read in {render.count_text(report.splits, 'split')}",
-            "records": f"{render.count_text(report.records)}, {render.size_text(report.bytes)}, {checked}",
-        }
-    )
+def _show(report: CheckReport, path: Path) -> None:
     if report.queues:
-        render.say()
         render.table(
             ("topic", "queue", "kind", "min", "max", "records", "size", "gaps", "last stored"),
             [_cells(queue) for queue in report.queues],
             numbers=("queue", "min", "max", "records", "size", "gaps"),
         )
-    if report.findings:
         render.say()
-        show_findings(report.findings, report.path)
-
-
-def _kind(queue: AuditQueue) -> str:
-    return kind_of(queue.topic) if queue.kind == "plain" else queue.kind
+    show_check(report, path)
 
 
 def _cells(queue: AuditQueue) -> tuple[str, ...]:
@@ -106,7 +74,7 @@ def _cells(queue: AuditQueue) -> tuple[str, ...]:
     return (
         render.printable(queue.topic),
         str(queue.queue_id),
-        _kind(queue),
+        queue_kind(queue),
         str(queue.min_offset),
         str(queue.max_offset),
         str(queue.records),

@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from seglog.spark.save import refuse_existing
+
 FORMATS: Final = ("table", "json", "parquet")
 
 
@@ -30,7 +32,7 @@ class Results:
         return self.format == "json" and self.folder is None
 
 
-def results(function: Callable[..., None]) -> Callable[..., None]:
+def to_results(function: Callable[..., None]) -> Callable[..., None]:
     """Hands ``results``, a :class:`Results`, to the command, from --json, --format and --output."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
@@ -56,4 +58,6 @@ def _chosen(form: str | None, folder: str | None, *, as_json: bool) -> Results:
         raise click.UsageError("--format parquet needs --output")
     if chosen == "table" and folder is not None:
         raise click.UsageError("--format table is printed; --output takes json or parquet")
+    if folder is not None:
+        refuse_existing(folder)
     return Results(chosen, folder)

@@ -103,6 +103,17 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
     """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
 
+def entries_extent(entries: memoryview, /) -> tuple[int, int, bool]:
+    """Returns what :func:`seglog.storage.kernels.entries.extent_of` does, of the bytes of entries."""
+
+def follow_entries(
+    entries: memoryview, first: int, newest: memoryview, most: int, /
+) -> list[tuple[int, int]]:
+    """Does what :func:`seglog.storage.kernels.entries.follow` does, naming the first ``most`` wrong ones."""
+
+def entries_stand_for(rows: memoryview, entries: memoryview, begin_ms: int, starts_file: bool, /) -> bool:
+    """Returns what :func:`seglog.storage.kernels.entries.stand_for` does, of the bytes of both."""
+
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
     """Tells the keys of the records from the start of the buffer on.
 

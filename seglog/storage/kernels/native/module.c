@@ -7,6 +7,7 @@
 #include "crc32.h"
 #include "decoder_type.h"
 #include "draft_type.h"
+#include "entry_calls.h"
 #include "found_type.h"
 #include "index_calls.h"
 #include "key_calls.h"
@@ -77,6 +78,9 @@ static PyMethodDef methods[] = {
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
     {"put_keys", py_put_keys, METH_VARARGS, NULL},
+    {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
+    {"follow_entries", py_follow_entries, METH_VARARGS, NULL},
+    {"entries_stand_for", py_entries_stand_for, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
     {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
