@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seglog.spark.audit.job import stretches_on_spark
 from seglog.spark.compact.phases import (
     KEYED,
     LOSER,
@@ -28,7 +29,6 @@ from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.task import Task
 from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, write_segment
-from seglog.spark.job import scan_on_spark
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.audit.stretches import Stretch
@@ -97,7 +97,7 @@ class SparkRunner:
 
     def scan(self, plan: AuditPlan) -> Iterator[Stretch]:
         """Walks the log."""
-        return scan_on_spark(plan, self._spark)
+        return stretches_on_spark(plan, self._spark)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 1 to 3 as one job."""
