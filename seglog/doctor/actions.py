@@ -17,7 +17,6 @@ KINDS: Final[dict[str, str]] = {
     "segment": "make a commit-log file",
     "length": "give a file its length",
     "stray": "move a foreign file to seglog/stray",
-    "assumed": "take the length of queue files for RocketMQ's default",
     "queue": "write queue files from the log",
     "compaction": "write the log of a compaction topic from the commit log",
     "timer": "make a file of the timer again",

@@ -369,6 +369,14 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
         "none is lost by that",
         "opening the store recovers it",
     ),
+    "rescan-due": Code(
+        _NOTE,
+        "no queue or no index file is left, and RocketMQ makes them when it starts: abort is there, and the"
+        " checkpoint says nothing",
+        "none is lost",
+        "start RocketMQ once; or let `seglog repair` write queue files, which must know their length",
+        "seglog repair --queue-file-bytes BYTES STORE",
+    ),
     "in-use": Code(
         _NOTE,
         "a process has the store open for writing; what is said of its newest part is of a moment ago",

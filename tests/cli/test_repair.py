@@ -103,7 +103,7 @@ def test_options_that_do_not_go_together_are_wrong_usage(seglog, hole, arguments
 
 def test_what_no_file_tells_can_be_given(seglog, tmp_path):
     root = golden.extract("d-nocq", tmp_path)
-    assert "6,000,000 bytes, as RocketMQ has it" in seglog("repair", root).stdout
+    assert "it makes them itself" in seglog("repair", root).stdout
     shown = seglog("repair", root, "--queue-file-bytes", 2000, "--apply", "--yes")
     assert shown.exit_code == 0
     assert "400 messages saved, 0 lost for good" in shown.stdout
