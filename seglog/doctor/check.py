@@ -46,7 +46,7 @@ from seglog.storage.log_scan import Progress
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
 
-SPLIT_BYTES: Final = 64 << 20
+SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
 
 ShouldStop = Callable[[], bool]
