@@ -90,6 +90,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
     codes = {finding.code for finding in timer_problems(found, files)}
     if not codes:
         return
+    knows_length = any(not entry.is_dir for entry in files.list_dir(root / TIMER_LOG))
     first, size_bytes = _geometry(files, root)
     timer = _read_timer(found, files, codes, first, size_bytes)
     why = ", ".join(sorted(codes))
@@ -97,6 +98,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         _write_log(files, root, timer, first, size_bytes)
         units = count_text(len(timer.units), "unit")
         detail = f"{why}: {units}, {timer.made} of them of messages that it lacked"
+        if not knows_length:
+            detail += f"; files of {size_bytes:,} bytes, as RocketMQ has it (mappedFileSizeTimerLog)"
         yield Action("timer", TIMER_LOG, detail=detail, saved=timer.made)
     if timer.is_log_new or codes - _OF_CHECK:
         slots = _write_wheel(files, root / TIMER_WHEEL, timer)
