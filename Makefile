@@ -12,10 +12,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 RESULTS := build/test-results
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --use-pep517
-PYTEST := $(BIN)/python -m pytest
-# Arguments for pytest (make test ARGS='-k recover') and the scale of the benches (make perf SIZE=1).
+# Arguments for pytest (make test ARGS='-k recover'), in how many processes tests run (JOBS=0: in this one),
+# and the scale of the benches (make perf SIZE=1).
 ARGS ?=
+JOBS ?= 2
 SIZE ?=
+PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 export PYTHON
 
 # A stamp says what is installed; a changed pyproject.toml or kernel makes it stale.
@@ -81,7 +83,7 @@ SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests
 sanitize: $(DEV) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
 	@mkdir -p $(RESULTS)
 	@PYTHON=$(BIN)/python tools/test-sanitized build/sanitized --junitxml=$(RESULTS)/sanitize.xml \
-	    $(SANITIZED) $(ARGS)
+	    -n $(JOBS) $(SANITIZED) $(ARGS)
 
 interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
 	@mkdir -p $(RESULTS)

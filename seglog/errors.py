@@ -273,6 +273,13 @@ class MissingDependencyError(SeglogError):
     help = "install what the message names"
 
 
+class SparkJobError(SeglogError):
+    """Spark could not do a job: a query that it does not understand, or a cluster that is gone."""
+
+    exit_code = 51
+    help = "read what Spark says; --conf and --master change how it runs"
+
+
 class StoppedError(SeglogError):
     """A check was stopped before it had seen everything.
 

@@ -1,7 +1,8 @@
 """Hypothesis profiles and ``--full``: dev is quick, ci repeats itself exactly, nightly searches long.
 
 HYPOTHESIS_PROFILE chooses a profile; without it, nightly with ``--full``, else ci where the variable CI is
-set and dev elsewhere.
+set and dev elsewhere. Where several processes share the tests (``-n``), a file is one's as a whole, and all
+that Spark runs is one's, which has the session.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import scale
 
@@ -22,6 +24,8 @@ settings.register_profile(
     "nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
 
+SPARK_TESTS = "tests/spark/"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -30,6 +34,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-dialogues", action="store_true", help="write tests/dialogues/*.txt as commands talk now"
     )
+
+
+class WholeFiles(LoadFileScheduling):
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return WholeFiles(config, log)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Final
 from seglog.cli import demo_writer, render
 from seglog.cli.demo_steps import Outcome
 from seglog.errors import MissingDependencyError
-from seglog.spark.audit import audit_store
+from seglog.spark.audit.stores import audit_store
 from seglog.storage.files import RealFiles
 from seglog.storage.format.message import Message
 from seglog.storage.store import MessageStore
@@ -105,13 +105,12 @@ def audit(root: Path, _message_count: int, _tell: render.Tell) -> Outcome:
     seconds = time.monotonic() - begun_s
     found = survey(root, RealFiles())
     agrees = (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
-    splits = render.count_text(report.splits, "split")
     verdict = f"{'clean' if report.is_clean else 'NOT clean'}, {'as' if agrees else 'NOT as'} the engine says"
     return Outcome(
         report.is_clean and agrees,
-        f"{render.count_text(report.records)} records in {splits} checked in {seconds:.1f} s"
+        f"{render.count_text(report.records, 'record')} checked in {seconds:.1f} s"
         f" (Spark's start included): {verdict}",
-        {"records": report.records, "splits": report.splits, "clean": report.is_clean, "agrees": agrees},
+        {"records": report.records, "clean": report.is_clean, "agrees": agrees},
     )
 
 

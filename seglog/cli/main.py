@@ -8,18 +8,17 @@ code. Codes: 0 success, 1 findings or a failed check, 2 wrong usage, 3 to 99 the
 
 from __future__ import annotations
 
-import importlib
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from keyword import iskeyword
 from typing import Final
 
 import click
 from typing_extensions import override
 
 from seglog.cli.failures import exit_code_of
+from seglog.cli.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
@@ -58,25 +57,8 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name and one line of help; module ``seglog.cli.<name>`` holds ``command``, ``import_`` that of import."""
 
 
-class SeglogGroup(click.Group):
-    """A group that loads a command when it is called, and that turns errors into text and exit codes."""
-
-    @override
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    @override
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = importlib.import_module(f"seglog.cli.{module}").command
-        return command
-
-    @override
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+class SeglogGroup(LazyGroup):
+    """The group of all commands, which turns errors into text and exit codes."""
 
     @override
     def invoke(self, ctx: click.Context) -> object:
@@ -95,6 +77,8 @@ class SeglogGroup(click.Group):
 
 @click.group(
     cls=SeglogGroup,
+    package="seglog.cli",
+    summaries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"
     " nothing, also on a store that was not closed. With --json every line of output is one JSON object.",
@@ -103,13 +87,17 @@ def commands() -> None:
     """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
 
 
-def main() -> None:
-    """Runs the command line of this process."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line of this process.
+
+    Args:
+        arguments: The words behind the program's name, None for those of the process.
+    """
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that cannot show a character gets its escape, not a traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    commands(prog_name="seglog")
+    commands(arguments, prog_name="seglog")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
 from seglog.storage.compaction_files import CompactionState
 from seglog.storage.findings import Finding
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC, check_topic
+from seglog.storage.format.lmq import plain_queue_kind
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
 from seglog.storage.queue_files import queue_directory
 from seglog.storage.survey import Survey
 
@@ -69,13 +70,6 @@ def command(*, path: Path, topic: str | None, as_json: bool) -> None:
         _show(lines)
 
 
-def kind_of(topic: str) -> str:
-    """Returns the kind of a queue with 20-byte units."""
-    if topic.startswith(LMQ_PREFIX):
-        return "lmq"
-    return "delay" if topic == SCHEDULE_TOPIC else "plain"
-
-
 def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     file_findings: dict[str, list[Finding]] = {}
     for finding in found.findings:
@@ -91,7 +85,7 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
             QueueLine(
                 name,
                 queue_id,
-                kind_of(name),
+                plain_queue_kind(name),
                 state.min_offset,
                 state.max_offset,
                 (len(sizes), sum(sizes)),

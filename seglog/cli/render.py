@@ -152,11 +152,12 @@ def _open_progress(step: str, unit: str) -> Progress:
     from rich.text import Text
 
     class CountColumn(TextColumn):
-        """How much is done, and how much a second."""
+        """How much is done, of how much where that is known, and how much a second."""
 
         @override
         def render(self, task: Task) -> Text:
-            return Text(f"{task.completed:,.0f} {unit}, {task.speed or 0:,.0f}/s")
+            of_total = "" if task.total is None else f" of {task.total:,.0f}"
+            return Text(f"{task.completed:,.0f}{of_total} {unit}, {task.speed or 0:,.0f}/s")
 
     is_bytes = unit == "bytes"
     amount = (DownloadColumn(binary_units=True), TransferSpeedColumn()) if is_bytes else (CountColumn(""),)

@@ -170,7 +170,7 @@ def _show_action(number: int, action: Action) -> None:
             else ""
         )
         lost = render.count_text(action.lost_messages, "message")
-        render.say(f"     {lost} stay lost: {render.printable(shown)}{more}")
+        render.say(f"     lost for good: {lost}, {render.printable(shown)}{more}")
 
 
 def _show_changes(plan: Plan) -> None:
@@ -184,7 +184,7 @@ def _show_changes(plan: Plan) -> None:
     lost = render.count_text(sum(action.lost_messages for action in plan.actions))
     render.say(
         f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"
-        f" {saved} saved, {lost} stay lost"
+        f" {saved} saved, {lost} lost for good"
     )
 
 

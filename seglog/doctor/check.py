@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +23,15 @@ from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.half_check import half_findings
-from seglog.doctor.index_findings import index_findings, load_index
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_findings import index_findings
 from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
-from seglog.doctor.record_watch import IndexFacts, Seen
+from seglog.doctor.record_watch import Seen
+from seglog.doctor.rescan import excuse_rescanned
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
@@ -41,7 +46,7 @@ from seglog.storage.log_scan import Progress
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
 
-SPLIT_BYTES: Final = 64 << 20
+SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
 
 _OF_NO_LOG: Final = frozenset(
@@ -87,9 +92,8 @@ def check_store(
         InvalidArgumentError: The resume file is none of this store.
         StoppedError: It was told to stop.
     """
-    root = Path(path).absolute()
-    check = _Check(root, clock or SystemClock(), progress, split_bytes)
-    return check.run(resume_file, should_stop, resume=resume)
+    check = StoreCheck(Path(path), clock, split_bytes=split_bytes)
+    return check.run(resume_file, should_stop, progress, resume=resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,51 +105,118 @@ class _Log:
     seen: Seen
 
 
-class _Check:
-    def __init__(self, root: Path, clock: Clock, progress: Progress | None, split_bytes: int) -> None:
-        self._root = root
-        self._clock = clock
-        self._progress = progress
-        self._split_bytes = split_bytes
-        self._files = ForgivingFiles(root)
-        # In this order: what a writer does while we look makes queues and log longer than tables say.
-        self._plan = plan_audit(root, self._files, split_bytes=split_bytes)
-        self._holder = lock_holder(root)
-        self._tables = load_tables(self._files, root)
-        self._read_bytes = self._resumed_bytes = 0
-        self._total_bytes = sum(file.size_bytes for file in self._plan.log_files)
+class StoreCheck:
+    """A check in its parts: what must be known before the log is walked, and what follows from the walk.
 
-    def run(self, resume_file: Path | None, should_stop: ShouldStop, *, resume: bool) -> CheckReport:
-        begun_ms = self._clock.monotonic_ms()
-        of_tree, has_rocksdb = tree_findings(self._root)
-        seals = load_seals(self._plan, self._files)
-        index = load_index(self._plan, self._files, is_live=self._holder is not None)
-        walk = LogWalk(self._plan, self._files, seals.present, index)
-        known = load_outcomes(resume_file, self._plan) if resume_file is not None and resume else []
+    Whoever walks the splits of :attr:`plan` elsewhere (:mod:`seglog.spark.audit`) hands what they saw to
+    :meth:`conclude`; :meth:`run` walks them here.
+
+    Args:
+        root: The store directory.
+        clock: Tells how long it took.
+        split_bytes: Length of a split, a multiple of 64 KiB.
+        verify: Whether to compute checksums; everything else is always checked.
+
+    Raises:
+        NotFoundError: There is nothing at ``root``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+
+    Attributes:
+        plan: The files of the store, and the splits of its log.
+        seals: Its seals.
+        index: What its index must hold.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock | None = None,
+        *,
+        split_bytes: int = SPLIT_BYTES,
+        verify: bool = True,
+    ) -> None:
+        self._root = root.absolute()
+        self._clock = clock or SystemClock()
+        self._begun_ms = self._clock.monotonic_ms()
+        self._split_bytes = split_bytes
+        self._files = ForgivingFiles(self._root)
+        # In this order: what a writer does while we look makes queues and log longer than tables say.
+        self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify)
+        self._holder = lock_holder(self._root)
+        self._tables = load_tables(self._files, self._root)
+        self._of_tree, self._has_rocksdb = tree_findings(self._root)
+        self.seals = load_seals(self.plan, self._files)
+        self.index = load_index(self.plan, self._files, is_live=self._holder is not None)
+        self._resumed_bytes = 0
+
+    def run(
+        self,
+        resume_file: Path | None,
+        should_stop: ShouldStop,
+        progress: Progress | None,
+        *,
+        resume: bool,
+    ) -> CheckReport:
+        """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
+        walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
+        known = load_outcomes(resume_file, self.plan) if resume_file is not None and resume else []
         kept = self._keep(resume_file, must=resume)
-        outcomes = self._walk(walk, kept, known, should_stop)
-        log = self._conclude(self._plan, outcomes, walk)
-        end = log.report.end_phy_offset
-        of_seals, concerned = self._seal_findings(seals, outcomes, log)
-        of_index = index_findings(index, log.seen.keys, self._plan, self._files, end)
-        of_log = [*log.report.findings, *self._other_findings(log)]
-        if self._holder is not None:
-            of_log = self._lasting(of_log, outcomes, seals, index)
-        findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
-        findings += of_tree + self._files.findings
+        with ThreadPoolExecutor(1, "seglog-chains") as beside:
+            follow = partial(chain_finding, self._files, is_closed=self.is_closed)
+            chains = [beside.submit(follow, outline.file) for outline in self.index.outlines]
+            try:
+                outcomes = self._walk(walk, kept, known, should_stop, progress)
+            except BaseException:
+                beside.shutdown(cancel_futures=True)
+                raise
+            of_chains = [finding for chain in chains if (finding := chain.result()) is not None]
+        report = self.conclude(outcomes, of_chains)
         if kept is not None:
             kept.remove()
+        return report
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its last writer closed it."""
+        return self.plan.mode == "normal" and self._holder is None
+
+    def conclude(
+        self, outcomes: list[SplitOutcome], of_chains: list[Finding], unreadable: Iterable[Finding] = ()
+    ) -> CheckReport:
+        """Returns what was found.
+
+        Args:
+            outcomes: What all splits saw, in order.
+            of_chains: What :func:`~seglog.doctor.index_chains.chain_finding` says of the index files.
+            unreadable: Files that could not be read where splits were walked elsewhere.
+        """
+        for finding in unreadable:
+            self._files.add(finding)
+        seals, index = self.seals, self.index
+        walk = LogWalk(self.plan, self._files, seals.present, index)
+        log = self._conclude(self.plan, outcomes, walk)
+        end = log.report.end_phy_offset
+        of_seals, concerned = self._seal_findings(seals, outcomes, log)
+        of_index = index_findings(index, of_chains, log.seen.keys, self.plan, self._files, end)
+        of_log = [*log.report.findings, *self._other_findings(log)]
+        if self._holder is not None:
+            of_log = self._lasting(of_log, outcomes)
+        findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
+        findings += self._of_tree + self._files.findings
+        if self._holder is None:
+            findings = excuse_rescanned(findings, self.plan)
         report, seen = log.report, log.seen
         queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
         state = "clean" if report.mode == "normal" else "crashed"
         is_live = self._holder is not None
-        unseen = blind_spots(self._plan, report, seen, is_live=is_live, has_rocksdb=has_rocksdb)
+        unseen = blind_spots(self.plan, report, seen, is_live=is_live, has_rocksdb=self._has_rocksdb)
         return CheckReport(
             self._root,
-            self._plan.geometry,
+            self.plan.geometry,
             "open" if is_live else state,
             self._holder,
-            tuple(self._plan.log_files),
+            tuple(self.plan.log_files),
             report.holes,
             report.min_phy_offset,
             end,
@@ -159,9 +230,9 @@ class _Check:
             tuple(_each_once(findings)),
             tuple(concerned),
             tuple(unseen),
-            self._read_bytes,
+            sum(map(self._bytes_of, outcomes)) - self._resumed_bytes,
             self._resumed_bytes,
-            self._clock.monotonic_ms() - begun_ms,
+            self._clock.monotonic_ms() - self._begun_ms,
         )
 
     def _keep(self, path: Path | None, *, must: bool) -> ResumeFile | None:
@@ -178,7 +249,7 @@ class _Check:
                 f"the resume file {path} would lie in the store, which a check never writes to",
                 help="name a file outside of the store with --resume",
             )
-        kept = ResumeFile(path, self._plan)
+        kept = ResumeFile(path, self.plan)
         try:
             kept.begin()
         except OSError:
@@ -188,40 +259,45 @@ class _Check:
         return kept
 
     def _walk(
-        self, walk: LogWalk, kept: ResumeFile | None, known: list[SplitOutcome], should_stop: ShouldStop
+        self,
+        walk: LogWalk,
+        kept: ResumeFile | None,
+        known: list[SplitOutcome],
+        should_stop: ShouldStop,
+        progress: Progress | None,
     ) -> list[SplitOutcome]:
-        last = self._plan.log_files[-1].first_offset if self._plan.log_files else 0
-        if self._holder is not None or self._plan.mode != "normal":
+        last = self.plan.log_files[-1].first_offset if self.plan.log_files else 0
+        if self._holder is not None or self.plan.mode != "normal":
             # It may have been written since, without another time of its file.
-            known = [outcome for outcome in known if self._plan.splits[outcome.split].start < last]
+            known = [outcome for outcome in known if self.plan.splits[outcome.split].start < last]
         done = {outcome.split for outcome in known}
         outcomes = list(known)
-        self._resumed_bytes = sum(map(self._bytes_of, outcomes))
+        self._resumed_bytes = read_bytes = sum(map(self._bytes_of, outcomes))
+        total_bytes = sum(file.size_bytes for file in self.plan.log_files)
         try:
             for outcome in outcomes:
                 if kept is not None:
                     kept.add(outcome)
-            left = [split for split in self._plan.splits if split.number not in done]
+            left = [split for split in self.plan.splits if split.number not in done]
             for outcome in walk.run(left, should_stop):
                 outcomes.append(outcome)
                 if kept is not None:
                     kept.add(outcome)
-                self._read_bytes += self._bytes_of(outcome)
-                if self._progress is not None:
-                    self._progress(self._resumed_bytes + self._read_bytes, self._total_bytes)
+                read_bytes += self._bytes_of(outcome)
+                if progress is not None:
+                    progress(read_bytes, total_bytes)
         finally:
             if kept is not None:
                 kept.close()
-        if len(outcomes) < len(self._plan.splits):
-            read, total = self._resumed_bytes + self._read_bytes, self._total_bytes
+        if len(outcomes) < len(self.plan.splits):
             raise StoppedError(
-                f"the check was stopped after {read} of {total} bytes of the log",
+                f"the check was stopped after {read_bytes} of {total_bytes} bytes of the log",
                 str(kept.path) if kept is not None else "",
             )
         return sorted(outcomes, key=lambda outcome: outcome.split)
 
     def _bytes_of(self, outcome: SplitOutcome) -> int:
-        split = self._plan.splits[outcome.split]
+        split = self.plan.splits[outcome.split]
         return min(split.end, max((one.end for one in outcome.stretches), default=split.end)) - split.start
 
     def _conclude(self, plan: AuditPlan, outcomes: Sequence[SplitOutcome], walk: LogWalk) -> _Log:
@@ -240,10 +316,10 @@ class _Check:
         self, seals: Seals, outcomes: list[SplitOutcome], log: _Log
     ) -> tuple[list[Finding], list[Concerned]]:
         newest_ms = max((one.max_store_timestamp_ms for one in log.stitched.log.stretches), default=0)
-        return seal_findings(self._plan, seals, outcomes, self._files, newest_ms)
+        return seal_findings(self.plan, seals, outcomes, self._files, newest_ms)
 
     def _other_findings(self, log: _Log) -> list[Finding]:
-        files, root, plan, tables = self._files, self._root, self._plan, self._tables
+        files, root, plan, tables = self._files, self._root, self.plan, self._tables
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
         findings = _empty_log_findings(plan)
@@ -266,21 +342,19 @@ class _Check:
         findings += compaction_findings(files, root, queues)
         return findings + own_findings(files, root)
 
-    def _lasting(
-        self, findings: list[Finding], outcomes: list[SplitOutcome], seals: Seals, index: IndexFacts
-    ) -> list[Finding]:
+    def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome]) -> list[Finding]:
         """Returns the findings of a store that is being written which a second look finds again.
 
         Log, queues and tables never are of one moment there: what is ahead of the others in one look is
         behind in the next.
         """
-        plan = self._plan
+        plan = self.plan
         last = plan.log_files[-1].first_offset if plan.log_files else 0
-        again = plan_audit(self._root, self._files, split_bytes=self._split_bytes)
+        again = plan_audit(self._root, self._files, split_bytes=self._split_bytes, verify=plan.verify)
         whole = [outcome for outcome in outcomes if plan.splits[outcome.split].start < last]
         if again.splits[: len(whole)] != plan.splits[: len(whole)]:
             whole = []  # retention took files meanwhile
-        walk = LogWalk(again, self._files, seals.present, index)
+        walk = LogWalk(again, self._files, self.seals.present, self.index)
         newest = walk.run(again.splits[len(whole) :], lambda: False)
         self._tables = load_tables(self._files, self._root)
         log = self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)

@@ -88,8 +88,12 @@ class ForgivingFiles(RealFiles):
             "bytes",
             error.strerror or str(error),
         )
+        self.add(finding)
+
+    def add(self, finding: Finding) -> None:
+        """Remembers a file that somebody else could not read."""
         with self._lock:
-            self._found.setdefault(name, finding)
+            self._found.setdefault(finding.file, finding)
 
 
 class _ForgivingFile(RealFile):

@@ -11,7 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from seglog.doctor.index_findings import index_findings, load_index
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_entries import IndexEntries
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_findings import index_findings
 from seglog.doctor.key_check import NO_DIFF, compare_keys
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.commit_log import HoleMap
@@ -38,6 +41,7 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
     # Under the name by which the caller, and a draft, know the store.
     plan = replace(plan_audit(found.root, files), root=found.root)
     facts = load_index(plan, files, is_live=False)
+    entries = IndexEntries(files, facts.outlines)
     holes = HoleMap(found.holes)
     at, log_end = max(0, found.min_phy_offset), found.max_phy_offset
     diff = NO_DIFF
@@ -48,7 +52,7 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
         while batch := list(islice(records, _BATCH_RECORDS)):
             end = batch[-1][1]
             wanted = key_rows([record for record, _end in batch], tags=facts.has_tags)
-            held = facts.entries.in_range(at, end)
+            held = entries.in_range(at, end)
             # The index may know a lost message by its keys, or by what stands in its place.
             lost = [record.phy_offset for record, _end in batch if _LOST in record.properties]
             known = (wanted["phy_offset"] < facts.end_phy_offset) & ~np.isin(wanted["phy_offset"], lost)
@@ -57,6 +61,9 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
             at = end
     finally:
         reader.close()
-    behind = facts.entries.in_range(at, log_end)
+    behind = entries.in_range(at, log_end)
     diff += compare_keys(np.empty(0, KEY_ROW), behind[~holes.covers_each(behind["phy_offset"])])
-    return index_findings(facts, diff, plan, files, log_end)
+    is_closed = plan.mode == "normal"
+    chains = [chain_finding(files, outline.file, is_closed=is_closed) for outline in facts.outlines]
+    of_chains = [finding for finding in chains if finding is not None]
+    return index_findings(facts, of_chains, diff, plan, files, log_end)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.index_entries import HeldEntries
-from seglog.storage.format.index import MAX_INT
 from seglog.storage.format.index_build import KeyRows
+from seglog.storage.kernels.entries import seconds_since
 
 _PAIR: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4")])
 _MAX_CHANGED: Final = 1000
@@ -111,7 +111,7 @@ def _pairs(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 def _late(wanted: KeyRows, held: HeldEntries) -> npt.NDArray[np.int64]:
     begin_ms = held["begin_ms"]
-    seconds = np.where(begin_ms > 0, (wanted["store_timestamp_ms"] - begin_ms) // 1000, 0)
-    wrong = (begin_ms >= 0) & (held["time_diff_s"] != np.clip(seconds, 0, MAX_INT))
+    seconds = seconds_since(begin_ms, wanted["store_timestamp_ms"])
+    wrong = (begin_ms >= 0) & (held["time_diff_s"] != seconds)
     late: npt.NDArray[np.int64] = wanted["phy_offset"][wrong]
     return late

@@ -11,7 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.record_watch import IndexFacts, RecordWatch, Seen
+from seglog.doctor.index_facts import IndexFacts
+from seglog.doctor.record_watch import RecordWatch, Seen
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
@@ -86,46 +87,62 @@ class LogWalk:
 
     def watch(self) -> RecordWatch:
         """Returns a watch that looks at records as those of the walk do."""
-        return RecordWatch(self._index)
+        return RecordWatch(self._index, self._files)
 
     def _walk(self, split: Split) -> SplitOutcome:
-        plan = self._plan
-        seal = self._seals.get(split.segment_end - plan.geometry.segment_size_bytes)
-        sums: tuple[int, ...] = ()
-        is_whole = False
-        if seal is not None:
-            first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
-            sums = self._sum(split, seal)
-            sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
-            is_whole = sums == tuple(sealed)
-        watch = self.watch()
-        scan = SplitScan(
-            self._files,
-            plan.root,
-            plan.geometry,
-            plan.batch_topics,
-            verify=plan.verify and not is_whole,
-            watch=watch,
-        )
-        try:
-            stretches = tuple(scan.run(split))
-        finally:
-            scan.close()
-        return SplitOutcome(
-            split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
-        )
+        seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
+        return walk_split(self._plan, self._files, split, seal, self._index)
 
-    def _sum(self, split: Split, seal: Seal) -> tuple[int, ...]:
-        start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
-        wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
-        sums: list[int] = []
-        try:
-            handle = self._files.open(self._plan.root / segment_path(seal.first_phy_offset), writable=False)
-        except FileNotFoundError:  # retention took it while we looked
-            return (-1,) * wanted
-        try:
-            for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
-                sums += block_checksums(chunk)
-        finally:
-            handle.close()
-        return tuple(sums) + (-1,) * (wanted - len(sums))
+
+def walk_split(
+    plan: AuditPlan, files: Files, split: Split, seal: Seal | None, index: IndexFacts
+) -> SplitOutcome:
+    """Walks one split, in whatever process.
+
+    Args:
+        plan: The store; what it has of files and splits does not matter here.
+        files: Where it is.
+        split: The split, which begins and ends where blocks of seals do.
+        seal: That of its segment, None without one.
+        index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
+    """
+    sums: tuple[int, ...] = ()
+    is_whole = False
+    if seal is not None:
+        first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
+        sums = _sum(plan, files, split, seal)
+        sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
+        is_whole = sums == tuple(sealed)
+    # The filler at the end of a segment may reach over later splits.
+    watch = RecordWatch(index.within(split.start, split.segment_end), files)
+    scan = SplitScan(
+        files,
+        plan.root,
+        plan.geometry,
+        plan.batch_topics,
+        verify=plan.verify and not is_whole,
+        watch=watch,
+    )
+    try:
+        stretches = tuple(scan.run(split))
+    finally:
+        scan.close()
+    return SplitOutcome(
+        split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
+    )
+
+
+def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, ...]:
+    start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
+    wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
+    sums: list[int] = []
+    try:
+        handle = files.open(plan.root / segment_path(seal.first_phy_offset), writable=False)
+    except FileNotFoundError:  # retention took it while we looked
+        return (-1,) * wanted
+    try:
+        for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
+            sums += block_checksums(chunk)
+    finally:
+        handle.close()
+    return tuple(sums) + (-1,) * (wanted - len(sums))

@@ -1,8 +1,13 @@
-"""Records that one flipped bit damaged get it back, before any of them is given up.
+"""Records that are as good as whole become whole, before any of them is given up.
 
-The checksum of a body or of a record names the bit. Lengths, magic, place and signs have no checksum in
-records without ``__CRC32#``: there a queue unit must say the same place and size of the record that results.
-Without that, sectors that were swapped could pass for records with one wrong bit in their place.
+One flipped bit: the checksum of a body or of a record names it. Lengths, magic, place and signs have no
+checksum in records without ``__CRC32#``: there a queue unit must say the same place and size of the record
+that results. Without that, sectors that were swapped could pass for records with one wrong bit in their
+place.
+
+A head that was written over: magic, place and length of a record are known from elsewhere
+(:mod:`seglog.storage.format.restated`), and are written again where a checksum of the record is right then,
+and its queue unit, or the checksum of all of it, says that it belongs here.
 """
 
 from __future__ import annotations
@@ -15,19 +20,22 @@ import numpy as np
 
 from seglog.doctor.actions import Action
 from seglog.storage.files import Files
-from seglog.storage.format.flipped_bit import Bit, flipped, mend_record, structure_bits
+from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.record import MIN_RECORD_BYTES, PHY_OFFSET_AT, Damage, RecordRow, examine
+from seglog.storage.format.restated import restate, restated_fields
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
 _MAX_RECORD_BYTES: Final = 192 << 10
 _SIZE: Final = slice(0, 4)
+_FRONT_BYTES: Final = PHY_OFFSET_AT + 8
+_FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
 
 
 def mend_bits(found: Survey, files: Files) -> Iterator[Action]:
-    """Flips back single bits in the holes of a log and at its torn end; yields what it did."""
+    """Mends records in the holes of a log and at its torn end; yields what it did."""
     segment = found.geometry.segment_size_bytes
     stretches = [(hole.phy_offset, hole.end) for hole in found.holes]
     if found.scan.tail is not None:
@@ -49,10 +57,13 @@ def _mend_stretch(found: Survey, files: Files, reader: LogReader, start: int, en
         room = min(end, at - at % segment + segment) - at
         window = bytes(reader.read(at, min(room, _MAX_RECORD_BYTES)))
         bit = _bit_of(found, window, at, units.get(at), room)
-        whole = window if bit is None else flipped(window, bit)
-        row = examine(memoryview(whole), 0, at, verify=False)
-        if bit is not None and isinstance(row, RecordRow):
-            yield _flip(found.root, files, segment, at, bit, window, row)
+        whole = flipped(window, bit) if bit is not None else _restated(found, window, at, units.get(at))
+        row = examine(memoryview(window if whole is None else whole), 0, at, verify=False)
+        if whole is not None and isinstance(row, RecordRow):
+            if bit is not None:
+                yield _flip(found.root, files, segment, at, bit, window, row)
+            else:
+                yield _write_head(found.root, files, segment, at, window, whole, row)
             reader.close()
         following = min((place for place in units if place > at), default=end)
         at = at + row.size_bytes if isinstance(row, RecordRow) else following
@@ -72,6 +83,17 @@ def _bit_of(found: Survey, window: bytes, at: int, unit_bytes: int | None, room:
     if not bits:
         bits = {bit for bit in structure_bits(window, at) if _has_unit(found, flipped(window, bit), at)}
     return next(iter(bits)) if len(bits) == 1 else None
+
+
+def _restated(found: Survey, window: bytes, at: int, unit_bytes: int | None) -> bytes | None:
+    if not any(window[:MIN_RECORD_BYTES]):
+        return None
+    for size in {int.from_bytes(window[_SIZE]), unit_bytes or 0}:
+        if MIN_RECORD_BYTES <= size <= len(window):
+            made = restate(window[:size], at)
+            if made is not None and (_has_unit(found, made, at) or has_crc_property(made)):
+                return made
+    return None
 
 
 def _has_unit(found: Survey, record: bytes, at: int) -> bool:
@@ -110,23 +132,49 @@ def _units_between(found: Survey, start: int, end: int) -> dict[int, int]:
     return sizes
 
 
+def _write_head(
+    root: Path, files: Files, segment: int, at: int, window: bytes, whole: bytes, row: RecordRow
+) -> Action:
+    start = at % segment
+    name = f"{COMMIT_LOG}/{segment_file_name(at - start)}"
+    fields = restated_fields(window, whole)
+    changed = [number for number, byte in enumerate(whole[:_FRONT_BYTES]) if byte != window[number]]
+    first, end = changed[0], changed[-1] + 1
+    _write(files, root / name, start + first, whole[first:end])
+    return Action(
+        "head",
+        name,
+        start + first,
+        end - first,
+        f"{' and '.join(map(_FIELD_WORDS.__getitem__, fields))} of {_named(row)}; its checksum is right then",
+        saved=1,
+    )
+
+
 def _flip(root: Path, files: Files, segment: int, at: int, bit: Bit, window: bytes, row: RecordRow) -> Action:
     position, value = bit
     start = at % segment
     name = f"{COMMIT_LOG}/{segment_file_name(at - start)}"
     now = window[position] ^ value
-    handle = files.open(root / name, writable=True)
-    try:
-        handle.write_at(bytes((now,)), start + position)
-        handle.sync()
-    finally:
-        handle.close()
-    topic = row.topic.decode("utf-8", "replace")
+    _write(files, root / name, start + position, bytes((now,)))
     return Action(
         "bit",
         name,
         start + position,
         1,
-        f"{window[position]:#04x} becomes {now:#04x} in {topic}/{row.queue_id} {row.queue_offset}",
+        f"{window[position]:#04x} becomes {now:#04x} in {_named(row)}",
         saved=1,
     )
+
+
+def _write(files: Files, path: Path, position_bytes: int, data: bytes) -> None:
+    handle = files.open(path, writable=True)
+    try:
+        handle.write_at(data, position_bytes)
+        handle.sync()
+    finally:
+        handle.close()
+
+
+def _named(row: RecordRow) -> str:
+    return f"{row.topic.decode('utf-8', 'replace')}/{row.queue_id} {row.queue_offset}"

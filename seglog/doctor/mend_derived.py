@@ -20,6 +20,7 @@ from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
 from seglog.storage.mapped_file import MapPool
+from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
 _WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray"})
@@ -97,11 +98,18 @@ def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
     return any(last[place] != time_ms for place, time_ms in times)
 
 
-def leave_to_rescan(found: Survey, files: Files) -> Action:
+def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
     """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
     files.write_file(found.root / ABORT_FILE, b"")
     write_checkpoint(files, found.root, Checkpoint())
-    return Action("rescan", ABORT_FILE)
+    if knows_queues:
+        return Action("rescan", ABORT_FILE)
+    detail = (
+        "no queue file is left that tells how long they are: it makes them itself; or give"
+        " mappedFileSizeConsumeQueue of broker.conf with --queue-file-bytes"
+    )
+    saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
 
 
 def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry) -> None:

@@ -48,6 +48,13 @@ def has_queue_files(found: Survey) -> bool:
     return any(length for queue in found.queue_files.values() for length in queue.sizes.values())
 
 
+def remove_queue_files(found: Survey, files: Files) -> None:
+    """Removes the files of all plain queues."""
+    for queue in found.queue_files.values():
+        for first in queue.sizes:
+            files.remove(queue.directory / segment_file_name(first))
+
+
 def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     """Recovers a store, holes of all files included; returns what was done."""
     holes = _whole_holes(found)
@@ -101,7 +108,7 @@ def _of_holes(holes: list[Hole], after: Survey, segment: int) -> Iterator[Action
             file,
             position,
             hole.size_bytes,
-            hole.why if hole.why != _TAIL else "",
+            f"damage: {hole.why}" if hole.why != _TAIL else "",
             saved=max(0, high - low),
             lost=tuple(messages),
         )

@@ -1,8 +1,8 @@
 """Repairs a store, first on a draft of it: from a survey to what would be changed, byte by byte.
 
 The draft is changed by recovery's own code, made thorough, after what recovery leaves alone: foreign files,
-config, single flipped bits. Then comes what is made from the log, and offsets. Whatever the draft then has
-other than the store is the plan; :mod:`seglog.doctor.apply` makes it come true.
+config, records that are as good as whole. Then comes what is made from the log, and offsets. Whatever the
+draft then has other than the store is the plan; :mod:`seglog.doctor.apply` makes it come true.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
 from seglog.doctor.mend_files import mend_files, mend_own
 from seglog.doctor.mend_heads import mend_heads
-from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery
+from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
@@ -35,7 +35,7 @@ from seglog.errors import NotFoundError
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
-from seglog.storage.format.names import COMMIT_LOG, CONSUME_QUEUE, INDEX, LOCK_FILE
+from seglog.storage.format.names import COMMIT_LOG, INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, check_geometry
 from seglog.storage.survey import Survey, check_is_store, survey
 
@@ -47,12 +47,13 @@ _MAX_ROUNDS: Final = 3
 class FileSizes:
     """Lengths that a store is configured with, for kinds of files of which none is left to tell.
 
+    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: a
+    broker does not start with queue files of another length, and misreads index files of another division.
+    Then such files are left to RocketMQ, which walks the whole log when it starts.
+
     Attributes:
-        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``). RocketMQ's default if None: a
-            broker that is configured otherwise refuses to start, and says why.
-        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``). With another one a broker
-            would misread the files in silence. So where it is None, and the store has other segments than
-            RocketMQ's default, they are left to RocketMQ, which walks the whole log when it starts.
+        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
+        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
     """
 
     queue_file_bytes: int | None = None
@@ -115,8 +116,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         actions += bits
         found = _survey(draft, root, sizes)
     is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
-    if sizes.queue_file_bytes is None and not has_queue_files(found) and found.queues:
-        actions.append(_assumed(found))
+    knows_queues = has_queue_files(found) or is_default or sizes.queue_file_bytes is not None
     for _round in range(_MAX_ROUNDS):
         if not needs_recovery(found):
             break
@@ -129,9 +129,13 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     actions += index
     if index:
         index_findings = index_problems(found, draft)
-    is_rescanned = bool(index) and not draft.list_dir(root / INDEX)
+    knows_queues = knows_queues or not found.queues
+    is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
+    if not knows_queues:
+        remove_queue_files(found, draft)
+        actions = [action for action in actions if action.kind != "queue"]
     if is_rescanned:
-        actions.append(leave_to_rescan(found, draft))
+        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
@@ -140,15 +144,6 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     problems = dict.fromkeys(found.findings + index_findings + other_problems(found, draft))
     left = [one for one in problems if one.severity is not Severity.NOTE]
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
-
-
-def _assumed(found: Survey) -> Action:
-    """Returns what is said where no file tells how long queue files are."""
-    detail = (
-        f"no queue file is left that tells: {found.geometry.queue_file_size_bytes:,} bytes, as RocketMQ has"
-        " it; if broker.conf has another mappedFileSizeConsumeQueue, give it with --queue-file-bytes"
-    )
-    return Action("assumed", CONSUME_QUEUE, detail=detail)
 
 
 def _survey(files: Files, root: Path, sizes: FileSizes) -> Survey:

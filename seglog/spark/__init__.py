@@ -4,3 +4,17 @@ Jobs cut the commit log into splits and walk each with the engine's own kernels;
 put together on the driver by the engine's own rules. pyspark is imported when a session is made, so the
 parts that need none (planning, walking, putting together) work and are tested without it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``spark.read.format("seglog")`` work in a session, on all of its machines that have seglog."""
+    from seglog.spark.source.data_source import SeglogDataSource
+
+    spark.dataSource.register(SeglogDataSource)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from seglog.errors import MissingDependencyError
+from seglog.errors import MissingDependencyError, SparkJobError
+from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 
 if TYPE_CHECKING:
@@ -19,16 +21,25 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-__all__ = ["java_problem", "local_session", "pyspark_problem", "session_for"]
+__all__ = ["Session", "java_problem", "local_session", "pyspark_problem", "session_for"]
+
+Session: TypeAlias = "SparkSession"
+"""For rooms that do not know Spark."""
 
 PYSPARK_HELP: Final = "install it with `pip install 'seglog[spark]'`"
 _NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow": ((17,), None)}
 """Lowest version of each package, and the first that is too new; as in pyproject.toml."""
 
+LOCAL: Final = "local[*]"
+"""All cores of this machine."""
+
 _LOOPBACK: Final = "127.0.0.1"
-_SETTINGS: Final = {
+_LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": _LOOPBACK,
     "spark.driver.host": _LOOPBACK,
+    "spark.sql.shuffle.partitions": "16",
+}
+_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
@@ -64,13 +75,18 @@ def pyspark_problem() -> str | None:
     return None
 
 
-def local_session(app: str) -> SparkSession:
-    """Starts a session on this machine, with a worker process for each core; stop it when done.
+def local_session(
+    app: str, master: str = LOCAL, conf: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """Starts a session, by default on this machine, with a worker process for each core; stop it when done.
 
-    Quiet: nothing is printed. Nothing listens but on the loopback interface. Takes 7 to 30 s.
+    Quiet: nothing is printed. Takes 7 to 30 s. With a ``local`` master nothing listens but on the loopback
+    interface.
 
     Args:
         app: Its name.
+        master: Spark's master.
+        conf: Settings of Spark, which win over ours.
 
     Raises:
         MissingDependencyError: PySpark or Java is missing, or Java does not start.
@@ -85,21 +101,37 @@ def local_session(app: str) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    settings = _SETTINGS | _worker_settings()
-    conf = SparkConf().setMaster("local[*]").setAppName(app).setAll(list(settings.items()))
+    is_local = master.startswith("local")
+    settings = _SETTINGS | (_LOCAL_SETTINGS if is_local else {}) | _worker_settings() | dict(conf)
+    spark_conf = SparkConf().setMaster(master).setAppName(app).setAll(list(settings.items()))
     # Without PYSPARK_PYTHON the workers may run another Python, one without numpy.
-    environment: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": _LOOPBACK}
+    environment: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable}
+    if is_local:
+        environment["SPARK_LOCAL_IP"] = _LOOPBACK
     if not is_java_home_usable():
         environment["JAVA_HOME"] = None
     with _environment(environment):
         running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
-        gateway = start_java(conf) if running is None else running
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        gateway = start_java(spark_conf) if running is None else running
+        session = SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+    register(session)
+    return session
 
 
 @contextmanager
-def session_for(spark: SparkSession | None, app: str) -> Iterator[SparkSession]:
+def session_for(
+    spark: SparkSession | None,
+    app: str,
+    master: str | None = None,
+    conf: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[SparkSession]:
     """Lends a session: the one given, the active one, or a new one that is stopped at the end.
+
+    Args:
+        spark: The one given.
+        app: Name of a new one.
+        master: Master of a new one; None for what ``spark-submit`` says, or else this machine.
+        conf: Settings of a new one.
 
     Raises:
         MissingDependencyError: As :func:`local_session`.
@@ -111,11 +143,44 @@ def session_for(spark: SparkSession | None, app: str) -> Iterator[SparkSession]:
     if spark is not None:
         yield spark
         return
-    made = local_session(app)
+    if is_submitted():
+        made = _submitted_session(app, master, conf)
+    else:
+        made = local_session(app, master or LOCAL, conf)
     try:
         yield made
     finally:
         made.stop()
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turns errors of Spark into ours.
+
+    Raises:
+        SparkJobError: Spark could not do what was asked of it in the block.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error).partition("JVM stacktrace")[0]
+        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+        raise SparkJobError(" / ".join(lines[:_SHOWN_LINES]) or type(error).__name__) from error
+
+
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` runs this process: its Java is there already, with master and settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_session(app: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app).config(map=dict(conf))
+    return (builder if master is None else builder.master(master)).getOrCreate()
 
 
 def _worker_settings() -> dict[str, str]:

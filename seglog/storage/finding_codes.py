@@ -55,7 +55,8 @@ LOG_CODES: Final[dict[str, Code]] = {
         _LOSS,
         "records in the middle of the log cannot be read; later ones can",
         "those in the hole are lost; after a crash RocketMQ would cut off all that follow",
-        "a single flipped bit is turned back; otherwise tombstones take the places, so that the rest stays",
+        "what can be known is written again, such as one flipped bit; otherwise tombstones take the places,"
+        " so that the rest stays",
         _REPAIR,
     ),
     "log-torn-tail": Code(
@@ -367,6 +368,14 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
         "an abort file: the last writer crashed or was killed, or is at work",
         "none is lost by that",
         "opening the store recovers it",
+    ),
+    "rescan-due": Code(
+        _NOTE,
+        "no queue or no index file is left, and RocketMQ makes them when it starts: abort is there, and the"
+        " checkpoint says nothing",
+        "none is lost",
+        "start RocketMQ once; or let `seglog repair` write queue files, which must know their length",
+        "seglog repair --queue-file-bytes BYTES STORE",
     ),
     "in-use": Code(
         _NOTE,

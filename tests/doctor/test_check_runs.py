@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,12 +17,17 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.forgiving_files import ForgivingFiles
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.key_check import KeyDiff
+from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
+from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import RealFile
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.kernels import BOTH, running
 from tests.support.mixed import fill_mixed
 from tests.support.sealed import flip, sealed_store, segment
 from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock
@@ -190,7 +198,8 @@ def test_threads_that_read_a_store_do_not_mind_each_other(tmp_path):
     assert len({told(report) for report in reports}) == 1
 
 
-def test_bad_sectors_cost_what_is_in_them(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kernels", BOTH)
+def test_bad_sectors_cost_what_is_in_them(kernels, tmp_path, monkeypatch):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
         fill(store, 400)
@@ -203,8 +212,19 @@ def test_bad_sectors_cost_what_is_in_them(tmp_path, monkeypatch):
             raise OSError(errno.EIO, "Input/output error")
         return read(self, buffer, position)
 
+    def failing_map(self):
+        """A map that faults where the sectors are bad, and behind them."""
+        copy = tmp_path / "copy"
+        shutil.copyfile(self._path, copy)
+        with copy.open("rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        os.truncate(copy, bad.start)
+        return memoryview(memory)
+
     monkeypatch.setattr(RealFile, "read_into", failing)
-    report = check_store(root)
+    monkeypatch.setattr(RealFile, "map", failing_map)
+    with running(kernels):
+        report = check_store(root)
     codes = {finding.code for finding in report.findings}
     assert {"file-unreadable", "log-hole"} <= codes
     (hole,) = report.holes
@@ -244,3 +264,20 @@ def test_a_kept_line_is_json(tmp_path):
     lines = [json.loads(line) for line in kept.read_text().splitlines()]
     assert lines[0]["store"] == str(root)
     assert len(lines) > 3
+
+
+def test_a_split_walked_elsewhere_with_its_part_of_the_index_saw_the_same(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 17, **SMALL_INDEX) as store:
+        fill(store, 2000)
+    files = ForgivingFiles(root)
+    plan = plan_audit(root, files, split_bytes=SPLIT)
+    index = load_index(plan, files, is_live=False)
+    assert index.entry_count > 2000
+    for split in plan.splits:
+        part = pickle.loads(pickle.dumps(index.within(split.start, split.segment_end)))  # noqa: S301  # our own
+        assert len(part.outlines) < len(index.outlines)
+        here = walk_split(plan, files, split, None, index)
+        assert walk_split(plan, ForgivingFiles(root), split, None, part) == here
+        assert pickle.loads(pickle.dumps(here)) == here  # noqa: S301  # our own
+        assert here.seen[-1].keys == KeyDiff(here.seen[-1].keys.keys)

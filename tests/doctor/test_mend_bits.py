@@ -93,3 +93,32 @@ def test_a_place_is_not_believed_without_the_queue(plain, memory_path):
     plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
     assert "bit" not in {action.kind for action in plan.actions}
     assert {offset for action in plan.actions for one in action.lost for offset in one.offsets} == {40}
+
+
+FRONT = {"magic": (4, 8), "place": (28, 36), "length and magic": (0, 8), "all three": (0, 8, 28, 36)}
+
+
+@pytest.mark.parametrize("junk", [b"\0", b"\xde", b"\x7f"], ids=["zeros", "junk", "large"])
+@pytest.mark.parametrize("name", FRONT)
+@pytest.mark.parametrize("kind", ["plain", "checked"])
+def test_a_head_that_was_written_over_is_written_again(kind, name, junk, memory_path, request):
+    image = request.getfixturevalue(kind)
+    root = copy_store(image.root, memory_path / "store")
+    damaged = Image(root, image.starts, image.sizes)
+    for start, end in zip(FRONT[name][::2], FRONT[name][1::2], strict=True):
+        damaged.write(image.starts[20] + start, junk * (end - start))
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert [action.kind for action in plan.actions] == ["head"]
+    assert plan.actions[0].saved == 1
+    before, after = file_digest(image.root), file_digest(root)
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_head_is_not_written_again_over_a_body_that_is_damaged_too(plain, memory_path):
+    root = copy_store(plain.root, memory_path / "store")
+    image = Image(root, plain.starts, plain.sizes)
+    image.write(plain.starts[20] + 4, b"\xde\xad\xbe\xef")
+    image.write(plain.starts[20] + 100, b"other")
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert "head" not in {action.kind for action in plan.actions}
+    assert {offset for action in plan.actions for one in action.lost for offset in one.offsets} == {20}

@@ -1,57 +1,151 @@
-"""The audit on Spark itself: the same answer, from worker processes."""
+"""The audit on Spark itself: what a check finds, from worker processes, for many stores in one job."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
+import pyspark
 import pytest
 
 from seglog import MessageStore
-from seglog.errors import NotFoundError
-from seglog.spark.audit import audit_store
-from seglog.spark.job import stretches_frame
-from seglog.storage.audit.plan import plan_audit
-from seglog.storage.files import RealFiles
-from seglog.storage.survey import survey
-from tests.support.audits import assert_agrees
-from tests.support.golden import extract
+from seglog.cli.spark import __main__ as entry
+from seglog.doctor.check import check_store
+from seglog.errors import NotFoundError, SeglogError
+from seglog.spark.audit.stores import audit_store, audit_stores
+from seglog.spark.audit.tables import findings_frame, intervals_frame, queues_frame
+from seglog.storage.format.record import FILLER
+from tests.support import golden
+from tests.support.campaign import KINDS
+from tests.support.log_records import iter_log
 from tests.support.mixed import fill_mixed
+from tests.support.scale import scaled
+from tests.support.sealed import flip, sealed_store, segment
+from tests.support.subjects import SUBJECTS, make_subject
 
 pytestmark = pytest.mark.spark
 
-
-@pytest.mark.parametrize(
-    ("name", "split_bytes"),
-    [
-        ("roll", 128 << 20),
-        ("roll-halt", 10_000),
-        ("ipv6", 1024),
-        ("empty", 1024),
-        ("d-bodyflip-first", 10_000),
-        ("d-magic", 65536),
-        ("d-zeropage-last-halt", 20_000),
-        ("d-trunclast", 30_000),
-        ("d-nocq", 128 << 20),
-        ("d-cqgarbage", 65536),
-        ("innerbatch", 20_000),
-    ],
-)
-def test_audit_agrees_with_the_survey(spark, name, split_bytes, tmp_path):
-    root = extract(name, tmp_path)
-    assert_agrees(audit_store(root, spark=spark, split_bytes=split_bytes), survey(root, RealFiles()))
+SMALL_SPLIT_BYTES = 1 << 16
+"""As long as a segment of the golden stores."""
+DAMAGES = scaled(10, 200)
+"""Of each subject."""
 
 
-def test_batch_queues_and_further_queues_agree_from_worker_processes_too(spark, tmp_path):
-    fill_mixed(tmp_path, 60)
-    for lost in ("batchconsumequeue/B/0", "consumequeue/%LMQ%a"):
-        shutil.rmtree(tmp_path / lost)
-    report = audit_store(tmp_path, spark=spark, split_bytes=5000)
-    assert [finding.code for finding in report.findings] == ["queue-missing"] * 2
-    assert_agrees(report, survey(tmp_path, RealFiles()))
+@pytest.fixture(scope="module")
+def fixtures(tmp_path_factory):
+    """Every golden store, intact and damaged, and stores of our own with all kinds of queues and seals."""
+    folder = tmp_path_factory.mktemp("fixtures")
+    roots = [golden.extract(name, folder) for name in [*golden.golden_names(), *golden.config_names()]]
+    mixed = folder / "mixed"
+    fill_mixed(mixed, 60)
+    lost = folder / "lost"
+    shutil.copytree(mixed, lost)
+    for name in ("batchconsumequeue/B/0", "consumequeue/%LMQ%a"):
+        shutil.rmtree(lost / name)
+    sealed = folder / "sealed"
+    sealed_store(sealed)
+    flipped = folder / "flipped"
+    shutil.copytree(sealed, flipped)
+    flip(segment(flipped, 1), 100_000)
+    (flipped / "seglog" / "seals" / f"{0:020d}.seal").write_bytes(b"no seal")
+    return [*roots, mixed, lost, sealed, flipped]
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory):
+    """Copies of the stores of the damage campaigns, each hit once at random; those that still are stores."""
+    folder = tmp_path_factory.mktemp("damaged")
+    found = []
+    for number, name in enumerate(SUBJECTS):
+        (folder / str(number)).mkdir()
+        subject = make_subject(name, folder / str(number))
+        for seed in range(DAMAGES):
+            copy = folder / f"{number}-{seed}"
+            shutil.copytree(subject.root, copy)
+            chance = random.Random(seed)
+            KINDS[chance.choice(sorted(KINDS))](subject, copy, chance)
+            found.append(copy)
+    return found
+
+
+def said(report):
+    """A report but for how long it took; findings as a set, as their order follows that of reading."""
+    findings = sorted(report.findings, key=repr)
+    return replace(report, findings=tuple(findings), elapsed_ms=0)
+
+
+def assert_finds_what_a_check_finds(spark, roots, **options):
+    checked = {}
+    for root in roots:
+        try:
+            checked[root] = said(check_store(root, **options))
+        except SeglogError as error:
+            with pytest.raises(type(error)):
+                audit_stores([root], spark=spark, **options)
+    audited = audit_stores(checked, spark=spark, **options)
+    assert [report.root for report in audited] == list(checked)
+    for report in audited:
+        assert said(report) == checked[report.root]
+    return audited
+
+
+def test_audit_finds_what_a_check_finds_in_every_fixture(spark, fixtures):
+    reports = assert_finds_what_a_check_finds(spark, fixtures)
+    dirty = {report.root.name for report in reports if not report.is_clean}
+    assert dirty >= {"d-magic", "d-bodyflip-first", "d-nocq", "d-propflip", "d-zerotail", "lost", "flipped"}
+    assert not dirty & {"roll", "tx", "delay", "broker-store", "mixed", "sealed"}
+
+
+def test_it_finds_the_same_in_splits_that_cut_records(spark, fixtures):
+    roots = [root for root in fixtures if root.name != "broker-store"]  # 1 GiB of holes
+    assert_finds_what_a_check_finds(spark, roots, split_bytes=SMALL_SPLIT_BYTES)
+
+
+def test_audit_finds_what_a_check_finds_after_random_damage(spark, damaged):
+    reports = assert_finds_what_a_check_finds(spark, damaged, split_bytes=SMALL_SPLIT_BYTES)
+    assert sum(not report.is_clean for report in reports) > len(damaged) // 2
+
+
+def test_a_damaged_length_or_magic_never_passes_for_clean(spark, tmp_path):
+    whole = golden.extract("roll", tmp_path)
+    chance = random.Random(1)
+    copies = []
+    for number, record in enumerate(chance.sample(list(iter_log(whole)), scaled(20, 200))):
+        for name in ("size_bytes", "magic"):
+            copy = tmp_path / f"{name}-{number}"
+            shutil.copytree(whole, copy)
+            first, at = divmod(record.phy_offset, SMALL_SPLIT_BYTES)
+            place = at + FILLER.offsets[name] + chance.randrange(4)
+            flip(copy / "commitlog" / f"{first * SMALL_SPLIT_BYTES:020d}", place, 1 << chance.randrange(8))
+            copies.append(copy)
+    reports = audit_stores([whole, *copies], spark=spark)
+    assert [report.is_clean for report in reports] == [True] + [False] * len(copies)
+    holes = [finding for report in reports for finding in report.findings if finding.code == "log-hole"]
+    assert len(holes) >= len(copies) - 2  # the last record's damage ends the log
+
+
+def test_tables_of_findings_queues_and_intervals_can_be_asked_with_sql(spark, fixtures):
+    roots = [root for root in fixtures if root.name in ("d-magic", "roll")]
+    reports = audit_stores(roots, spark=spark)
+    findings_frame(reports, spark).createOrReplaceTempView("findings")
+    queues_frame(reports, spark).createOrReplaceTempView("queues")
+    intervals_frame(roots, spark).createOrReplaceTempView("intervals")
+    holes = spark.sql("SELECT store, file, pos FROM findings WHERE code = 'log-hole'").collect()
+    assert [(Path(store).name, file) for store, file, _pos in holes] == [
+        ("d-magic", "commitlog/00000000000000262144")
+    ]
+    counted = spark.sql(
+        "SELECT i.records = q.records AS same FROM (SELECT store, sum(records) AS records FROM intervals"
+        " GROUP BY store) i JOIN (SELECT store, sum(records) AS records FROM queues GROUP BY store) q"
+        " USING (store)"
+    ).collect()
+    assert [row["same"] for row in counted] == [True, True]
 
 
 def test_audit_beside_a_writer_reads_what_is_there(spark, tmp_path, monkeypatch):
@@ -59,22 +153,12 @@ def test_audit_beside_a_writer_reads_what_is_there(spark, tmp_path, monkeypatch)
     with MessageStore.open("store", segment_size_bytes=65536) as store:
         for _ in range(3):
             store.put_batch("T", [bytes(500)] * 100)
-        report = audit_store("store", spark=spark, split_bytes=20_000)
-    assert (report.records, report.is_clean, report.mode) == (300, True, "abnormal")
-
-
-def test_table_of_stretches_can_be_asked_with_sql(spark, tmp_path):
-    plan = plan_audit(extract("roll", tmp_path), RealFiles())
-    stretches_frame(plan, spark).createOrReplaceTempView("stretches")
-    (found,) = spark.sql(
-        "SELECT sum(part.records) AS records, count(DISTINCT part.topic, part.queue_id) AS queues"
-        " FROM (SELECT explode(intervals) AS part FROM stretches)"
-    ).collect()
-    assert (found["records"], found["queues"]) == (400, 10)
+        (report,) = audit_stores(["store"], spark=spark, split_bytes=SMALL_SPLIT_BYTES)
+    assert (report.records, report.is_clean, report.state) == (300, True, "open")
 
 
 def test_active_session_is_used_and_left_running(spark, tmp_path):
-    root = extract("comp", tmp_path)
+    root = golden.extract("comp", tmp_path)
     assert audit_store(root).records == 30
     assert spark.range(1).count() == 1
 
@@ -93,13 +177,24 @@ def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(s
     command = [
         sys.executable,
         "-m",
-        "seglog.cli.main",
-        "spark",
+        "seglog.cli.spark",
         "audit",
-        extract("d-magic", tmp_path),
+        golden.extract("d-magic", tmp_path),
         "--json",
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (1, "")
-    (line,) = ran.stdout.splitlines()
-    assert json.loads(line)["records"] == 399
+    assert json.loads(ran.stdout.splitlines()[-1])["records"] == 399
+
+
+def test_spark_submit_runs_the_same_command_on_the_master_it_is_given(spark, tmp_path):
+    roots = [golden.extract(name, tmp_path) for name in ("d-magic", "roll")]
+    submit = Path(pyspark.__path__[0]) / "bin" / "spark-submit"
+    settings = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    command = [submit, *settings, entry.__file__, "audit", *roots, "--output", tmp_path / "out"]
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ran.returncode == 1, ran.stderr
+    found = spark.read.parquet(str(tmp_path / "out" / "findings")).where("severity <> 'note'").collect()
+    assert {(Path(row["store"]).name, row["code"]) for row in found} == {("d-magic", "log-hole")}
+    assert spark.read.parquet(str(tmp_path / "out" / "queues")).count() == 20

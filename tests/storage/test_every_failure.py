@@ -114,7 +114,7 @@ def leftovers(path):
     "names",
     [{"sync"}, {"sync_dir", "make_dirs"}, {"reserve", "set_size", "create"}, {"rename"}, {"open"}, {"map"},
      {"write", "write_file"}, {"remove", "read", "read_file", "list_dir"}],
-    ids="-".join,
+    ids=lambda names: "-".join(sorted(names)),
 )  # fmt: skip
 def test_no_call_that_fails_costs_an_acknowledged_message(memory_path, names, sticky):
     for at in itertools.count(1, STEP if len(names) > 1 or names == {"open"} else 1):

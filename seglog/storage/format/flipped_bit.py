@@ -69,9 +69,7 @@ def mend_record(record: bytes, phy_offset: int) -> Bit | None:
     Returns:
         None if no bit or more than one explains the damage, or no checksum covers it.
     """
-    found = (
-        set(_by_record_crc(record)) if _has_crc_property(record) else set(_by_body_crc(record, phy_offset))
-    )
+    found = set(_by_record_crc(record)) if has_crc_property(record) else set(_by_body_crc(record, phy_offset))
     mended = [bit for bit in found if is_whole(flipped(record, bit), phy_offset)]
     return mended[0] if len(mended) == 1 else None
 
@@ -131,7 +129,8 @@ def _by_body_crc(record: bytes, phy_offset: int) -> Iterator[Bit]:
         yield HEAD_V4.offsets["body_crc"] + 3 - shift // 8, 1 << shift % 8
 
 
-def _has_crc_property(record: bytes) -> bool:
+def has_crc_property(record: bytes) -> bool:
+    """Returns whether a record ends with a record CRC, or what a few flipped bits left of one."""
     name = int.from_bytes(record[-_CRC_BYTES : -_CRC_BYTES + len(props.CRC_NAME)])
     return (name ^ int.from_bytes(props.CRC_NAME)).bit_count() <= MAX_NAME_FLIPS
 

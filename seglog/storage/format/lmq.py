@@ -33,6 +33,13 @@ _DROPPED_ON_WRITE: Final = (_OFFSETS + b"\x01", props.WAIT.encode() + b"\x01")
 _MAX_OFFSET_DIGITS: Final = 18
 
 
+def plain_queue_kind(topic: str) -> str:
+    """Returns the kind of a queue with 20-byte units: ``lmq``, ``delay`` or ``plain``."""
+    if topic.startswith(LMQ_PREFIX):
+        return "lmq"
+    return "delay" if topic == SCHEDULE_TOPIC else "plain"
+
+
 class MultiQueue(NamedTuple):
     """A further queue of a record, and the record's offset in it."""
 

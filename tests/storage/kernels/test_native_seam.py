@@ -10,6 +10,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.storage.format.host import Host
 from seglog.storage.kernels.append import PythonDraft
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, walk
+from tests.support.case_names import said
 from tests.support.kernels import native, running
 from tests.support.records import Record, pack_log
 
@@ -135,7 +136,7 @@ def new_draft(**other):
         {"properties": b"a\x01".ljust(32767 - 21, b"v") + b"\x02"},
         {"queue_id": 2**31 - 1, "flag": -(2**31), "tags_code": -(2**63), "born_timestamp_ms": 2**63 - 1},
     ],
-    ids=str,
+    ids=said,
 )
 def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
     made, twin = new_draft(**other), PythonDraft(*(USUAL | other).values())
@@ -156,7 +157,7 @@ def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
         {"body": memoryview(b"a.b.c")[::2]},
         {"record_crc": 1},
     ],
-    ids=str,
+    ids=said,
 )
 def test_unusual_drafts_are_left_to_python(other):
     assert type(new_draft(**other)) is PythonDraft

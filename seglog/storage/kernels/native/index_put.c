@@ -10,9 +10,8 @@
 
 #include "../layout.h"
 #include "bytes.h"
+#include "index_seconds.h"
 #include "rows.h"
-
-enum { MS_PER_S = 1000 };
 
 static void put_u32(uint8_t *at, uint32_t value)
 {
@@ -42,15 +41,6 @@ static uint8_t *entry_at(const struct index_file *file, uint32_t number)
            (size_t)number * SEGLOG_INDEX_ENTRY_SIZE;
 }
 
-/* Whole seconds since the file's begin, 0 where there is none yet. Wraps as arrays of integers do. */
-static uint32_t seconds_since(int64_t begin_ms, int64_t time_ms)
-{
-    if (begin_ms <= 0)
-        return 0;
-    int64_t seconds = (int64_t)((uint64_t)time_ms - (uint64_t)begin_ms) / MS_PER_S;
-    return seconds < 0 ? 0 : seconds > SEGLOG_MAX_INT ? SEGLOG_MAX_INT : (uint32_t)seconds;
-}
-
 /* Writes one entry and the slot that leads to it; returns whether the slot was free. */
 static int put_one(const struct index_file *file, const uint8_t *row, uint32_t number, int64_t begin_ms)
 {
@@ -61,7 +51,7 @@ static int put_one(const struct index_file *file, const uint8_t *row, uint32_t n
     int64_t time_ms = row_i64(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT);
     put_u32(entry + SEGLOG_INDEX_ENTRY_KEY_HASH_AT, (uint32_t)hash);
     put_i64(entry + SEGLOG_INDEX_ENTRY_PHY_OFFSET_AT, row_i64(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT));
-    put_u32(entry + SEGLOG_INDEX_ENTRY_TIME_DIFF_S_AT, seconds_since(begin_ms, time_ms));
+    put_u32(entry + SEGLOG_INDEX_ENTRY_TIME_DIFF_S_AT, index_seconds_since(begin_ms, time_ms));
     put_u32(entry + SEGLOG_INDEX_ENTRY_PREVIOUS_ENTRY_AT, previous);
     atomic_thread_fence(memory_order_release);
     put_u32(slot + SEGLOG_INDEX_SLOT_NEWEST_ENTRY_AT, number);

@@ -7,6 +7,7 @@
 #include "crc32.h"
 #include "decoder_type.h"
 #include "draft_type.h"
+#include "entry_calls.h"
 #include "found_type.h"
 #include "index_calls.h"
 #include "key_calls.h"
@@ -73,10 +74,15 @@ static PyMethodDef methods[] = {
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
     {"walk", py_walk, METH_VARARGS, NULL},
     {"walk_stretch", py_walk_stretch, METH_VARARGS, NULL},
+    {"walk_into", py_walk_into, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
     {"put_keys", py_put_keys, METH_VARARGS, NULL},
+    {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
+    {"follow_entries", py_follow_entries, METH_VARARGS, NULL},
+    {"entries_stand_for", py_entries_stand_for, METH_VARARGS, NULL},
+    {"group_rows", py_group_rows, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
     {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -1,0 +1,42 @@
+"""A group of commands that are loaded when they are called, each from a module of its own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from keyword import iskeyword
+
+import click
+from typing_extensions import override
+
+
+class LazyGroup(click.Group):
+    """A group whose commands lie in the modules of a package, by their names.
+
+    Args:
+        package: The package; its module ``<name>`` holds ``command``, ``import_`` that of import.
+        summaries: Name and one line of help, in the order of the help text.
+        options: What click's group takes.
+    """
+
+    def __init__(self, *, package: str, summaries: Mapping[str, str], **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]  # click states them one by one
+        self._package = package
+        self._summaries = summaries
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._summaries)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._summaries:
+            return None
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"{self._package}.{module}").command
+        return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._summaries.items()))

@@ -1,0 +1,35 @@
+"""``seglog spark``: jobs over whole stores on Apache Spark, from :mod:`seglog.spark`.
+
+Each job is a module of its own, loaded when it is called. What they share: which stores and which cluster
+(:mod:`seglog.cli.spark.options`), the session with its progress (:mod:`seglog.cli.spark.session`), and
+where results go (:mod:`seglog.cli.spark.results`). ``spark-submit`` runs :mod:`seglog.cli.spark.__main__`,
+which is the same commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from seglog.cli.lazy_group import LazyGroup
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",
+    "compact": "Keep the last message of each key; show what goes, or do it.",
+    "retain": "Drop messages of single topics by age, size or key; show what goes, or do it.",
+}
+"""Name and one line of help; module ``seglog.cli.spark.<name>`` holds ``command``."""
+
+
+@click.group(
+    cls=LazyGroup,
+    package="seglog.cli.spark",
+    summaries=COMMANDS,
+    epilog="Several stores are brokers that one job looks at together. Without --master it runs on all cores"
+    " of this machine; `spark-submit .../seglog/cli/spark/__main__.py audit STORE` is the same on a cluster."
+    " Exit codes: 0 nothing found but notes, 1 findings, 2 wrong usage, 3 and above it could not be done.",
+)
+def command() -> None:
+    """Jobs over whole stores on Apache Spark; need a JDK 17 or newer and `pip install 'seglog[spark]'`."""

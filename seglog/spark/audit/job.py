@@ -1,0 +1,142 @@
+"""The part of an audit that runs on Spark: tasks walk splits and follow the chains of index files."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from seglog.doctor.check import StoreCheck
+from seglog.doctor.forgiving_files import ForgivingFiles
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_facts import IndexFacts
+from seglog.doctor.log_walk import SplitOutcome, walk_split
+from seglog.errors import CorruptError
+from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
+from seglog.storage.audit.plan import AuditPlan
+from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
+from seglog.storage.findings import Finding
+from seglog.storage.format.seal import Seal
+from seglog.storage.seal_files import read_seal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreWalk:
+    """What tasks must know of one store; its seals and the entries of its index they read where they are.
+
+    Attributes:
+        plan: Its plan, without what only a conclusion needs.
+        sealed: First offsets of the segments that are held against seals.
+        index: What is where in its index.
+        is_closed: Whether its last writer closed it.
+    """
+
+    plan: AuditPlan
+    sealed: frozenset[int]
+    index: IndexFacts
+    is_closed: bool
+
+    @classmethod
+    def of(cls, check: StoreCheck) -> StoreWalk:
+        """Returns what tasks must know of a store that is to be checked."""
+        plan = replace(check.plan, queue_files={}, batch_files={}, log_files=[], findings=[])
+        return cls(plan, frozenset(check.seals.present), replace(check.index, findings=()), check.is_closed)
+
+    @property
+    def steps(self) -> int:
+        """How much there is to do: each split, then each index file."""
+        return len(self.plan.splits) + len(self.index.outlines)
+
+    def do(self, step: int, files: ForgivingFiles) -> tuple[SplitOutcome | None, list[Finding]]:
+        """Walks a split, or follows the chains of an index file.
+
+        Args:
+            step: Which of :attr:`steps`.
+            files: Where the store is.
+
+        Returns:
+            What the split saw, None for an index file; what is wrong with that, and files that could not
+            be read so far.
+        """
+        splits = self.plan.splits
+        if step < len(splits):
+            split = splits[step]
+            seal = self._seal(split.segment_end - self.plan.geometry.segment_size_bytes, files)
+            return walk_split(self.plan, files, split, seal, self.index), files.findings
+        outline = self.index.outlines[step - len(splits)]
+        finding = chain_finding(files, outline.file, is_closed=self.is_closed)
+        return None, [*files.findings, *([finding] if finding is not None else [])]
+
+    def _seal(self, first: int, files: ForgivingFiles) -> Seal | None:
+        if first not in self.sealed:
+            return None
+        try:
+            return read_seal(files, self.plan.root, first)
+        except CorruptError:  # it was whole a moment ago
+            return None
+
+
+@dataclass(slots=True)
+class Walked:
+    """What the tasks saw of one store.
+
+    Attributes:
+        outcomes: Of all its splits, in order.
+        of_chains: What is wrong with the chains of its index.
+        unreadable: Files that they could not read.
+    """
+
+    outcomes: list[SplitOutcome] = field(default_factory=list)
+    of_chains: list[Finding] = field(default_factory=list)
+    unreadable: list[Finding] = field(default_factory=list)
+
+
+def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession) -> list[Walked]:
+    """Walks all splits of stores in one job, and returns what was seen of each."""
+    found = [Walked() for _walk in walks]
+    if any(walk.steps for walk in walks):
+        for store, outcome, findings in from_table(outcomes_frame(walks, spark).toArrow()):
+            if outcome is not None:
+                found[store].outcomes.append(outcome)
+            for finding in findings:
+                is_unreadable = finding.code == "file-unreadable"
+                (found[store].unreadable if is_unreadable else found[store].of_chains).append(finding)
+    for walked in found:
+        walked.outcomes.sort(key=lambda outcome: outcome.split)
+    return found
+
+
+def outcomes_frame(walks: Sequence[StoreWalk], spark: SparkSession) -> DataFrame:
+    """Returns the table of outcomes, :data:`~seglog.spark.audit.outcome_rows.OUTCOME`, not computed yet."""
+    firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
+    count = firsts[-1]
+    numbers = spark.range(0, count, 1, _task_count(walks, count, spark.sparkContext.defaultParallelism))
+    return numbers.mapInArrow(_stepper(walks, firsts), spark_schema())
+
+
+def _stepper(
+    walks: Sequence[StoreWalk], firsts: Sequence[int]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns what a task does: it takes numbers of steps, counted over all stores."""
+
+    def do_steps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                store = bisect.bisect_right(firsts, number) - 1
+                walk = walks[store]
+                outcome, findings = walk.do(number - firsts[store], ForgivingFiles(walk.plan.root))
+                yield to_batch(store, outcome, findings)
+
+    return do_steps
+
+
+def _task_count(walks: Sequence[StoreWalk], steps: int, parallelism: int) -> int:
+    """Returns one task for each split, or for as many small ones as make a split of the default length."""
+    log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
+    return max(1, min(steps, max(parallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES))))

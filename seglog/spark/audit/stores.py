@@ -1,0 +1,61 @@
+"""Audits of stores: what a check says of each, from one job over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog.clock import Clock
+from seglog.doctor.check import SPLIT_BYTES, StoreCheck
+from seglog.doctor.check_report import CheckReport
+from seglog.spark.audit.job import StoreWalk, walk_on_spark
+from seglog.spark.session import session_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def audit_stores(
+    paths: Iterable[str | PathLike[str]],
+    *,
+    spark: SparkSession | None = None,
+    split_bytes: int = SPLIT_BYTES,
+    verify: bool = True,
+    clock: Clock | None = None,
+) -> list[CheckReport]:
+    """Audits stores; reads only.
+
+    Args:
+        paths: The store directories. Every machine of the cluster must see them there.
+        spark: A session; None takes the active one, or starts one on this machine and stops it at the end.
+            The workers of a session that was not made by :func:`seglog.spark.session.local_session` must
+            have seglog installed.
+        split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
+        verify: Whether to compute checksums; everything else is always checked.
+        clock: Tells how long it took.
+
+    Returns:
+        What :func:`seglog.doctor.check.check_store` would return for each.
+
+    Raises:
+        NotFoundError: There is nothing at a path.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store is of another kind.
+        InvalidArgumentError: ``split_bytes`` is too small.
+        MissingDependencyError: PySpark or Java is missing, and a session had to be made.
+    """
+    checks = [StoreCheck(Path(path), clock, split_bytes=split_bytes, verify=verify) for path in paths]
+    with session_for(spark, "seglog audit") as session:
+        walked = walk_on_spark([StoreWalk.of(check) for check in checks], session)
+    return [
+        check.conclude(walk.outcomes, walk.of_chains, walk.unreadable)
+        for check, walk in zip(checks, walked, strict=True)
+    ]
+
+
+def audit_store(path: str | PathLike[str], *, spark: SparkSession | None = None) -> CheckReport:
+    """Audits one store, as :func:`audit_stores` does."""
+    (report,) = audit_stores([path], spark=spark)
+    return report

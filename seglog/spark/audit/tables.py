@@ -1,0 +1,107 @@
+"""Audits as tables: findings and queues of reports, and what splits saw of queues, for SQL and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog.doctor.check import SPLIT_BYTES, StoreCheck
+from seglog.doctor.check_report import CheckReport
+from seglog.spark.audit.job import StoreWalk, outcomes_frame
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.format.lmq import plain_queue_kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FINDING_COLUMNS: Final = (
+    "store string, code string, severity string, file string, pos long, size long, expected string,"
+    " found string, messages long, meaning string, forMessages string, fix string, command string"
+)
+QUEUE_COLUMNS: Final = (
+    "store string, topic string, queueId int, queueKind string, minOffset long, maxOffset long,"
+    " records long, bytes long, gaps long, backwards long, firstStoreTimestamp long, lastStoreTimestamp long"
+)
+
+
+def findings_frame(reports: Iterable[CheckReport], spark: SparkSession) -> DataFrame:
+    """Returns the findings of reports as a table, named as in JSON: :data:`FINDING_COLUMNS`."""
+    rows = [tuple(row.values()) for report in reports for row in finding_rows(report)]
+    return spark.createDataFrame(rows, FINDING_COLUMNS)
+
+
+def queues_frame(reports: Iterable[CheckReport], spark: SparkSession) -> DataFrame:
+    """Returns the queues of reports as a table: :data:`QUEUE_COLUMNS`."""
+    rows = [tuple(row.values()) for report in reports for row in queue_rows(report)]
+    return spark.createDataFrame(rows, QUEUE_COLUMNS)
+
+
+def intervals_frame(
+    paths: Iterable[str | PathLike[str]], spark: SparkSession, *, split_bytes: int = SPLIT_BYTES
+) -> DataFrame:
+    """Returns what splits saw of plain queues, a row for each run of records of one queue; not computed yet.
+
+    Args:
+        paths: The store directories.
+        spark: A session.
+        split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
+
+    Returns:
+        ``store`` (its path), ``split``, and the attributes of
+        :class:`~seglog.storage.audit.stretches.Interval`.
+
+    Raises:
+        NotFoundError: There is nothing at a path.
+    """
+    from pyspark.sql import functions as sql
+
+    checks = [StoreCheck(Path(path), split_bytes=split_bytes) for path in paths]
+    frame = outcomes_frame([StoreWalk.of(check) for check in checks], spark)
+    names = sql.array(*[sql.lit(str(check.plan.root)) for check in checks])
+    return frame.select(names[frame["store"]].alias("store"), "split", sql.inline("intervals"))
+
+
+def queue_kind(queue: AuditQueue) -> str:
+    """Returns ``plain``, ``batch``, ``lmq`` or ``delay``."""
+    return plain_queue_kind(queue.topic) if queue.kind == "plain" else queue.kind
+
+
+def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
+    """Yields the queues of a report, named as in JSON."""
+    for queue in report.queues:
+        yield {
+            "store": str(report.root),
+            "topic": queue.topic,
+            "queueId": queue.queue_id,
+            "queueKind": queue_kind(queue),
+            "minOffset": queue.min_offset,
+            "maxOffset": queue.max_offset,
+            "records": queue.records,
+            "bytes": queue.bytes,
+            "gaps": queue.gaps,
+            "backwards": queue.backwards,
+            "firstStoreTimestamp": queue.first_store_timestamp_ms,
+            "lastStoreTimestamp": queue.last_store_timestamp_ms,
+        }
+
+
+def finding_rows(report: CheckReport) -> Iterator[dict[str, object]]:
+    """Yields the findings of a report, named as in JSON."""
+    for finding in report.findings:
+        yield {
+            "store": str(report.root),
+            "code": finding.code,
+            "severity": finding.severity.value,
+            "file": finding.file,
+            "pos": finding.position_bytes,
+            "size": finding.size_bytes,
+            "expected": finding.expected,
+            "found": finding.found,
+            "messages": finding.messages,
+            "meaning": finding.meaning,
+            "forMessages": finding.for_messages,
+            "fix": finding.fix,
+            "command": finding.command,
+        }

@@ -1,0 +1,54 @@
+"""How far Spark is with the jobs that this process started: tasks done, and tasks there are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+_EVERY_S: Final = 0.25
+
+Tell = Callable[[int, int], None]
+
+
+@contextmanager
+def watch_tasks(session: SparkSession, tell: Tell) -> Iterator[None]:
+    """Tells how many tasks are done and how many there are, from a thread, as long as the block lasts.
+
+    Args:
+        session: The session.
+        tell: Called with both; never again after the block.
+    """
+    tracker = session.sparkContext.statusTracker()
+    is_over = threading.Event()
+    thread = threading.Thread(
+        target=_watch, args=(tracker, tell, is_over), name="seglog-progress", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _watch(tracker: StatusTracker, tell: Tell, is_over: threading.Event) -> None:
+    while not is_over.wait(_EVERY_S):
+        done, total = task_counts(tracker)
+        if total:
+            tell(done, total)
+
+
+def task_counts(tracker: StatusTracker) -> tuple[int, int]:
+    """Returns how many tasks of the running stages are done, and how many there are.
+
+    Stages that wait for others are not counted: Spark decides anew about them when those are done.
+    """
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

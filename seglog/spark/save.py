@@ -1,0 +1,37 @@
+"""Where tables that a job made are kept: folders that Spark writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def save_table(frame: DataFrame, folder: str, form: str) -> None:
+    """Writes a table.
+
+    Args:
+        frame: The table.
+        folder: A path or an address that the cluster knows; nothing may be there yet.
+        form: ``parquet`` or ``json``.
+
+    Raises:
+        InvalidArgumentError: There is something already.
+        AnalysisException: The same, at an address that only the cluster sees.
+    """
+    refuse_existing(folder)
+    frame.write.format(form).save(folder)
+
+
+def refuse_existing(folder: str) -> None:
+    """Refuses a folder that is there already, before a job has run for nothing.
+
+    Raises:
+        InvalidArgumentError: It is there.
+    """
+    if "://" not in folder and Path(folder).exists():
+        raise InvalidArgumentError(f"{folder} is there already", help="name a folder that is not there yet")

@@ -1,0 +1,244 @@
+"""Record batches of messages: the columns that were asked for, of the rows that were asked for.
+
+Rows are the records that have a place in a queue: PREPARED and ROLLBACK records have none, nor have
+tombstones, which stand for messages that are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seglog.spark.source import columns
+from seglog.spark.source.columns import Wanted
+from seglog.spark.source.host_columns import HostColumns
+from seglog.spark.source.property_columns import PropertyColumns
+from seglog.spark.source.split_rows import Window
+from seglog.spark.source.strings import as_text, gather
+from seglog.storage.format import properties as props
+from seglog.storage.format.record import FLAG_AT
+from seglog.storage.format.tombstone import LOST_FLAG, is_tombstone
+from seglog.storage.kernels.gather import (
+    Bytes,
+    Ints,
+    Mask,
+    body_ranges,
+    overlapping,
+    properties_ranges,
+    read_heads,
+)
+from seglog.storage.kernels.walk import Rows, are_dispatched
+
+_FLAG: Final = np.dtype(">i4")
+_MS: Final = 1000
+_MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
+_OF_ROWS: Final = {
+    "queueOffset": "queue_offset",
+    "physicalOffset": "phy_offset",
+    "size": "size_bytes",
+    "tagsCode": "tags_code",
+    "sysFlag": "sys_flag",
+}
+_OF_HEADS: Final = {
+    "flag": "flag",
+    "reconsumeTimes": "reconsume_times",
+    "bodyCrc": "body_crc",
+    "preparedTransactionOffset": "prepared_transaction_offset",
+}
+_HEADS: Final = (
+    "magic",
+    "sys_flag",
+    "flag",
+    "born_timestamp_ms",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "body_crc",
+    "body_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Values that are the same for all messages of a store.
+
+    Attributes:
+        broker_name: The column ``brokerName``.
+        store: The column ``store``.
+    """
+
+    broker_name: str | None
+    store: str
+
+
+class Messages:
+    """The messages of a window.
+
+    Args:
+        window: The records; those that are no messages are left out.
+        queues: Topic and number of the queues that its rows belong to.
+    """
+
+    def __init__(self, window: Window, queues: Sequence[tuple[str, int]]) -> None:
+        self._buffer: Bytes = np.frombuffer(window.memory, np.uint8)
+        self._queues = queues
+        rows = window.rows[are_dispatched(window.rows)]
+        lost = _are_lost(window.memory, self._buffer, rows["phy_offset"] - window.phy_offset, rows)
+        self.rows: Rows = rows[~lost] if lost.any() else rows
+        self._positions: Ints = self.rows["phy_offset"] - window.phy_offset
+        self._sizes: Ints = self.rows["size_bytes"].astype(np.int64)
+
+    def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
+        """Returns the columns that are wanted."""
+        arrays = [self._array(one, constants) for one in wanted]
+        schema = pa.schema([(one.name, one.type) for one in wanted])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    @cached_property
+    def _heads(self) -> dict[str, Ints]:
+        places = self.rows["phy_offset"]
+        _valid, heads = read_heads(self._buffer, self._positions, places, self._sizes, _HEADS)
+        return heads
+
+    @cached_property
+    def _hosts(self) -> HostColumns:
+        return HostColumns(self._buffer, self._positions, self.rows["sys_flag"])
+
+    @cached_property
+    def _properties(self) -> PropertyColumns:
+        return PropertyColumns(self._buffer, *self._property_ranges)
+
+    @cached_property
+    def _property_ranges(self) -> tuple[Ints, Ints]:
+        _ok, starts, sizes = properties_ranges(self._buffer, self._positions, self._sizes, self._heads)
+        return starts, sizes
+
+    def _array(self, wanted: Wanted, constants: Constants) -> pa.Array:
+        name, kind = wanted.name, wanted.type
+        if name in _OF_ROWS:
+            return pa.array(self.rows[_OF_ROWS[name]], kind)
+        if name in _OF_HEADS:
+            return _number(self._heads[_OF_HEADS[name]], kind)
+        return _MAKERS[name](self, kind, constants)
+
+    def _topic(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return pa.array([topic for topic, _queue_id in self._queues], pa.string()).take(self._queue_numbers)
+
+    def _queue_id(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return pa.array([queue_id for _topic, queue_id in self._queues], kind).take(self._queue_numbers)
+
+    @property
+    def _queue_numbers(self) -> pa.Array:
+        return pa.array(self.rows["queue"])
+
+    def _body(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        _ok, starts, sizes = body_ranges(self._positions, self._sizes, self._heads)
+        return gather(self._buffer, starts, sizes)
+
+    def _record(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return gather(self._buffer, self._positions, self._sizes)
+
+    def _all_properties(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        if kind == columns.PROPERTY_MAP:
+            return self._properties.mapping(kind)
+        raw = gather(self._buffer, *self._property_ranges)
+        return as_text(raw) if kind == columns.STRING else raw
+
+    def _born_time(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return _time(self._heads["born_timestamp_ms"], kind)
+
+    def _store_time(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return _time(self.rows["store_timestamp_ms"], kind)
+
+    def _message_id(self, kind: pa.DataType, constants: Constants) -> pa.Array:
+        own = self._properties.values(props.UNIQ_KEY)
+        return pc.coalesce(own, self._offset_message_id(kind, constants)) if own.null_count else own
+
+    def _offset_message_id(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return self._hosts.message_ids(self.rows["phy_offset"])
+
+    def _born_host(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return self._hosts.hosts("born")
+
+    def _store_host(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return self._hosts.hosts("store")
+
+    def _keys(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return self._properties.values(props.KEYS)
+
+    def _tags(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return self._properties.values(props.TAGS)
+
+    def _broker_name(self, kind: pa.DataType, constants: Constants) -> pa.Array:
+        return pa.repeat(pa.scalar(constants.broker_name, kind), len(self.rows))
+
+    def _store(self, kind: pa.DataType, constants: Constants) -> pa.Array:
+        return pa.repeat(pa.scalar(constants.store, kind), len(self.rows))
+
+
+_MAKERS: Final[Mapping[str, Callable[[Messages, pa.DataType, Constants], pa.Array]]] = {
+    "topic": Messages._topic,
+    "queueId": Messages._queue_id,
+    "body": Messages._body,
+    "record": Messages._record,
+    "properties": Messages._all_properties,
+    "bornTimestamp": Messages._born_time,
+    "storeTimestamp": Messages._store_time,
+    "msgId": Messages._message_id,
+    "offsetMsgId": Messages._offset_message_id,
+    "bornHost": Messages._born_host,
+    "storeHost": Messages._store_host,
+    "keys": Messages._keys,
+    "tags": Messages._tags,
+    "brokerName": Messages._broker_name,
+    "store": Messages._store,
+}
+
+
+def iter_batches(
+    windows: Iterator[Window],
+    queues: Sequence[tuple[str, int]],
+    wanted: Sequence[Wanted],
+    constants: Constants,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yields the messages of windows, at most ``batch_rows`` at a time."""
+    for window in windows:
+        count = len(window.rows)
+        parts = -(-count // batch_rows)
+        for start, end in _even(count, parts):
+            messages = Messages(Window(window.memory, window.phy_offset, window.rows[start:end]), queues)
+            if len(messages.rows):
+                yield messages.batch(wanted, constants)
+
+
+def _even(count: int, parts: int) -> Iterator[tuple[int, int]]:
+    for part in range(parts):
+        yield count * part // parts, count * (part + 1) // parts
+
+
+def _are_lost(memory: memoryview, buffer: Bytes, positions: Ints, rows: Rows) -> Mask:
+    """Returns which records are tombstones; applications may use their flag too."""
+    found: Mask = overlapping(buffer, _FLAG)[positions + FLAG_AT] == LOST_FLAG
+    for row in np.flatnonzero(found).tolist():
+        start = int(positions[row])
+        found[row] = is_tombstone(memory[start : start + int(rows["size_bytes"][row])])
+    return found
+
+
+def _number(values: Ints, kind: pa.DataType) -> pa.Array:
+    return pa.array(values.astype(kind.to_pandas_dtype()))
+
+
+def _time(values: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    if kind != columns.TIMESTAMP:
+        return pa.array(values, kind)
+    fits = np.abs(values) <= _MAX_TIMESTAMP_MS
+    mask = None if fits.all() else ~fits
+    return pa.array(np.where(fits, values, 0) * _MS, pa.int64(), mask=mask).view(kind)

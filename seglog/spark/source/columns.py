@@ -1,0 +1,141 @@
+"""The columns of the data source: their names, the types that they may have, and what each is made of.
+
+The first nine are those of rocketmq-spark, with its types but for ``properties``, which is a map here: that
+is what everybody makes of the text first (``.schema("properties string")`` gives the text all the same).
+Times are timestamps as there; ``.schema("storeTimestamp bigint")`` gives milliseconds.
+
+A column is made only if it is asked for, so fewer columns are less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from seglog.errors import InvalidArgumentError
+
+INT: Final = pa.int32()
+BIGINT: Final = pa.int64()
+STRING: Final = pa.string()
+BINARY: Final = pa.binary()
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+PROPERTY_MAP: Final = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=True))
+
+_SPARK_NAMES: Final = {
+    INT: "int",
+    BIGINT: "bigint",
+    STRING: "string",
+    BINARY: "binary",
+    TIMESTAMP: "timestamp",
+    PROPERTY_MAP: "map<string,string>",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: As users write it.
+        types: What it can be read as, the usual type first.
+        is_usual: Whether it is there without being asked for.
+        meaning: One line for the docs.
+    """
+
+    name: str
+    types: tuple[pa.DataType, ...]
+    meaning: str
+    is_usual: bool = True
+
+
+COLUMNS: Final = (
+    Column("topic", (STRING,), "topic"),
+    Column("flag", (INT,), "the application's own number"),
+    Column("body", (BINARY,), "body as stored; `decompress` inflates it"),
+    Column("properties", (PROPERTY_MAP, STRING, BINARY), "all properties by name"),
+    Column("brokerName", (STRING,), "the option `brokerName`, null without"),
+    Column("queueId", (INT,), "number of the queue"),
+    Column("queueOffset", (BIGINT,), "place in the queue"),
+    Column(
+        "bornTimestamp", (TIMESTAMP, BIGINT), "the client's clock; null where it is beyond all timestamps"
+    ),
+    Column("storeTimestamp", (TIMESTAMP, BIGINT), "the broker's clock; as bornTimestamp"),
+    Column("physicalOffset", (BIGINT,), "where the record lies in the log"),
+    Column("size", (INT,), "length of the record in bytes"),
+    Column("keys", (STRING,), "the property KEYS: keys with spaces between them"),
+    Column("tags", (STRING,), "the property TAGS"),
+    Column("msgId", (STRING,), "the id that clients show: the property UNIQ_KEY, else offsetMsgId"),
+    Column("reconsumeTimes", (INT,), "deliveries that failed"),
+    Column("sysFlag", (INT,), "compression, transaction, address families, batches"),
+    Column("bornHost", (STRING,), "the client's address and port"),
+    Column("storeHost", (STRING,), "the broker's address and port"),
+    Column("record", (BINARY,), "the whole record as it lies in the log", is_usual=False),
+    Column("offsetMsgId", (STRING,), "store host and place in the log, in hexadecimal", is_usual=False),
+    Column("tagsCode", (BIGINT,), "the tags code that its queue unit must have", is_usual=False),
+    Column("bodyCrc", (BIGINT,), "CRC-32 of the stored body as the record says it", is_usual=False),
+    Column("preparedTransactionOffset", (BIGINT,), "where the half message of a commit lies", is_usual=False),
+    Column("store", (STRING,), "the path that it was read from", is_usual=False),
+)
+"""All columns in order."""
+
+BY_NAME: Final = {column.name: column for column in COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column that was asked for, and as what."""
+
+    name: str
+    type: pa.DataType
+
+
+def usual_columns() -> tuple[Wanted, ...]:
+    """Returns the columns of a read that names none."""
+    return tuple(Wanted(column.name, column.types[0]) for column in COLUMNS if column.is_usual)
+
+
+def named_columns(names: Iterable[str]) -> tuple[Wanted, ...]:
+    """Returns columns by name, each with its usual type.
+
+    Raises:
+        InvalidArgumentError: There is no column of that name.
+    """
+    return tuple(Wanted(name, column(name).types[0]) for name in names)
+
+
+def spark_columns(wanted: Sequence[Wanted]) -> str:
+    """Returns columns as Spark states them."""
+    return ", ".join(f"`{one.name}` {_SPARK_NAMES[one.type]}" for one in wanted)
+
+
+def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
+    """Returns the columns that a schema asks for.
+
+    Raises:
+        InvalidArgumentError: There is no such column, or it cannot have that type.
+    """
+    found = []
+    for field in schema:
+        types = column(field.name).types
+        if field.type not in types:
+            raise InvalidArgumentError(
+                f"column {field.name!r} cannot be read as {field.type}",
+                help=f"it can be {' or '.join(_SPARK_NAMES[one] for one in types)}",
+            )
+        found.append(Wanted(field.name, field.type))
+    return tuple(found)
+
+
+def column(name: str) -> Column:
+    """Returns the column of a name.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    known = BY_NAME.get(name)
+    if known is None:
+        raise InvalidArgumentError(f"there is no column {name!r}", help=f"columns are {', '.join(BY_NAME)}")
+    return known

@@ -1,0 +1,123 @@
+"""Columns made of properties: all of them as a map, or the values of single ones.
+
+All entries of many records are taken apart at once, by what :func:`decode_properties` says of one: pieces
+between 0x02 that have a name, 0x01 and a value count; of several with the same name the last does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from seglog.spark.source.strings import as_text, gather
+from seglog.storage.format.properties import ENTRY_END, NAME_END
+from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
+
+_MANY_NAMES = 62
+"""More names than bits of a number: then entries are sorted to find those that occur twice."""
+
+
+@dataclass(slots=True)
+class Entries:
+    """Entries of the properties of many records, in order.
+
+    Attributes:
+        rows: ``(m,)``, the record of each.
+        name_starts: ``(m,)``, where its name starts in the buffer.
+        name_ends: ``(m,)``, where 0x01 is.
+        ends: ``(m,)``, where its value ends.
+    """
+
+    rows: Ints
+    name_starts: Ints
+    name_ends: Ints
+    ends: Ints
+
+    def at(self, chosen: Ints | Mask) -> Entries:
+        """Returns some of them."""
+        return Entries(self.rows[chosen], self.name_starts[chosen], self.name_ends[chosen], self.ends[chosen])
+
+
+class PropertyColumns:
+    """Properties of the records of a window.
+
+    Args:
+        buffer: The window.
+        starts: ``(n,)``, where the properties of each record start.
+        sizes: ``(n,)``, their lengths.
+    """
+
+    def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
+        self._count = len(starts)
+        # Each with a separator behind it: 4.x writers leave the last one out.
+        self._ends = np.cumsum(sizes + 1)
+        self._packed = np.full(int(self._ends[-1]) if len(sizes) else 0, ENTRY_END, np.uint8)
+        copy_ranges(buffer, starts, sizes, self._packed, self._ends - sizes - 1)
+
+    def mapping(self, kind: pa.DataType) -> pa.Array:
+        """Returns all properties of each record as a map."""
+        entries = self._unique
+        counts = np.bincount(entries.rows, minlength=self._count)
+        offsets = np.zeros(self._count + 1, np.int32)
+        offsets[1:] = np.cumsum(counts)
+        names = self._text(entries.name_starts, entries.name_ends)
+        values = self._text(entries.name_ends + 1, entries.ends)
+        pairs = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
+        return pa.Array.from_buffers(
+            kind, self._count, [None, pa.py_buffer(offsets)], null_count=0, children=[pairs]
+        )
+
+    def values(self, name: str) -> pa.Array:
+        """Returns the value of one property of each record as text, null where it has none."""
+        entries = self._entries
+        wanted = np.frombuffer(name.encode(), np.uint8)
+        found = np.flatnonzero(entries.name_ends - entries.name_starts == len(wanted))
+        item = np.dtype(f"V{len(wanted)}")
+        here = overlapping(self._packed, item)[entries.name_starts[found]]
+        found = found[here.view(np.uint8).reshape(-1, len(wanted)).__eq__(wanted).all(axis=1)]
+        chosen = entries.at(found)
+        starts, ends = np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
+        is_there = np.zeros(self._count, np.bool_)
+        # Where one occurs twice the last assignment stays.
+        starts[chosen.rows], ends[chosen.rows] = chosen.name_ends + 1, chosen.ends
+        is_there[chosen.rows] = True
+        return as_text(gather(self._packed, starts, ends - starts, is_there))
+
+    @cached_property
+    def _entries(self) -> Entries:
+        ends = np.flatnonzero(self._packed == ENTRY_END)
+        starts = np.zeros_like(ends)
+        starts[1:] = ends[:-1] + 1
+        name_ends_all = np.flatnonzero(self._packed == NAME_END)
+        if not len(name_ends_all):
+            nothing = np.zeros(0, np.int64)
+            return Entries(nothing, nothing, nothing, nothing)
+        nearest = np.minimum(np.searchsorted(name_ends_all, starts), len(name_ends_all) - 1)
+        name_ends = name_ends_all[nearest]
+        counted = (name_ends > starts) & (name_ends + 1 < ends)
+        pieces = np.diff(np.searchsorted(ends, self._ends), prepend=0)
+        rows = np.repeat(np.arange(self._count), pieces)
+        return Entries(rows, starts, name_ends, ends).at(counted)
+
+    @cached_property
+    def _unique(self) -> Entries:
+        """The entries without those that a later one of the same name replaces."""
+        entries = self._entries
+        names = self._text(entries.name_starts, entries.name_ends).dictionary_encode()
+        codes = names.indices.to_numpy().astype(np.int64)
+        if not len(codes):
+            return entries
+        if len(names.dictionary) <= _MANY_NAMES:
+            begins = np.flatnonzero(np.diff(entries.rows, prepend=-1))
+            bits = np.int64(1) << codes
+            if (np.add.reduceat(bits, begins) == np.bitwise_or.reduceat(bits, begins)).all():
+                return entries
+        pairs = entries.rows * len(names.dictionary) + codes
+        _found, last = np.unique(pairs[::-1], return_index=True)
+        return entries.at(np.sort(len(pairs) - 1 - last))
+
+    def _text(self, starts: Ints, ends: Ints) -> pa.Array:
+        return as_text(gather(self._packed, starts, ends - starts))

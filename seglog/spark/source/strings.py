@@ -1,0 +1,70 @@
+"""Columns of strings out of byte ranges, without a step of Python for each.
+
+Text columns of Arrow must be UTF-8; what a log holds need not be. Where it is not, what cannot be read
+becomes U+FFFD, as everywhere in seglog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges
+
+
+def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = None) -> pa.Array:
+    """Returns strings of a buffer as a ``binary`` array.
+
+    Args:
+        buffer: ``(m,) u8``.
+        starts: ``(n,)``, where in it they start.
+        sizes: ``(n,)``, their lengths, less than 2 GiB together.
+        is_there: ``(n,)``, false where there is none; None if all are there.
+    """
+    if is_there is not None:
+        sizes = np.where(is_there, sizes, 0)
+    ends = np.cumsum(sizes)
+    offsets = np.zeros(len(sizes) + 1, np.int32)
+    offsets[1:] = ends
+    data = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    copy_ranges(buffer, starts, sizes, data, ends - sizes)
+    validity = None if is_there is None or is_there.all() else _bits(is_there)
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
+
+
+def as_text(strings: pa.Array) -> pa.Array:
+    """Returns a ``binary`` array as ``string``."""
+    data = strings.buffers()[2]
+    if data is None or not len(data) or np.frombuffer(data, np.uint8).max() < 128:  # ASCII
+        return strings.view(pa.string())
+    try:
+        return strings.cast(pa.string())
+    except pa.ArrowInvalid:
+        # Rare enough for a step of Python each.
+        found = [None if raw is None else raw.decode("utf-8", "replace") for raw in strings.to_pylist()]
+        return pa.array(found, pa.string())
+
+
+def fixed_width(characters: Bytes) -> pa.Array:
+    """Returns rows of ASCII characters, ``(n, width) u8``, as a ``string`` array."""
+    count, width = characters.shape
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(characters))]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
+
+
+def merged(parts: Sequence[tuple[Ints, pa.Array]]) -> pa.Array:
+    """Returns one array of parts that each have the rows that they are for; together they have all."""
+    if len(parts) == 1:
+        return parts[0][1]
+    rows = np.concatenate([rows for rows, _part in parts])
+    order = np.empty(len(rows), np.int64)
+    order[rows] = np.arange(len(rows))
+    return pa.concat_arrays([part for _rows, part in parts]).take(pa.array(order))
+
+
+def _bits(is_there: Mask) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(is_there, bitorder="little"))
