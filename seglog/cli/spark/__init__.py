@@ -16,8 +16,10 @@ import click
 from seglog.cli.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "archive": "Add the messages of a store to an archive in Parquet, each once.",
     "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",
     "compact": "Keep the last message of each key; show what goes, or do it.",
+    "restore": "Put archived messages back where they were, in a new store or an old one.",
     "retain": "Drop messages of single topics by age, size or key; show what goes, or do it.",
 }
 """Name and one line of help; module ``seglog.cli.spark.<name>`` holds ``command``."""
