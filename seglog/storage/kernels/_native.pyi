@@ -109,8 +109,8 @@ def walk_into(
         TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
-def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one.
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
