@@ -31,6 +31,7 @@ from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
 from seglog.doctor.record_watch import Seen
+from seglog.doctor.rescan import excuse_rescanned
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
@@ -45,7 +46,7 @@ from seglog.storage.log_scan import Progress
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
 
-SPLIT_BYTES: Final = 64 << 20
+SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
 
 ShouldStop = Callable[[], bool]
@@ -191,6 +192,8 @@ class StoreCheck:
             of_log = self._lasting(of_log, outcomes)
         findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
         findings += self._of_tree + self._files.findings
+        if self._holder is None:
+            findings = excuse_rescanned(findings, self.plan)
         report, seen = log.report, log.seen
         queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
         state = "clean" if report.mode == "normal" else "crashed"

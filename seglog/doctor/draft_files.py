@@ -127,8 +127,10 @@ class DraftFiles:
 
     def _node(self, path: Path) -> DraftNode:
         if path not in self.nodes:
-            if path in self.folders or not self.files.exists(path):
-                raise _os_error(errno.EISDIR if path in self.folders else errno.ENOENT, path)
+            if self.is_dir(path):
+                raise _os_error(errno.EISDIR, path)
+            if not self.files.exists(path):
+                raise _os_error(errno.ENOENT, path)
             handle = self.files.open(path, writable=False)
             try:
                 self._put(path, DraftNode(path, handle.size_bytes))

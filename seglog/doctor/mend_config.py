@@ -13,6 +13,7 @@ from seglog.doctor.actions import Action
 from seglog.doctor.mend_files import move_away
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
+from seglog.storage.format.compaction import COMPACTION, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.names import CONFIG
 
@@ -21,13 +22,9 @@ _BACKUP = ".bak"
 
 
 def mend_config(files: Files, root: Path) -> Iterator[Action]:
-    """Puts the JSON files under ``config/`` right; yields what it did."""
-    folder = root / CONFIG
-    names = [entry.name for entry in files.list_dir(folder) if not entry.is_dir]
-    for name in sorted({name.removesuffix(_BACKUP) for name in names}):
-        if not name.endswith(_JSON):
-            continue
-        main, backup = folder / name, folder / (name + _BACKUP)
+    """Puts the JSON files under ``config/`` right, and that of compaction; yields what it did."""
+    for main in _tables(files, root):
+        backup = main.with_name(main.name + _BACKUP)
         has_main, has_backup = files.exists(main), files.exists(backup)
         good_main, good_backup = (
             has and _is_json(files, path) for has, path in ((has_main, main), (has_backup, backup))
@@ -45,6 +42,13 @@ def mend_config(files: Files, root: Path) -> Iterator[Action]:
                     moved = move_away(files, root, path.relative_to(root).as_posix())
                     detail = f"no good copy is there; moved {moved.detail}, RocketMQ starts with an empty one"
                     yield Action("config", moved.file, size_bytes=moved.size_bytes, detail=detail)
+
+
+def _tables(files: Files, root: Path) -> list[Path]:
+    """Returns the files that hold JSON, whether they or only their backups are there."""
+    names = {entry.name.removesuffix(_BACKUP) for entry in files.list_dir(root / CONFIG) if not entry.is_dir}
+    tables = [root / CONFIG / name for name in sorted(names) if name.endswith(_JSON)]
+    return [*tables, root / COMPACTION / POSITION_FILE]
 
 
 def _is_json(files: Files, path: Path) -> bool:

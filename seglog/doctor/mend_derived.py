@@ -8,9 +8,9 @@ import numpy as np
 
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
+from seglog.doctor.index_problems import index_problems
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.compaction_writer import CompactionWriter
-from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
@@ -80,7 +80,7 @@ def mend_index(
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
     known, _damaged = list_index_files(files, found.root)
-    is_wrong = any(finding.code in _WRONG for finding in cross_check(found, files))
+    is_wrong = any(finding.code in _WRONG for finding in index_problems(found, files))
     if is_wrong or _ends_elsewhere(found, known):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
@@ -104,7 +104,10 @@ def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Actio
     write_checkpoint(files, found.root, Checkpoint())
     if knows_queues:
         return Action("rescan", ABORT_FILE)
-    detail = "no queue file is left that tells how long they are: it makes them itself"
+    detail = (
+        "no queue file is left that tells how long they are: it makes them itself; or give"
+        " mappedFileSizeConsumeQueue of broker.conf with --queue-file-bytes"
+    )
     saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
     return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.actions import Action
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
 from seglog.storage.format.names import (
@@ -17,7 +19,13 @@ from seglog.storage.format.names import (
     OURS,
     segment_file_name,
 )
+from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.listing import list_store
+from seglog.storage.recovery_point_file import (
+    RECOVERY_POINT_FILE_NAME,
+    read_recovery_point,
+    remove_recovery_point,
+)
 
 STRAY: Final = f"{OURS}/stray"
 
@@ -47,6 +55,23 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     for entry in files.list_dir(root):
         if entry.name == CHECKPOINT_FILE and entry.size_bytes > CHECKPOINT_FILE_BYTES:
             yield _cut(files, root, CHECKPOINT_FILE, entry.size_bytes, CHECKPOINT_FILE_BYTES)
+
+
+def mend_own(files: Files, root: Path) -> Iterator[Action]:
+    """Removes what of seglog's own cannot be read, and is made anew when it is needed; yields what it did."""
+    try:
+        read_recovery_point(files, root)
+    except CorruptError:
+        remove_recovery_point(files, root)
+        yield Action("own", RECOVERY_POINT_FILE_NAME, detail="the next open walks the whole log instead")
+    holes = f"{OURS}/{HOLES_FILE}"
+    try:
+        ConfigFile(files, root / holes).load(parse_holes)
+    except ConfigError:
+        for name in (holes, f"{holes}.bak"):
+            if files.exists(root / name):
+                files.remove(root / name)
+        yield Action("own", holes, detail="the tombstones in the log tell what was lost")
 
 
 def move_away(files: Files, root: Path, name: str) -> Action:

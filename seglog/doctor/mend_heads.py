@@ -1,4 +1,4 @@
-"""Records that one flipped bit made another queue's, or another offset's, get it back.
+"""Records that one flipped bit made another queue's, and those of which the offset cannot be, get it back.
 
 Nothing covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
 check. But the queue that it was in still leads to it, by place and size. That counts where the queue's own
@@ -42,30 +42,36 @@ def mend_heads(found: Survey, files: Files) -> Iterator[Action]:
     segment = found.geometry.segment_size_bytes
     reader = LogReader(files, found.root, segment)
     try:
-        for place, wanted in sorted({**_by_units(found, files), **_by_neighbours(found)}.items()):
+        by_neighbours = _by_neighbours(found)
+        for place, wanted in sorted({**_by_units(found, files), **by_neighbours}.items()):
             row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
             if int(row["phy_offset"]) != place or has_record_crc(reader, row):
                 continue
             record = bytes(reader.read(place, int(row["size_bytes"])))
             right = _rewritten(record, place, wanted)
-            if right is not None and _bits_between(record, right) == 1:
-                at = next(at for at, byte in enumerate(right) if byte != record[at])
-                name = f"{COMMIT_LOG}/{segment_file_name(place - place % segment)}"
-                handle = files.open(found.root / name, writable=True)
-                try:
-                    handle.write_at(right[at : at + 1], place % segment + at)
-                    handle.sync()
-                finally:
-                    handle.close()
-                yield Action(
-                    "bit",
-                    name,
-                    place % segment + at,
-                    1,
-                    f"{record[at]:#04x} becomes {right[at]:#04x} in {wanted.topic}/{wanted.queue_id}"
-                    f" {wanted.queue_offset}, whose queue leads here",
-                    saved=1,
-                )
+            # More than a bit is believed of an offset that cannot be, but not of topic and queue.
+            if right is None or (place not in by_neighbours and _bits_between(record, right) != 1):
+                continue
+            changed = [at for at, byte in enumerate(right) if byte != record[at]]
+            if not changed:
+                continue
+            start, end = changed[0], changed[-1] + 1
+            name = f"{COMMIT_LOG}/{segment_file_name(place - place % segment)}"
+            handle = files.open(found.root / name, writable=True)
+            try:
+                handle.write_at(right[start:end], place % segment + start)
+                handle.sync()
+            finally:
+                handle.close()
+            yield Action(
+                "bit" if _bits_between(record, right) == 1 else "head",
+                name,
+                place % segment + start,
+                end - start,
+                f"0x{record[start:end].hex()} becomes 0x{right[start:end].hex()} in"
+                f" {wanted.topic}/{wanted.queue_id} {wanted.queue_offset}, whose queue leads here",
+                saved=1,
+            )
     finally:
         reader.close()
 

@@ -18,21 +18,24 @@ from seglog.doctor.actions import Action
 from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
 from seglog.doctor.draft_files import DraftFiles
+from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
-from seglog.doctor.mend_files import mend_files
+from seglog.doctor.mend_ext import mend_ext
+from seglog.doctor.mend_files import mend_files, mend_own
 from seglog.doctor.mend_heads import mend_heads
 from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
+from seglog.doctor.mend_timer import mend_timer
+from seglog.doctor.other_problems import other_problems
 from seglog.doctor.undo import undo_repair, unfinished_pack
 from seglog.doctor.undo_pack import UndoPack, list_packs
 from seglog.errors import NotFoundError
-from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
-from seglog.storage.format.names import INDEX, LOCK_FILE
+from seglog.storage.format.names import COMMIT_LOG, INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, check_geometry
 from seglog.storage.survey import Survey, check_is_store, survey
 
@@ -44,8 +47,9 @@ _MAX_ROUNDS: Final = 3
 class FileSizes:
     """Lengths that a store is configured with, for kinds of files of which none is left to tell.
 
-    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: then
-    such files are left to RocketMQ, which walks the whole log when it starts.
+    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: a
+    broker does not start with queue files of another length, and misreads index files of another division.
+    Then such files are left to RocketMQ, which walks the whole log when it starts.
 
     Attributes:
         queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
@@ -101,9 +105,11 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     sizes = sizes or FileSizes()
     draft = DraftFiles(files)
     before = _survey(draft, root, sizes)
-    index_findings = cross_check(before, draft)
+    if not before.log_files and any(queue.sizes for queue in before.queue_files.values()):
+        return Plan(root, draft, [], [], before.findings, [Finding("log-empty", COMMIT_LOG)])
+    index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
-    actions = [*mend_config(draft, root), *mend_files(draft, root)]
+    actions = [*mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
     found = _survey(draft, root, sizes) if actions else before
     bits = [*mend_bits(found, draft), *mend_heads(found, draft)]
     if bits:
@@ -118,22 +124,25 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         found = _survey(draft, root, sizes)
     index_geometry = sizes.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
-        index_findings = cross_check(found, draft)
+        index_findings = index_problems(found, draft)
     index = list(mend_index(found, draft, clock, index_geometry, index_findings))
     actions += index
     if index:
-        index_findings = cross_check(found, draft)
+        index_findings = index_problems(found, draft)
+    knows_queues = knows_queues or not found.queues
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if not knows_queues:
         remove_queue_files(found, draft)
         actions = [action for action in actions if action.kind != "queue"]
     if is_rescanned:
         actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
+    actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
     actions += mend_offsets(draft, root, ends)
     changes = changes_of(draft) if actions else []
-    left = [one for one in found.findings + index_findings if one.severity is not Severity.NOTE]
+    problems = dict.fromkeys(found.findings + index_findings + other_problems(found, draft))
+    left = [one for one in problems if one.severity is not Severity.NOTE]
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
 
 

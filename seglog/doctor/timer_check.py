@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.doctor.copy_names import TIMER_TOPIC
+from seglog.doctor.timer_messages import TIMER_LOG
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -34,10 +36,8 @@ from seglog.storage.format.timer_checkpoint import (
 from seglog.storage.geometry import infer_file_size
 from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
 
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-_LOG: Final = "timerlog"
-_WHEEL: Final = "timerwheel"
-_CHECK: Final = f"{CONFIG}/timercheck"
+TIMER_WHEEL: Final = "timerwheel"
+TIMER_CHECK: Final = f"{CONFIG}/timercheck"
 _PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
 _Ints = npt.NDArray[np.int64]
 
@@ -71,39 +71,39 @@ def timer_findings(
         min_phy_offset: Where the log starts.
     """
     sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
-    listed = [entry for entry in files.list_dir(root / _LOG) if not entry.is_dir]
+    listed = [entry for entry in files.list_dir(root / TIMER_LOG) if not entry.is_dir]
     queue = queues.get((TIMER_TOPIC, 0))
     known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
     _first, units = read_units(files, list_queue(files, known), queue_file_bytes)
     log = _read_log(files, root, units, min_phy_offset)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
-    wheel_bytes = sizes.get(_WHEEL)
+    wheel_bytes = sizes.get(TIMER_WHEEL)
     if wheel_bytes is None:
-        if log.positions:
-            findings.append(Finding("timer-wheel-missing", _WHEEL))
+        has_snapshot = any(name.startswith(f"{TIMER_WHEEL}.") for name in sizes)
+        if log.positions and not has_snapshot:
+            findings.append(Finding("timer-wheel-missing", TIMER_WHEEL))
     elif wheel_bytes not in (0, TIMER_WHEEL_FILE_BYTES):
         words = (str(TIMER_WHEEL_FILE_BYTES), str(wheel_bytes))
-        findings.append(Finding("timer-wheel-size", _WHEEL, 0, 0, *words))
+        findings.append(Finding("timer-wheel-size", TIMER_WHEEL, 0, 0, *words))
     else:
-        findings += _wheel_findings(files.read_file(root / _WHEEL), log, check)
+        findings += _wheel_findings(files.read_file(root / TIMER_WHEEL), log, check)
     return log.findings + findings
 
 
 def _check_findings(
     files: Files, root: Path, log: _TimerLog, queue: AuditQueue | None, *, is_used: bool
 ) -> tuple[TimerCheckpoint, list[Finding]]:
-    size = next(
-        (entry.size_bytes for entry in files.list_dir(root / CONFIG) if f"{CONFIG}/{entry.name}" == _CHECK), 0
-    )
+    sizes = {f"{CONFIG}/{entry.name}": entry.size_bytes for entry in files.list_dir(root / CONFIG)}
+    size = sizes.get(TIMER_CHECK, 0)
     if not size:
         count = 0 if queue is None else queue.max_offset - queue.min_offset
-        missing = Finding("timer-check-missing", _CHECK, messages=count)
+        missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
         return TimerCheckpoint(), [missing] if is_used and count else []
-    check = decode_timer_checkpoint(files.read_file(root / _CHECK))
+    check = decode_timer_checkpoint(files.read_file(root / TIMER_CHECK))
     findings: list[Finding] = []
     if size != TIMER_CHECKPOINT_FILE_BYTES:
         words = (str(TIMER_CHECKPOINT_FILE_BYTES), str(size))
-        findings.append(Finding("timer-check-size", _CHECK, 0, 0, *words))
+        findings.append(Finding("timer-check-size", TIMER_CHECK, 0, 0, *words))
     end = 0 if queue is None else queue.max_offset
     wrong = {
         "queue offset": (8 * 2, check.last_queue_offset, end),
@@ -113,25 +113,25 @@ def _check_findings(
     for name, (position, found, most) in wrong.items():
         if not 0 <= found <= most:
             words = (f"a {name} up to {most}", str(found))
-            findings.append(Finding("timer-check-ahead", _CHECK, position, 8, *words))
+            findings.append(Finding("timer-check-ahead", TIMER_CHECK, position, 8, *words))
     return check, findings
 
 
 def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _TimerLog:
     log = _TimerLog()
     listed: dict[int, int] = {}
-    for entry in files.list_dir(root / _LOG):
+    for entry in files.list_dir(root / TIMER_LOG):
         first = parse_segment_file_name(entry.name)
         if first is None and not entry.is_dir:
             words = ("a name of twenty digits", entry.name)
-            log.findings.append(Finding("timer-log-file", f"{_LOG}/{entry.name}", 0, 0, *words))
+            log.findings.append(Finding("timer-log-file", f"{TIMER_LOG}/{entry.name}", 0, 0, *words))
         elif first is not None and not entry.is_dir:
             listed[first] = entry.size_bytes
     size = infer_file_size(sorted(listed.items()), DEFAULT_TIMER_LOG_FILE_BYTES)
     log.start = min(listed, default=0)
     places = _places(units["phy_offset"], units["size_bytes"])
     for first, length in sorted(listed.items()):
-        name = f"{_LOG}/{segment_file_name(first)}"
+        name = f"{TIMER_LOG}/{segment_file_name(first)}"
         if length != size:
             log.findings.append(Finding("timer-log-file", name, 0, 0, str(size), str(length)))
         data = files.read_file(root / name)
@@ -204,7 +204,7 @@ def _wheel_findings(data: bytes, log: _TimerLog, check: TimerCheckpoint) -> list
     return [
         Finding(
             "timer-slot-wrong",
-            _WHEEL,
+            TIMER_WHEEL,
             int(numbers[first]) * TIMER_SLOT.size_bytes,
             len(wrong) * TIMER_SLOT.size_bytes,
             f"a unit of {slot_ms[first]} in the timer log",

@@ -7,6 +7,7 @@ is known (``ENOSPC`` at an allocation becomes :class:`~seglog.errors.FullError`)
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
@@ -20,6 +21,9 @@ from seglog.storage.links import break_link
 from seglog.storage.store_lock import StoreLock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+"""From Linux's ``fcntl.h`` and ``fs.h``: Python has no call for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,14 @@ class RestoringFiles(Files, Protocol):
 
     def remove_dir(self, path: Path) -> None:
         """Removes an empty directory."""
+        ...
+
+
+class SwappingFiles(RestoringFiles, Protocol):
+    """A file system on which one folder can take another's place."""
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Exchanges two folders at once; returns False, and does nothing, where the system cannot."""
         ...
 
 
@@ -390,6 +402,19 @@ class RealFiles:
     def remove_dir(self, path: Path) -> None:
         """Removes an empty directory."""
         path.rmdir()
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Exchanges with ``renameat2``; a system or file system without it says so."""
+        library = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(library, "renameat2"):
+            return False
+        names = os.fsencode(first), os.fsencode(second)
+        if library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+            return True
+        code = ctypes.get_errno()
+        if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            return False
+        raise OSError(code, os.strerror(code), str(first))
 
 
 def _translate(error: OSError, path: Path) -> Exception:

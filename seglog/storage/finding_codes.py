@@ -265,41 +265,42 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a file of consumequeue_ext is of another length than the others, or no such file",
         _REFUSES,
-        "move consumequeue_ext away; the units get the hash of the tag from the log",
+        "the file gets its length, or is moved to seglog/stray; units get the hash of the tag from the log",
         _REPAIR,
     ),
     "compaction-missing": Code(
         _WARNING,
         "a compaction topic has messages, but no own log",
         "after a clean stop RocketMQ serves none of the topic; the commit log has them still",
-        "seglog makes it again from the commit log when it opens the store for writing",
+        "it is made again from the commit log",
+        _REPAIR,
     ),
     "compaction-leftover": Code(
         _WARNING,
         "a compaction did not finish",
         "RocketMQ refuses to start, or serves stale messages after the next compaction",
-        "the leftover is moved to seglog/stray",
+        "the leftover is removed",
         _REPAIR,
     ),
     "compaction-pair": Code(
         _WARNING,
         "a log file of a compaction topic has no queue file of that name, or the other way",
         "RocketMQ refuses to start, or deletes the messages of that file from the topic",
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
     "compaction-file": Code(
         _WARNING,
         "a file of a compaction topic is of a wrong length, or no such file",
         _REFUSES,
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
     "compaction-damaged": Code(
         _WARNING,
         "messages in the own log of a compaction topic cannot be read",
         "the topic does not serve them; the commit log may have them still",
-        "compaction/ is moved away and made again from the log by a start with abort",
+        "what is not whole is removed, and made again from the commit log as far as that reaches",
         _REPAIR,
     ),
 }
@@ -367,6 +368,14 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
         "an abort file: the last writer crashed or was killed, or is at work",
         "none is lost by that",
         "opening the store recovers it",
+    ),
+    "rescan-due": Code(
+        _NOTE,
+        "no queue or no index file is left, and RocketMQ makes them when it starts: abort is there, and the"
+        " checkpoint says nothing",
+        "none is lost",
+        "start RocketMQ once; or let `seglog repair` write queue files, which must know their length",
+        "seglog repair --queue-file-bytes BYTES STORE",
     ),
     "in-use": Code(
         _NOTE,
@@ -456,7 +465,8 @@ TIMER_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "timer messages, but no config/timercheck",
         "RocketMQ delivers every timer message that is still in the log again",
-        "it is written with the end of the timer topic",
+        "it is written with the end of the timer topic; what was due in the minute before the log's end may"
+        " be delivered twice",
         _REPAIR,
     ),
     "timer-check-size": Code(
@@ -542,7 +552,8 @@ FILE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a file of seglog's own cannot be read",
         _INTACT + "; what it held (evidence, or how to open quickly) is gone",
-        "it is made anew when the store is opened for writing",
+        "it is removed, and made anew when the store is opened for writing",
+        _REPAIR,
     ),
     "attic": Code(
         _NOTE,

@@ -66,17 +66,23 @@ def test_nothing_is_done_to_an_intact_store_but_to_close_it(name, tmp_path):
     assert tree_digest(root) == before
 
 
-def test_queue_files_whose_length_no_file_tells_are_left_to_rocketmq(tmp_path):
-    root, files = golden.extract("d-nocq", tmp_path), RealFiles()
+@pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt"])
+def test_queue_files_whose_length_no_file_tells_are_left_to_rocketmq(name, tmp_path):
+    root, files = golden.extract(name, tmp_path), RealFiles()
+    before = tree_digest(root)
     plan, _pack = repair_store(files, root, new_clock(), lambda _plan: True)
-    assert [action.kind for action in plan.actions] == ["rescan"]
-    assert plan.actions[0].saved == 400
+    assert plan.actions[-1].kind == "rescan"
+    assert plan.actions[-1].saved == 400
     assert (root / "abort").read_bytes() == b""
     assert not any((root / "checkpoint").read_bytes())
     assert not any(path.is_file() for path in (root / "consumequeue").rglob("*"))
+    assert wrong(root) == []
+    assert "rescan-due" in {finding.code for finding in check_store(root, clock=new_clock()).findings}
     assert not plan_repair(files, root, new_clock()).changes
-    with MessageStore.open(root, queue_file_size_bytes=2000) as store:
+    with MessageStore.open(root, read_only=True) as store:
         assert sum(queue.max_offset for queue in store.queues()) == 400
+    undo_repair(files, root)
+    assert tree_digest(root) == before
 
 
 def test_index_files_whose_division_no_file_tells_are_left_to_rocketmq(tmp_path):

@@ -265,3 +265,15 @@ def test_kernels_are_measured_side_by_side(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("| 1024 B, usual, ") == 2
     assert (tmp_path / "R.md").read_text() == "# Native kernels beside Python\n" + done.stdout
+
+
+@pytest.mark.spark
+def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
+    done = perf(
+        "--size", "0.01", "--rounds", "1", "--folder", str(tmp_path), "--write", str(tmp_path / "R.md"),
+        module="perf.bench_spark",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert {"| kernel", "| audit", "| read", "| binaryFile"} <= set(rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]

@@ -17,6 +17,8 @@ from seglog.cli.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
     "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",
+    "compact": "Keep the last message of each key; show what goes, or do it.",
+    "retain": "Drop messages of single topics by age, size or key; show what goes, or do it.",
 }
 """Name and one line of help; module ``seglog.cli.spark.<name>`` holds ``command``."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from typing_extensions import override
 
+from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.spark.source.columns import named_columns, spark_columns, usual_columns, wanted_columns
 from seglog.spark.source.options import parse_options
-from seglog.spark.source.readers import MessageReader
+from seglog.spark.source.readers import TableReader, message_reader
+from seglog.spark.source.tables import SCHEMAS, check_table_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -37,12 +39,32 @@ class SeglogDataSource(DataSource):
         return NAME
 
     @override
-    def schema(self) -> str:
+    def schema(self) -> StructType | str:
         """Returns the columns of a read that gives no schema."""
+        if self._parsed.table != "messages":
+            return from_arrow_schema(SCHEMAS[self._parsed.table])
         names = self._parsed.columns
         return spark_columns(named_columns(names) if names else usual_columns())
 
     @override
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Returns a reader of messages."""
-        return MessageReader(self._parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))
+        """Returns a reader of messages, or of another table."""
+        if self._parsed.starting == "latest":
+            raise InvalidArgumentError("startingOffsets latest is for streams: a batch would read nothing")
+        asked = to_arrow_schema(schema, timezone="UTC")
+        if self._parsed.table != "messages":
+            return TableReader(self._parsed, check_table_schema(self._parsed.table, asked))
+        return message_reader(self._parsed, wanted_columns(asked))
+
+    @override
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Returns a reader of messages as they come."""
+        if self._parsed.table != "messages" or self._parsed.ending is not None:
+            raise InvalidArgumentError("a stream has messages and no end: options table and endingOffsets")
+        try:
+            from seglog.spark.source.stream_reader import MessageStreamReader
+        except ImportError as error:
+            raise MissingDependencyError(
+                "reading a stream needs PySpark 4.2 or newer", help="pip install -U 'pyspark>=4.2,<5'"
+            ) from error
+        return MessageStreamReader(self._parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))

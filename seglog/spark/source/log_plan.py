@@ -110,16 +110,25 @@ def plan_log(
         raise NotFoundError(f"there is no store at {root}")
     listing = list_store(files, root)
     segment = listing.geometry.segment_size_bytes
-    end, holes = _find_end(files, root, listing.log_files, segment, verify=verify)
+    end, holes = find_end(files, root, listing.log_files, segment, verify=verify)
     known = [file for file in listing.log_files if file.first_offset < end]
-    splits = tuple(split for file in known for split in _cut(file, segment, end, holes, split_bytes))
+    extent = range(end)
+    splits = tuple(split for file in known for split in cut_file(file, segment, extent, holes, split_bytes))
     return LogPlan(root, listing.geometry, splits, (*holes, *_missing(known, segment)), end)
 
 
-def _find_end(
+def find_end(
     files: Files, root: Path, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool
 ) -> tuple[int, tuple[Loss, ...]]:
-    """Returns where the log ends, and the holes in the file that it ends in or behind that."""
+    """Returns where a log ends, and its holes as far as they decide that.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        log_files: The commit-log files in order.
+        segment_size_bytes: Length that each should have.
+        verify: Whether to compute checksums.
+    """
     reader = LogReader(files, root, segment_size_bytes)
     try:
         begun = next((file for file in reversed(log_files) if _begins(reader, file)), None)
@@ -161,12 +170,20 @@ def _missing(log_files: Iterable[LogFile], segment_size_bytes: int) -> Iterator[
             yield Loss(start, other.first_offset, MISSING.kind, str(MISSING.expected), str(MISSING.found))
 
 
-def _cut(
-    file: LogFile, segment_size_bytes: int, log_end: int, holes: Iterable[Loss], split_bytes: int
+def cut_file(
+    file: LogFile, segment_size_bytes: int, extent: range, holes: Iterable[Loss], split_bytes: int
 ) -> Iterator[LogSplit]:
-    """Yields the splits of one file, without the holes."""
+    """Yields the splits of one file, without the holes.
+
+    Args:
+        file: The file.
+        segment_size_bytes: Length that it should have.
+        extent: What is wanted of the log, from the place of a record on.
+        holes: Stretches of the log that are left out.
+        split_bytes: Length of a split.
+    """
     segment_end = file.first_offset + segment_size_bytes
-    floor, end = file.first_offset, min(segment_end, log_end)
+    floor, end = max(extent.start, file.first_offset), min(segment_end, extent.stop)
     for hole in holes:
         if floor <= hole.phy_offset < end:
             whole = LogSplit(floor, hole.phy_offset, floor, segment_end)

@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from seglog.errors import InvalidArgumentError
+from seglog.spark.source.selection import Selection, Span
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 
 MIN_BATCH_ROWS: Final = 8192
+Place: TypeAlias = str | dict[tuple[str, int], int]
+"""``earliest``, ``latest``, or a queue offset by topic and queue."""
+AccessPath: TypeAlias = Literal["auto", "cq", "scan"]
+Table: TypeAlias = Literal["messages", "queues", "offsets", "index"]
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -24,7 +29,7 @@ class Options:
 
     Attributes:
         paths: Store directories.
-        topics: Topics that are wanted, empty for all.
+        topics: Topics that are wanted, None for all.
         broker_names: One for each store, one for all, or none.
         fail_on_data_loss: Whether a stretch of the log that cannot be read ends the query.
         min_partitions: How many partitions there must be at least, where there is enough to read.
@@ -32,10 +37,19 @@ class Options:
         batch_rows: Messages in a batch of Arrow, at most.
         verify: Whether to compute checksums.
         columns: Columns by name where no schema is given, empty for the usual ones.
+        starting: Where to begin: at ``earliest``, for streams at ``latest``, or at offsets by topic and
+            queue. None if it was not said.
+        ending: Where to end: behind ``latest``, or by topic and queue before offsets.
+        starting_ms: Store time of the first messages that are wanted.
+        ending_ms: Store time from which they are not wanted any more.
+        max_offsets_per_trigger: Messages in a batch of a stream; None for all that are there.
+        access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
+        decompress: Whether bodies are inflated.
+        table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
 
     paths: tuple[str, ...]
-    topics: frozenset[str] = frozenset()
+    topics: frozenset[str] | None = None
     broker_names: tuple[str, ...] = ()
     fail_on_data_loss: bool = True
     min_partitions: int = 1
@@ -43,6 +57,27 @@ class Options:
     batch_rows: int = 2 * MIN_BATCH_ROWS
     verify: bool = True
     columns: tuple[str, ...] = ()
+    starting: Place | None = None
+    ending: Place | None = None
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    max_offsets_per_trigger: int | None = None
+    access_path: AccessPath = "auto"
+    decompress: bool = False
+    table: Table = "messages"
+
+    @property
+    def selection(self) -> Selection:
+        """The messages that are wanted."""
+        times = Span() if self.starting_ms is None else Span(first=self.starting_ms)
+        if self.ending_ms is not None:
+            times = times.and_to(self.ending_ms - 1)
+        return Selection(
+            topics=self.topics,
+            store_times_ms=times,
+            starting=self.starting if isinstance(self.starting, dict) else {},
+            ending=self.ending if isinstance(self.ending, dict) else {},
+        )
 
     def broker_name(self, store: int) -> str | None:
         """Returns the name of the broker of a store, given by its place among the paths."""
@@ -122,6 +157,36 @@ def _at_least(lowest: int) -> Callable[[str], int]:
     return parse
 
 
+def _word(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"it must be {' or '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+def _place(*words: str) -> Callable[[str], Place]:
+    """Reads where to begin or end, as the Kafka source does; -2 is the start of a queue, -1 its end."""
+
+    def parse(text: str) -> Place:
+        if not text.lstrip().startswith("{"):
+            return _word(*words)(text.strip())
+        offsets: dict[tuple[str, int], int] = {}
+        for topic, queues in json.loads(text).items():
+            for queue_id, offset in (queues if isinstance(queues, dict) else {"": None}).items():
+                if not queue_id.isdecimal() or type(offset) is not int:
+                    raise ValueError(f"topic {topic} must have an offset by queue")
+                if offset < 0 and offset != _SPECIAL[words[0]]:
+                    raise ValueError(f"queue {topic}/{queue_id} cannot be at {offset}")
+                if offset >= 0:
+                    offsets[topic, int(queue_id)] = offset
+        return offsets
+
+    return parse
+
+
+_SPECIAL: Final = {"earliest": -2, "latest": -1}
 _MAX_DIGITS: Final = 18
 _NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "path": ("paths", _paths),
@@ -134,5 +199,13 @@ _NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "batchRows": ("batch_rows", _at_least(MIN_BATCH_ROWS)),
     "verify": ("verify", _bool),
     "columns": ("columns", _list),
+    "startingOffsets": ("starting", _place("earliest", "latest")),
+    "endingOffsets": ("ending", _place("latest")),
+    "startingTimestamp": ("starting_ms", _at_least(0)),
+    "endingTimestamp": ("ending_ms", _at_least(0)),
+    "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _at_least(1)),
+    "accessPath": ("access_path", _word("auto", "cq", "scan")),
+    "decompress": ("decompress", _bool),
+    "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
 _KNOWN: Final = {name.lower(): known for name, known in _NAMES.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from seglog.spark.source.batches import Constants, iter_batches
 from seglog.spark.source.columns import Wanted
 from seglog.spark.source.log_plan import LogPlan, LogSplit, Loss, plan_log
 from seglog.spark.source.options import Options
-from seglog.spark.source.selection import Selection
+from seglog.spark.source.queue_path import QueuePath
+from seglog.spark.source.selection import Chooser, Selection
 from seglog.spark.source.split_rows import SplitRows, Window
 from seglog.storage.audit.splits import MIN_SPLIT_BYTES
 from seglog.storage.files import RealFiles
@@ -47,7 +48,11 @@ def plan_pieces(options: Options) -> list[Piece]:
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store is of another kind.
     """
-    plans = [_plan(path, options) for path in options.paths]
+    return pieces_of([_plan(path, options) for path in options.paths], options)
+
+
+def pieces_of(plans: Sequence[LogPlan], options: Options) -> list[Piece]:
+    """Returns the splits of the stores' plans as pieces, at least as many as are wanted."""
     total = sum(split.end - split.start for plan in plans for split in plan.splits)
     if sum(len(plan.splits) for plan in plans) < options.min_partitions:
         shorter = max(MIN_SPLIT_BYTES, -(-total // options.min_partitions))
@@ -59,8 +64,16 @@ def plan_pieces(options: Options) -> list[Piece]:
     ]
 
 
-def read_piece(piece: Piece, options: Options, wanted: Sequence[Wanted]) -> Iterator[pa.RecordBatch]:
+def read_piece(
+    piece: Piece, options: Options, selection: Selection, wanted: Sequence[Wanted]
+) -> Iterator[pa.RecordBatch]:
     """Yields the messages of a piece.
+
+    Args:
+        piece: What to read.
+        options: How.
+        selection: Which messages.
+        wanted: Columns.
 
     Raises:
         CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on.
@@ -68,21 +81,21 @@ def read_piece(piece: Piece, options: Options, wanted: Sequence[Wanted]) -> Iter
 
     def lose(loss: Loss) -> None:
         if options.fail_on_data_loss:
-            raise _error(loss, piece.geometry)
+            raise loss_error(loss, piece.geometry)
 
-    rows = SplitRows(
-        RealFiles(),
-        piece.root,
-        piece.geometry,
-        verify=options.verify,
-        batch_rows=options.batch_rows,
-        lose=lose,
-    )
-    selection = Selection(options.topics)
+    files = RealFiles()
+    rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=options.batch_rows)
+    names = rows.queues.names
     constants = Constants(options.broker_name(piece.store), str(piece.root))
     try:
-        chosen = _choose(rows.windows(piece.split), selection, rows.queues.names)
-        yield from iter_batches(chosen, rows.queues.names, wanted, constants, options.batch_rows)
+        windows: Iterable[Window] | None = None
+        if options.access_path != "scan" and selection.names_queues:
+            queues = QueuePath(files, piece.root, piece.geometry, rows, selection)
+            windows = queues.windows(piece.split, options.access_path)
+        if windows is None:
+            windows = rows.windows(piece.split, lose)
+        chosen = _choose(windows, Chooser(selection, names))
+        yield from iter_batches(chosen, names, wanted, constants, options.batch_rows)
     finally:
         rows.close()
 
@@ -92,20 +105,19 @@ def _plan(path: str, options: Options) -> LogPlan:
         Path(path).absolute(), RealFiles(), split_bytes=options.max_partition_bytes, verify=options.verify
     )
     if plan.losses and options.fail_on_data_loss:
-        raise _error(plan.losses[0], plan.geometry)
+        raise loss_error(plan.losses[0], plan.geometry)
     return plan
 
 
-def _choose(
-    windows: Iterator[Window], selection: Selection, queues: Sequence[tuple[str, int]]
-) -> Iterator[Window]:
+def _choose(windows: Iterable[Window], chooser: Chooser) -> Iterator[Window]:
     for window in windows:
-        rows = selection.choose(window.rows, queues)
+        rows = chooser.choose(window.rows)
         if len(rows):
             yield Window(window.memory, window.phy_offset, rows)
 
 
-def _error(loss: Loss, geometry: StoreGeometry) -> CorruptError:
+def loss_error(loss: Loss, geometry: StoreGeometry) -> CorruptError:
+    """Returns the error that a loss is where ``failOnDataLoss`` is on."""
     position = loss.phy_offset % geometry.segment_size_bytes
     error = CorruptError(
         loss.why,

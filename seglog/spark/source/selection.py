@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.storage.kernels.walk import Rows
+
+LEAST: Final = -(1 << 63)
+MOST: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of numbers, both ends included."""
+
+    first: int = LEAST
+    last: int = MOST
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every number is in it."""
+        return self == Span()
+
+    def and_from(self, first: int) -> Span:
+        """Returns what of it is not below ``first``."""
+        return replace(self, first=max(self.first, first))
+
+    def and_to(self, last: int) -> Span:
+        """Returns what of it is not above ``last``."""
+        return replace(self, last=min(self.last, last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,20 +41,73 @@ class Selection:
     """What messages have to be like.
 
     Attributes:
-        topics: Their topics; empty for any.
+        topics: Their topics; None for any.
+        queue_ids: The numbers of their queues; None for any.
+        queue_offsets: Their places in their queues.
+        store_times_ms: When they were stored.
+        starting: First queue offset that is wanted of a queue, by topic and number; of others all are.
+        ending: First queue offset that is not wanted any more, in the same way.
     """
 
-    topics: frozenset[str] = frozenset()
+    topics: frozenset[str] | None = None
+    queue_ids: frozenset[int] | None = None
+    queue_offsets: Span = Span()
+    store_times_ms: Span = Span()
+    starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def choose(self, rows: Rows, queues: Sequence[tuple[str, int]]) -> Rows:
+    @property
+    def names_queues(self) -> bool:
+        """Whether some queues are not wanted, or not all of them."""
+        of_all = (self.topics, self.queue_ids) == (None, None) and self.queue_offsets.is_all
+        return not (of_all and not self.starting and not self.ending)
+
+    def of_queue(self, topic: str, queue_id: int) -> Span | None:
+        """Returns the queue offsets that are wanted of a queue, None if none is."""
+        if self.topics is not None and topic not in self.topics:
+            return None
+        if self.queue_ids is not None and queue_id not in self.queue_ids:
+            return None
+        span = self.queue_offsets.and_from(self.starting.get((topic, queue_id), LEAST))
+        if (topic, queue_id) in self.ending:
+            span = span.and_to(self.ending[topic, queue_id] - 1)
+        return span if span.first <= span.last else None
+
+
+class Chooser:
+    """Takes the rows that are wanted out of those of a walk.
+
+    Args:
+        selection: What is wanted.
+        queues: Topic and number by the rows' ``queue``; may grow.
+    """
+
+    def __init__(self, selection: Selection, queues: Sequence[tuple[str, int]]) -> None:
+        self._selection = selection
+        self._queues = queues
+        self._spans: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
+
+    def choose(self, rows: Rows) -> Rows:
         """Returns those of the rows that are wanted.
 
         Args:
             rows: ``(n,) ROW``.
-            queues: Topic and number by the rows' ``queue``.
         """
-        if not self.topics:
-            return rows
-        wanted = np.array([topic in self.topics for topic, _queue_id in queues], np.bool_)
-        chosen: Rows = rows[wanted[rows["queue"]]]
-        return chosen
+        if self._selection.names_queues:
+            self._learn()
+            spans = self._spans[rows["queue"]]
+            at = rows["queue_offset"]
+            rows = rows[(at >= spans[:, 0]) & (at <= spans[:, 1])]
+        times = self._selection.store_times_ms
+        if not times.is_all:
+            at = rows["store_timestamp_ms"]
+            rows = rows[(at >= times.first) & (at <= times.last)]
+        return rows
+
+    def _learn(self) -> None:
+        new = self._queues[len(self._spans) :]
+        if new:
+            found = [self._selection.of_queue(*queue) for queue in new]
+            nothing = Span(MOST, LEAST)
+            learned = [(span.first, span.last) for span in (one or nothing for one in found)]
+            self._spans = np.concatenate([self._spans, np.array(learned, np.int64)])

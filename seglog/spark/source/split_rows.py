@@ -55,7 +55,6 @@ class SplitRows:
         geometry: Lengths of its files.
         verify: Whether to compute checksums.
         batch_rows: How many records a window should hold, as far as 64 MiB hold them.
-        lose: Told of every stretch of a split without records, where that is no end of a file or log.
 
     Attributes:
         queues: The queues that rows belong to.
@@ -69,29 +68,38 @@ class SplitRows:
         *,
         verify: bool,
         batch_rows: int,
-        lose: Callable[[Loss], None],
     ) -> None:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
         self._scan = SplitScan(files, root, geometry, frozenset(), verify=verify)
         self._verify = verify
         self._batch_rows = batch_rows
-        self._lose = lose
         self._window_bytes = _WINDOW_BYTES
         self.queues = QueueTable()
 
-    def windows(self, split: LogSplit) -> Iterator[Window]:
-        """Yields the records of a split in log order."""
+    def windows(self, split: LogSplit, lose: Callable[[Loss], None]) -> Iterator[Window]:
+        """Yields the records of a split in log order.
+
+        Args:
+            split: The split.
+            lose: Told of every stretch of it without records, where that is no end of a file or log.
+        """
         begin = max(split.floor, split.start - LOOK_BACK_BYTES)
         position = begin if begin == split.floor else self._next_record(begin, split)
         while position is not None:
-            position = yield from self._stretch(split, position)
+            position = yield from self._stretch(split, position, lose)
 
     def close(self) -> None:
         """Closes the files that were read last."""
         self._reader.close()
         self._scan.close()
 
-    def _stretch(self, split: LogSplit, position: int) -> Generator[Window, None, int | None]:
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview:
+        """Returns up to ``size_bytes`` of one file of the log, from ``phy_offset`` on."""
+        return self._reader.read(phy_offset, size_bytes)
+
+    def _stretch(
+        self, split: LogSplit, position: int, lose: Callable[[Loss], None]
+    ) -> Generator[Window, None, int | None]:
         """Yields records one behind the other; returns where the split goes on, None at its end."""
         need = 0
         while position < split.end:
@@ -117,7 +125,7 @@ class SplitRows:
                     rest = memory[result.position :][:FILLER_BYTES]
                     damage = result.damage or (SHORT if any(rest) else ZERO)
                     end = split.end if resumed is None else resumed
-                    self._lose(Loss(position, end, damage.kind, str(damage.expected), str(damage.found)))
+                    lose(Loss(position, end, damage.kind, str(damage.expected), str(damage.found)))
                 return resumed
         return None
 

@@ -145,6 +145,14 @@ def decode_timer_unit(buffer: Buffer, at: int = 0) -> TimerUnit | None:
     return unit if size == TIMER_UNIT_BYTES and unit.magic & ~_MAGIC_BITS == 0 else None
 
 
+def is_timer_unit(units: TimerUnits) -> npt.NDArray[np.bool_]:
+    """Returns for each of ``(n,) TIMER_UNIT.dtype`` whether RocketMQ takes it for a unit."""
+    is_unit: npt.NDArray[np.bool_] = (units["size_bytes"] == TIMER_UNIT_BYTES) & (
+        units["magic"] & ~_MAGIC_BITS == 0
+    )
+    return is_unit
+
+
 def encode_timer_unit(unit: TimerUnit) -> bytes:
     """Returns the 52 bytes of a unit."""
     return TIMER_UNIT.struct.pack(TIMER_UNIT_BYTES, *astuple(unit))
@@ -153,7 +161,7 @@ def encode_timer_unit(unit: TimerUnit) -> bytes:
 def read_timer_log(buffer: Buffer) -> TimerLogFile:
     """Returns the units of a file up to the first thing that is none, as RocketMQ's recovery does."""
     units: TimerUnits = np.frombuffer(buffer, TIMER_UNIT.dtype, len(buffer) // TIMER_UNIT_BYTES)
-    valid = (units["size_bytes"] == TIMER_UNIT_BYTES) & (units["magic"] & ~_MAGIC_BITS == 0)
+    valid = is_timer_unit(units)
     count = len(units) if valid.all() else int(valid.argmin())
     units = units[:count]
     units.flags.writeable = False

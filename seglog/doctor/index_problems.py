@@ -1,0 +1,69 @@
+"""What a check would say of the key index of a surveyed store: entries, times, chains and headers.
+
+The index is held against the records batch by batch, as a check does it beside its walk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from seglog.doctor.index_chains import chain_finding
+from seglog.doctor.index_entries import IndexEntries
+from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_findings import index_findings
+from seglog.doctor.key_check import NO_DIFF, compare_keys
+from seglog.storage.audit.plan import plan_audit
+from seglog.storage.commit_log import HoleMap
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.index_build import KEY_ROW
+from seglog.storage.format.index_rows import key_rows
+from seglog.storage.format.tombstone import LOST
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_records import iter_records
+from seglog.storage.survey import Survey
+
+_BATCH_RECORDS: Final = 4096
+_LOST: Final = f"{LOST}\x01".encode()
+
+
+def index_problems(found: Survey, files: Files) -> list[Finding]:
+    """Returns what is not as it should be about the index.
+
+    Args:
+        found: The log.
+        files: Where the store is.
+    """
+    # Under the name by which the caller, and a draft, know the store.
+    plan = replace(plan_audit(found.root, files), root=found.root)
+    facts = load_index(plan, files, is_live=False)
+    entries = IndexEntries(files, facts.outlines)
+    holes = HoleMap(found.holes)
+    at, log_end = max(0, found.min_phy_offset), found.max_phy_offset
+    diff = NO_DIFF
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        records = iter_records(reader, segment, at, log_end, found.holes)
+        while batch := list(islice(records, _BATCH_RECORDS)):
+            end = batch[-1][1]
+            wanted = key_rows([record for record, _end in batch], tags=facts.has_tags)
+            held = entries.in_range(at, end)
+            # The index may know a lost message by its keys, or by what stands in its place.
+            lost = [record.phy_offset for record, _end in batch if _LOST in record.properties]
+            known = (wanted["phy_offset"] < facts.end_phy_offset) & ~np.isin(wanted["phy_offset"], lost)
+            gone = np.isin(held["phy_offset"], lost) | holes.covers_each(held["phy_offset"])
+            diff += compare_keys(wanted[known], held[~gone])
+            at = end
+    finally:
+        reader.close()
+    behind = entries.in_range(at, log_end)
+    diff += compare_keys(np.empty(0, KEY_ROW), behind[~holes.covers_each(behind["phy_offset"])])
+    is_closed = plan.mode == "normal"
+    chains = [chain_finding(files, outline.file, is_closed=is_closed) for outline in facts.outlines]
+    of_chains = [finding for finding in chains if finding is not None]
+    return index_findings(facts, of_chains, diff, plan, files, log_end)

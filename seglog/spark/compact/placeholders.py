@@ -1,0 +1,125 @@
+"""Placeholders: what keeps the queue offset of a message that was dropped.
+
+The record that RocketMQ takes for a message of the same queue and offset: head of the dropped one (times,
+hosts, flags of the addresses), no body, and of the properties only ``SEGLOG_COMPACTED=1``. Readers tell it
+by its ``flag``. It is never longer than the record that it stands for; where the mark would make it so, the
+mark is left out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format import properties as props
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.names import MAX_TOPIC_BYTES
+from seglog.storage.format.record import (
+    CRC_MASK,
+    FLAG_AT,
+    HEADS,
+    HOST_BITS,
+    MAGIC_AT,
+    MAGIC_V1,
+    MAGIC_V2,
+    PHY_OFFSET_AT,
+)
+from seglog.storage.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6, TRANSACTION_MASK
+from seglog.storage.kernels.gather import Bytes, Ints, overlapping
+
+COMPACTED: Final = "SEGLOG_COMPACTED"
+PLACEHOLDER_FLAG: Final = 0x434D_5054
+"""``flag`` of every placeholder: "CMPT" in ASCII."""
+_MARK: Final = f"{COMPACTED}\x011\x02".encode()
+_KEPT_BITS: Final = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
+_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+_SIZE: Final = np.dtype(">i4")
+_PLACE: Final = np.dtype(">i8")
+
+
+def placeholder_sizes(topic: str, sys_flags: Ints, sizes: Ints, has_crc: npt.NDArray[np.bool_]) -> Ints:
+    """Returns how long the placeholders of records of one topic are.
+
+    Args:
+        topic: Their topic.
+        sys_flags: ``(n,)``, of each.
+        sizes: ``(n,)``, how long each is.
+        has_crc: ``(n,)``, whether it has a record CRC.
+    """
+    topic_bytes = len(topic.encode())
+    heads = np.array([HEADS[bits].size_bytes if bits in HEADS else 0 for bits in range(HOST_BITS + 1)])
+    least = heads[sys_flags & HOST_BITS] + 1 + (topic_bytes > MAX_TOPIC_BYTES) + topic_bytes + _I16.size
+    least = least + np.where(has_crc, props.CRC_PROPERTY_BYTES, 0)
+    marked: Ints = least + len(_MARK)
+    return np.where(marked <= sizes, marked, least).astype(np.int64)
+
+
+def write_placeholders(
+    source: Bytes, positions: Ints, sys_flags: Ints, topic: str, target: Bytes, places: Ints, sizes: Ints
+) -> None:
+    """Writes placeholders of records of one topic; their own places and CRCs are for :func:`move_records`.
+
+    Args:
+        source: ``(m,) u8``, a stretch of the log.
+        positions: ``(n,)``, where in it the records start.
+        sys_flags: ``(n,)``, of each.
+        topic: Their topic.
+        target: Where to write.
+        places: ``(n,)``, where in it they go.
+        sizes: ``(n,)``, what :func:`placeholder_sizes` returned.
+    """
+    bits = sys_flags & HOST_BITS
+    for host_bits in np.unique(bits).tolist():
+        head_bytes = HEADS[host_bits].size_bytes
+        for size in np.unique(sizes[bits == host_bits]).tolist():
+            chosen = np.flatnonzero((bits == host_bits) & (sizes == size))
+            at, to = positions[chosen], places[chosen]
+            head = np.dtype(f"V{head_bytes}")
+            overlapping(target, head)[to] = overlapping(source, head)[at]
+            tail = _tail(topic, size - head_bytes)
+            overlapping(target, np.dtype(f"V{len(tail)}"))[to + head_bytes] = np.void(tail)
+            _patch(target, to, host_bits, size, sys_flags[chosen])
+            is_v2 = len(topic.encode()) > MAX_TOPIC_BYTES
+            overlapping(target, np.dtype(">u4"))[to + MAGIC_AT] = MAGIC_V2 if is_v2 else MAGIC_V1
+
+
+def move_records(target: Bytes, places: Ints, phy_offsets: Ints, crc_sizes: Ints) -> None:
+    """Says in records where they lie now, and makes their record CRCs again.
+
+    Args:
+        target: What they were copied to.
+        places: ``(n,)``, where in it they start.
+        phy_offsets: ``(n,)``, where that is in the log.
+        crc_sizes: ``(n,)``, how long each is that has a record CRC; 0 for others.
+    """
+    overlapping(target, _PLACE)[places + PHY_OFFSET_AT] = phy_offsets
+    memory = memoryview(target)  # type: ignore[arg-type]  # numpy is a buffer
+    for row in np.flatnonzero(crc_sizes).tolist():
+        start = int(places[row])
+        covered_end = start + int(crc_sizes[row]) - props.CRC_PROPERTY_BYTES
+        entry = props.crc_property(zlib.crc32(memory[start:covered_end]) & CRC_MASK)
+        memory[covered_end : covered_end + len(entry)] = entry
+
+
+def _tail(topic: str, size_bytes: int) -> bytes:
+    """Returns topic and properties of a placeholder, of a length that :func:`placeholder_sizes` found."""
+    text = topic.encode()
+    length = bytes([len(text)]) if len(text) <= MAX_TOPIC_BYTES else _I16.pack(len(text))
+    rest = size_bytes - len(length) - len(text) - _I16.size
+    # The mark has 19 bytes, the CRC 20: the length tells which of them there are.
+    mark = _MARK if rest >= len(_MARK) and rest != props.CRC_PROPERTY_BYTES else b""
+    crc = props.crc_property(0) if rest > len(mark) else b""
+    return length + text + _I16.pack(rest) + mark + crc
+
+
+def _patch(target: Bytes, places: Ints, host_bits: int, size_bytes: int, sys_flags: Ints) -> None:
+    layout = HEADS[host_bits]
+    ints = overlapping(target, _SIZE)
+    ints[places] = size_bytes
+    ints[places + layout.offsets["body_crc"]] = 0
+    ints[places + FLAG_AT] = PLACEHOLDER_FLAG
+    ints[places + layout.offsets["sys_flag"]] = sys_flags & _KEPT_BITS
+    ints[places + layout.offsets["body_bytes"]] = 0

@@ -1,0 +1,364 @@
+"""The plan of a compaction: what would go and why, topic by topic, and whom that would concern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.doctor.config_tables import ConfigTables, load_tables
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
+from seglog.spark.compact.phases import Runner
+from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict
+from seglog.spark.compact.records import Key
+from seglog.spark.compact.summary import NOWHERE, QueuePart
+from seglog.spark.compact.task import CompactionPart, Task
+from seglog.spark.compact.writing import SegmentPlan
+from seglog.storage.audit.plan import AuditPlan
+from seglog.storage.audit.report import AuditQueue, AuditReport
+from seglog.storage.compaction_files import queue_ids
+from seglog.storage.files import Files
+from seglog.storage.findings import Severity
+from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.format.record import FILLER_BYTES
+from seglog.storage.known_topics import configured_kinds
+from seglog.storage.queue_files import QueueFiles, read_units
+
+_BROKERS_OWN: Final = ("RMQ_SYS_", SYSTEM_PREFIX, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
+_TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What becomes of a topic.
+
+    Attributes:
+        records: Records by verdict.
+        size_bytes: Their bytes by verdict.
+        bytes_after: What is left of the topic, placeholders included.
+    """
+
+    topic: str
+    records: tuple[int, ...]
+    size_bytes: tuple[int, ...]
+    bytes_after: int
+
+    @property
+    def kept(self) -> int:
+        """Messages that stay."""
+        return self.records[Verdict.KEPT] + self.records[Verdict.HELD]
+
+    @property
+    def dropped(self) -> int:
+        """Messages that go; placeholders and fillers are none."""
+        return sum(self.records[Verdict.SUPERSEDED : Verdict.PLACEHOLDER])
+
+    @property
+    def bytes_before(self) -> int:
+        """What the topic takes now."""
+        return sum(self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """Messages that would go although a group has still to read them."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What would be done.
+
+    Attributes:
+        root: The store.
+        task: As tasks know it.
+        audit: The store as it is.
+        topics: Topic by topic.
+        undelivered: What groups have still to read of what is asked to go.
+        allows_undelivered: Whether it goes nevertheless; else it is held.
+        segments: The new log.
+        begins: Queue offset at which each queue that anything is asked of will begin.
+    """
+
+    root: Path
+    task: Task
+    audit: AuditReport
+    topics: tuple[TopicPlan, ...]
+    undelivered: tuple[Undelivered, ...]
+    allows_undelivered: bool
+    segments: tuple[SegmentPlan, ...]
+    begins: Mapping[Key, int]
+
+    @property
+    def dropped(self) -> int:
+        """Messages that go."""
+        return sum(topic.dropped for topic in self.topics)
+
+    @property
+    def bytes_before(self) -> int:
+        """Bytes of all records now."""
+        return sum(topic.bytes_before for topic in self.topics)
+
+    @property
+    def bytes_after(self) -> int:
+        """Bytes of all records then."""
+        return sum(segment.used_bytes for segment in self.segments)
+
+
+def compaction_topics(files: Files, root: Path) -> frozenset[str]:
+    """Returns the topics whose attributes say ``cleanup.policy=COMPACTION``."""
+    return configured_kinds(files, root).compaction
+
+
+def check_audit(audit: AuditReport) -> None:
+    """Does nothing if a store is fit to be compacted.
+
+    Raises:
+        StoreError: It is damaged, or was not closed.
+    """
+    wrong = [finding for finding in audit.findings if finding.severity is not Severity.NOTE]
+    if wrong or audit.holes:
+        first = f": {wrong[0]}" if wrong else ""
+        raise StoreError(
+            f"{audit.path} is not in order ({len(wrong)} findings{first})", help="run seglog repair first"
+        )
+    if audit.mode != "normal":
+        raise StoreError(
+            f"{audit.path} was not closed", help="start and stop its broker, or open it with seglog, first"
+        )
+
+
+def make_task(
+    files: Files,
+    plan: AuditPlan,
+    audit: AuditReport,
+    policies: Mapping[str, Policy],
+    *,
+    now_ms: int,
+    salt: int,
+    allow_undelivered: bool,
+) -> Task:
+    """Resolves policies to queues.
+
+    Args:
+        files: Where the store is.
+        plan: The store's files.
+        audit: What they hold.
+        policies: What is asked, by topic.
+        now_ms: The time.
+        salt: Of the key hashes, drawn at random.
+        allow_undelivered: Whether messages may go that a group has still to read.
+
+    Raises:
+        InvalidArgumentError: Of a topic nothing can be asked.
+        NotFoundError: There is no such topic.
+    """
+    _check_topics(plan, audit, policies)
+    tables = load_tables(files, plan.root)
+    queues: dict[Key, QueuePolicy] = {}
+    for queue in audit.queues:
+        policy = policies.get(queue.topic)
+        if policy is not None and queue.kind == "plain" and queue.records:
+            key = queue.topic, queue.queue_id
+            queues[key] = _resolve(files, plan, queue, policy, tables, now_ms, allow=allow_undelivered)
+    return Task(
+        plan.root,
+        plan.geometry,
+        plan.batch_topics,
+        plan.splits,
+        _compaction_parts(files, plan, audit, queues),
+        queues,
+        salt,
+    )
+
+
+def make_plan(
+    files: Files, task: Task, audit: AuditReport, runner: Runner, staged: Path | None, *, allow: bool
+) -> CompactionPlan:
+    """Decides on every record.
+
+    Args:
+        files: Where the store is.
+        task: The compaction.
+        audit: The store as it is.
+        runner: Runs the phases.
+        staged: Where a new store is being made; None for a plan only.
+        allow: Whether messages may go that a group has still to read.
+
+    Raises:
+        StoreError: The log is not what the audit saw.
+    """
+    parts = runner.decide(task, staged)
+    in_log = [part for part in parts if part.part < len(task.splits)]
+    seen = sum(sum(part.records) for part in in_log)
+    if seen != audit.records:
+        raise StoreError(
+            f"{seen} records were decided on, but the log has {audit.records}",
+            help="somebody writes to the store; stop the broker, or run it again",
+        )
+    begins = {key: _begin(key, in_log, policy) for key, policy in task.policies.items()}
+    segments = place_parts(task, audit.end_phy_offset, in_log, begins)
+    return CompactionPlan(
+        task.root,
+        task,
+        audit,
+        tuple(_topic_plans(in_log, begins)),
+        tuple(_undelivered(in_log, task)),
+        allow,
+        segments,
+        begins,
+    )
+
+
+def place_parts(
+    task: Task, end_phy_offset: int, parts: Sequence[QueuePart], begins: Mapping[Key, int]
+) -> tuple[SegmentPlan, ...]:
+    """Returns which parts go into which segment of the new log, which begins behind the old one's last.
+
+    A part is never divided, so a segment may end up to a part short.
+    """
+    segment = task.geometry.segment_size_bytes
+    sizes = np.zeros(len(task.splits), np.int64)
+    for part in parts:
+        sizes[part.part] += part.written_bytes(begins.get((part.topic, part.queue_id), 0))
+    first = -(-end_phy_offset // segment) * segment
+    groups: list[tuple[list[int], int]] = [([], 0)]
+    for number, size in enumerate(sizes.tolist()):
+        if not size:
+            continue
+        if groups[-1][1] + size > segment - FILLER_BYTES:
+            groups.append(([], 0))
+        taken, used = groups[-1]
+        groups[-1] = ([*taken, number], used + size)
+    return tuple(
+        SegmentPlan(first + segment * number, tuple(taken), used, number == len(groups) - 1)
+        for number, (taken, used) in enumerate(groups)
+    )
+
+
+def _check_topics(plan: AuditPlan, audit: AuditReport, policies: Mapping[str, Policy]) -> None:
+    known = {queue.topic for queue in audit.queues}
+    for topic in policies:
+        if topic.startswith(_BROKERS_OWN):
+            raise InvalidArgumentError(f"{topic} is the broker's own: nothing of it may go")
+        if topic in plan.batch_topics:
+            raise InvalidArgumentError(f"{topic} has batch queues, of which no single message can go")
+        if topic not in known:
+            raise NotFoundError(f"{plan.root} has no topic {topic}", help="`seglog queues STORE` shows them")
+
+
+def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
+    """Does nothing if the records of a store may be moved.
+
+    Raises:
+        UnsupportedStoreError: Something names their places that cannot be written anew.
+    """
+    if any(queue.topic == _TIMER_TOPIC and queue.records for queue in audit.queues):
+        raise UnsupportedStoreError(
+            f"{root} has timer messages: the timer log names their places",
+            help="wait until retention has taken them, or copy the topics with archive and restore",
+        )
+    if files.list_dir(root / "seglog" / "branches"):
+        raise UnsupportedStoreError(f"{root} has branches", help="drop them first: seglog branch drop")
+    if files.exists(root / "epochFileCheckpoint"):
+        raise UnsupportedStoreError(f"{root} belongs to a controller group, whose epochs name places")
+
+
+def _resolve(
+    files: Files,
+    plan: AuditPlan,
+    queue: AuditQueue,
+    policy: Policy,
+    tables: ConfigTables,
+    now_ms: int,
+    *,
+    allow: bool,
+) -> QueuePolicy:
+    key = queue.topic, queue.queue_id
+    offsets = {at.group: at.offset for at in tables.offsets if (at.topic, at.queue_id) == key}
+    found = QueuePolicy(
+        *key,
+        queue.max_offset - 1,
+        compact=policy.compact,
+        cleanable_until_ms=now_ms - policy.min_compaction_lag_ms,
+        tombstones_until_ms=now_ms - max(policy.delete_retention_ms, policy.min_compaction_lag_ms),
+        erased=frozenset(text.encode() for text in policy.erased),
+        group_offsets=dict(sorted(offsets.items())),
+        held_from=None if allow or not offsets else min(offsets.values()),
+    )
+    if policy.retention_ms is not None:
+        found = replace(found, expired_below_ms=now_ms - policy.retention_ms)
+    if policy.retention_bytes is not None:
+        units = plan.queue_files[key]
+        found = replace(found, oversize_below=_oversize_below(files, plan, units, queue, policy))
+    return found
+
+
+def _oversize_below(
+    files: Files, plan: AuditPlan, queue_files: QueueFiles, queue: AuditQueue, policy: Policy
+) -> int:
+    """Returns from which queue offset on the newest messages of a queue take no more than they may."""
+    first, units = read_units(files, queue_files, plan.geometry.queue_file_size_bytes)
+    units = units[max(0, queue.min_offset - first) : queue.max_offset - first]
+    sizes = units["size_bytes"].astype(np.int64)[::-1]
+    fitting = int(np.searchsorted(np.cumsum(sizes), policy.retention_bytes or 0, "right"))
+    return queue.max_offset - fitting
+
+
+def _compaction_parts(
+    files: Files, plan: AuditPlan, audit: AuditReport, queues: Mapping[Key, QueuePolicy]
+) -> list[CompactionPart]:
+    mins = {(queue.topic, queue.queue_id): queue.min_offset for queue in audit.queues}
+    return [
+        CompactionPart(topic, queue_id, mins[topic, queue_id])
+        for topic in sorted(compaction_topics(files, plan.root))
+        for queue_id in sorted(queue_ids(files, plan.root, topic))
+        if (topic, queue_id) in queues
+    ]
+
+
+def _begin(key: Key, parts: Sequence[QueuePart], policy: QueuePolicy) -> int:
+    firsts = [
+        part.first_offset
+        for part in parts
+        if (part.topic, part.queue_id) == key and part.first_offset != NOWHERE
+    ]
+    return min(firsts, default=policy.last_offset)
+
+
+def _topic_plans(parts: Sequence[QueuePart], begins: Mapping[Key, int]) -> list[TopicPlan]:
+    found: dict[str, TopicPlan] = {}
+    nothing = (0,) * len(Verdict)
+    for part in parts:
+        known = found.get(part.topic, TopicPlan(part.topic, nothing, nothing, 0))
+        found[part.topic] = TopicPlan(
+            part.topic,
+            tuple(a + b for a, b in zip(known.records, part.records, strict=True)),
+            tuple(a + b for a, b in zip(known.size_bytes, part.size_bytes, strict=True)),
+            known.bytes_after + part.written_bytes(begins.get((part.topic, part.queue_id), 0)),
+        )
+    return [found[topic] for topic in sorted(found)]
+
+
+def _undelivered(parts: Sequence[QueuePart], task: Task) -> list[Undelivered]:
+    counts: dict[tuple[str, Key], int] = {}
+    for part in parts:
+        policy = task.policies.get((part.topic, part.queue_id))
+        if policy is None:
+            continue
+        for group, count in zip(policy.group_offsets, part.undelivered, strict=True):
+            at = group, (part.topic, part.queue_id)
+            counts[at] = counts.get(at, 0) + count
+    return [
+        Undelivered(group, *key, task.policies[key].group_offsets[group], count)
+        for (group, key), count in sorted(counts.items())
+        if count
+    ]

@@ -1,0 +1,79 @@
+"""The stream reader of the data source, for PySpark 4.2 and newer: older ones cannot limit a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from typing_extensions import override
+
+from seglog.spark.source.read_plan import read_piece
+from seglog.spark.source.readers import PiecePartition
+from seglog.spark.source.stream_plan import StreamOffset, StreamPlan
+from seglog.storage.files import RealFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from seglog.spark.source.columns import Wanted
+    from seglog.spark.source.options import Options
+
+
+class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads messages as they come.
+
+    Args:
+        options: What was asked for.
+        wanted: Columns.
+    """
+
+    def __init__(self, options: Options, wanted: Sequence[Wanted]) -> None:
+        self._options = options
+        self._wanted = wanted
+        self._plan = StreamPlan(options, RealFiles())
+
+    @override
+    def initialOffset(self) -> dict[str, object]:
+        """Returns where a new stream begins."""
+        return cast(dict[str, object], self._plan.initial())
+
+    @override
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Returns what ``maxOffsetsPerTrigger`` says."""
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    @override
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Takes nothing from now on that was written after this."""
+        self._plan.stop_at_end()
+
+    @override
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
+        """Returns where the next batch ends."""
+        max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return cast(dict[str, object], self._plan.advance(cast(StreamOffset, start), max_messages))
+
+    @override
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
+        """Returns one partition for each piece of a batch."""
+        pieces = self._plan.pieces(cast(StreamOffset, start), cast(StreamOffset, end))
+        return [PiecePartition(piece) for piece in pieces]
+
+    @override
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yields the messages of a partition."""
+        if isinstance(partition, PiecePartition):
+            yield from read_piece(partition.piece, self._options, self._options.selection, self._wanted)
+
+    @override
+    def commit(self, end: dict[str, object]) -> None:
+        """Told that a batch is done."""
+        self._plan.forget(cast(StreamOffset, end))

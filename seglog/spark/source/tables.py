@@ -1,0 +1,191 @@
+"""Other tables of a store: its queues, the offsets of its consumer groups, and the entries of its index.
+
+The table of queues and that of offsets are small and made in one task for each store; the index is read one
+file a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seglog.doctor.offset_table import OffsetTable
+from seglog.errors import InvalidArgumentError
+from seglog.spark.source.options import Options
+from seglog.storage.files import Files
+from seglog.storage.format.index import INDEX_ENTRY
+from seglog.storage.index_files import IndexFile, list_index_files
+from seglog.storage.survey import survey
+
+_STRING: Final = pa.string()
+_LONG: Final = pa.int64()
+_INT: Final = pa.int32()
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_MS: Final = 1000
+_PIECE_ENTRIES: Final = 1 << 16
+
+SCHEMAS: Final = {
+    "queues": pa.schema(
+        [
+            ("store", _STRING),
+            ("brokerName", _STRING),
+            ("topic", _STRING),
+            ("queueId", _INT),
+            ("kind", _STRING),
+            ("minOffset", _LONG),
+            ("maxOffset", _LONG),
+            ("messages", _LONG),
+            ("maxPhysicalOffset", _LONG),
+        ]
+    ),
+    "offsets": pa.schema(
+        [
+            ("store", _STRING),
+            ("brokerName", _STRING),
+            ("consumerGroup", _STRING),
+            ("topic", _STRING),
+            ("queueId", _INT),
+            ("queueOffset", _LONG),
+            ("broadcast", pa.bool_()),
+        ]
+    ),
+    "index": pa.schema(
+        [
+            ("store", _STRING),
+            ("brokerName", _STRING),
+            ("file", _STRING),
+            ("entry", _INT),
+            ("keyHash", _INT),
+            ("physicalOffset", _LONG),
+            ("storeTimestamp", _TIMESTAMP),
+            ("previousEntry", _INT),
+        ]
+    ),
+}
+"""Columns of each table; ``entry`` counts from 1, ``previousEntry`` is 0 where a chain ends, and
+``storeTimestamp`` is known to the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePiece:
+    """What one task reads of a table.
+
+    Attributes:
+        store: Place of its store among the paths.
+        root: The store directory.
+        file: The index file, None for other tables.
+    """
+
+    store: int
+    root: Path
+    file: Path | None = None
+
+
+def plan_table(options: Options, files: Files) -> list[TablePiece]:
+    """Returns what the tasks read of a table."""
+    roots = [Path(path).absolute() for path in options.paths]
+    if options.table != "index":
+        return [TablePiece(number, root) for number, root in enumerate(roots)]
+    return [
+        TablePiece(number, root, file.path)
+        for number, root in enumerate(roots)
+        for file in list_index_files(files, root)[0]
+    ]
+
+
+def read_table(
+    piece: TablePiece, options: Options, files: Files, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a piece, of the columns that are wanted."""
+    schema = SCHEMAS[options.table]
+    made = {"queues": _queues, "offsets": _offsets, "index": _index}[options.table]
+    for columns in made(piece, options, files):
+        count = len(next(iter(columns.values())))
+        columns["store"] = pa.repeat(pa.scalar(str(piece.root), _STRING), count)
+        columns["brokerName"] = pa.repeat(pa.scalar(options.broker_name(piece.store), _STRING), count)
+        wanted = pa.schema([schema.field(name) for name in names])
+        yield pa.RecordBatch.from_arrays([columns[name] for name in names], schema=wanted)
+
+
+def check_table_schema(table: str, schema: pa.Schema) -> list[str]:
+    """Returns the columns of a table that a schema asks for.
+
+    Raises:
+        InvalidArgumentError: There is no such column, or it is of another type.
+    """
+    known = SCHEMAS[table]
+    for field in schema:
+        if field.name not in known.names or known.field(field.name).type != field.type:
+            raise InvalidArgumentError(
+                f"the table of {table} has no column {field.name!r} of type {field.type}",
+                help=f"columns are {', '.join(known.names)}",
+            )
+    return list(schema.names)
+
+
+def _queues(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[str, pa.Array]]:
+    found = survey(piece.root, files, verify=options.verify)
+    rows = [
+        (topic, queue_id, "plain", state.min_offset, state.max_offset, state.max_phy_offset)
+        for (topic, queue_id), state in found.queues.items()
+    ] + [
+        (topic, queue_id, "batch", batch.min_offset, batch.max_offset, batch.max_phy_offset)
+        for (topic, queue_id), batch in found.batch_queues.items()
+    ]
+    rows = sorted(row for row in rows if options.topics is None or row[0] in options.topics)
+    topics, queue_ids, kinds, firsts, ends, places = zip(*rows, strict=True) if rows else ((),) * 6
+    low, high = pa.array(firsts, _LONG), pa.array(ends, _LONG)
+    yield {
+        "topic": pa.array(topics, _STRING),
+        "queueId": pa.array(queue_ids, _INT),
+        "kind": pa.array(kinds, _STRING),
+        "minOffset": low,
+        "maxOffset": high,
+        "messages": pa.array(np.subtract(high.to_numpy(), low.to_numpy())),
+        "maxPhysicalOffset": pa.array(places, _LONG),
+    }
+
+
+def _offsets(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[str, pa.Array]]:
+    known = OffsetTable(files, piece.root).all()
+    rows = [one for one in known if options.topics is None or one.topic in options.topics]
+    yield {
+        "consumerGroup": pa.array([one.group for one in rows], _STRING),
+        "topic": pa.array([one.topic for one in rows], _STRING),
+        "queueId": pa.array([one.queue_id for one in rows], _INT),
+        "queueOffset": pa.array([one.queue_offset for one in rows], _LONG),
+        "broadcast": pa.array([one.is_broadcast for one in rows], pa.bool_()),
+    }
+
+
+def _index(piece: TablePiece, _options: Options, files: Files) -> Iterator[dict[str, pa.Array]]:
+    for file in list_index_files(files, piece.root)[0]:
+        if file.path != piece.file:
+            continue
+        handle = files.open(file.path, writable=False)
+        try:
+            for first in range(1, file.header.index_count, _PIECE_ENTRIES):
+                count = min(_PIECE_ENTRIES, file.header.index_count - first)
+                buffer = memoryview(bytearray(count * INDEX_ENTRY.size_bytes))
+                handle.read_into(buffer, file.geometry.entries_at + first * INDEX_ENTRY.size_bytes)
+                yield _entries(file, first, np.frombuffer(buffer, INDEX_ENTRY.dtype))
+        finally:
+            handle.close()
+
+
+def _entries(file: IndexFile, first: int, entries: npt.NDArray[np.void]) -> dict[str, pa.Array]:
+    times_ms = file.header.begin_timestamp_ms + entries["time_diff_s"].astype(np.int64) * _MS
+    return {
+        "file": pa.repeat(pa.scalar(file.path.name, _STRING), len(entries)),
+        "entry": pa.array(np.arange(first, first + len(entries), dtype=np.int32)),
+        "keyHash": pa.array(entries["key_hash"].astype(np.int32)),
+        "physicalOffset": pa.array(entries["phy_offset"].astype(np.int64)),
+        "storeTimestamp": pa.array(times_ms * _MS, _LONG).view(_TIMESTAMP),
+        "previousEntry": pa.array(entries["previous_entry"].astype(np.int32)),
+    }

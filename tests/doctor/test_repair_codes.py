@@ -1,0 +1,118 @@
+"""Whatever a check can find, a repair puts right, or it is said here why not."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.doctor.check import check_store
+from seglog.doctor.repair import FileSizes, plan_repair, repair_store
+from seglog.doctor.undo import undo_repair
+from seglog.storage.files import RealFiles
+from seglog.storage.finding_codes import CODES
+from seglog.storage.findings import Severity
+from tests.support import golden
+from tests.support.broker_damage import DAMAGES
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+
+SIZES = FileSizes(SMALL["queue_file_size_bytes"], SMALL_INDEX["index_geometry"])
+NOT_MENDED = {
+    "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
+    "log-block-changed": "told by opening alone; the check that it asks for names what is damaged",
+    "file-unreadable": "rights and disks are the owner's",
+    "file-owner": "rights and disks are the owner's",
+    "file-permission": "rights and disks are the owner's",
+    "file-kind": "what a link, pipe or folder stands for nobody else knows",
+    "seal-rot-unused": "a new seal must be asked for (verify --seal), once somebody looked at the disk",
+    "seal-stale": "a new seal must be asked for (verify --seal)",
+    "seal-unreadable": "a new seal must be asked for (verify --seal)",
+    "topic-name": "no queue can have such a name",
+    "queue-kind": "which of both is meant only the operator knows",
+    "queue-gap": "the log has nothing for these offsets; units that RocketMQ passes over stand there",
+    "record-keys": "log and index disagree without a checksum; neither is believed over the other",
+    "config-shape": "which value is meant only the operator knows",
+    "delay-offset-missing": "how far a level came only the operator knows",
+    "op-beyond-half": "nothing need be done",
+}
+"""Codes that stay, and why."""
+IN_GOLDEN_STORES = {
+    "log-tail-lost": "d-zerotail",
+    "messages-lost": "d-trunclast",
+    "queue-beyond-log": "d-cqgarbage",
+    "queue-file-size": "d-cqtrunc",
+}
+"""Codes that are mended, of damages that real stores show best; test_repair_golden repairs them."""
+
+
+def wrong(root):
+    report = check_store(root, clock=new_clock())
+    return {finding.code for finding in report.findings if finding.severity is not Severity.NOTE}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Each kind of store, made once."""
+    made = {}
+
+    def get(make):
+        if make not in made:
+            made[make] = make(tmp_path_factory.mktemp(make.__name__) / "store")
+        return made[make]
+
+    return get
+
+
+def damaged(name, stores, tmp_path):
+    make, damage, codes = DAMAGES[name]
+    root = tmp_path / "store"
+    shutil.copytree(stores(make), root)
+    damage(root)
+    return root, codes
+
+
+MENDED = [name for name, (_make, _damage, codes) in DAMAGES.items() if not codes & NOT_MENDED.keys()]
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(name, stores, tmp_path):
+    root, _codes = damaged(name, stores, tmp_path)
+    files, before = RealFiles(), golden.tree_digest(root)
+    plan, pack = repair_store(files, root, new_clock(), lambda _plan: True, SIZES)
+    assert plan.left == []
+    assert wrong(root) == set()
+    assert not plan_repair(files, root, new_clock(), SIZES).changes
+    if pack is not None:
+        undo_repair(files, root)
+    assert golden.tree_digest(root) == before
+
+
+LEFT = [name for name in DAMAGES if name not in MENDED and name not in {
+    "a pipe in the log", "a checkpoint that is a folder", "the log",
+}]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, stores, tmp_path):
+    root, codes = damaged(name, stores, tmp_path)
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, SIZES)
+    stays = wrong(root)
+    assert stays <= codes & NOT_MENDED.keys()
+    of_the_disk = {"file-permission", "seal-rot-unused", "seal-unreadable"}
+    assert {finding.code for finding in plan.left} == stays - of_the_disk
+
+
+def test_a_store_without_its_log_is_left_alone(stores, tmp_path):
+    root, _codes = damaged("the log", stores, tmp_path)
+    before = golden.tree_digest(root)
+    plan = plan_repair(RealFiles(), root, new_clock(), SIZES)
+    assert ([finding.code for finding in plan.left], plan.changes) == (["log-empty"], [])
+    assert golden.tree_digest(root) == before
+
+
+def test_every_code_is_mended_or_has_a_reason():
+    shown = set().union(*(DAMAGES[name][2] for name in MENDED))
+    mended = {code for code in shown | IN_GOLDEN_STORES.keys() if CODES[code].severity is not Severity.NOTE}
+    wanted = {code for code, entry in CODES.items() if entry.severity is not Severity.NOTE}
+    assert mended | NOT_MENDED.keys() == wanted
+    assert not mended & NOT_MENDED.keys()

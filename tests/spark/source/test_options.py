@@ -1,0 +1,85 @@
+"""What options may say, and that a wrong one is told by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.errors import InvalidArgumentError
+from seglog.spark.source.columns import named_columns, wanted_columns
+from seglog.spark.source.options import Options, parse_options
+from seglog.spark.source.selection import Selection, Span
+
+
+def test_names_are_taken_in_letters_of_any_case():
+    parsed = parse_options(
+        {"PATH": "/a, /b", "BROKERNAME": "x,y", "maxpartitionbytes": "64k", "verify": "FALSE"}
+    )
+    assert parsed == Options(("/a", "/b"), broker_names=("x", "y"), max_partition_bytes=65536, verify=False)
+    assert [parsed.broker_name(store) for store in (0, 1)] == ["x", "y"]
+    assert Options(("/a", "/b"), broker_names=("x",)).broker_name(1) == "x"
+    assert Options(("/a",)).broker_name(0) is None
+
+
+def test_several_paths_come_as_spark_sends_them():
+    assert parse_options({"paths": '["/with, comma", "/b"]'}).paths == ("/with, comma", "/b")
+
+
+def test_offsets_and_times_make_a_selection():
+    parsed = parse_options(
+        {
+            "path": "/a",
+            "topic": "T,U",
+            "startingOffsets": '{"T": {"0": 5, "1": -2}}',
+            "endingOffsets": '{"T": {"0": 9, "1": -1}}',
+            "startingTimestamp": "1000",
+            "endingTimestamp": "2000",
+        }
+    )
+    assert parsed.selection == Selection(
+        frozenset({"T", "U"}),
+        store_times_ms=Span(1000, 1999),
+        starting={("T", 0): 5},
+        ending={("T", 0): 9},
+    )
+    assert parsed.selection.of_queue("T", 0) == Span(5, 8)
+    assert parsed.selection.of_queue("T", 1) == Span()
+    assert parsed.selection.of_queue("V", 0) is None
+    assert parse_options({"path": "/a", "startingOffsets": "earliest"}).selection == Selection()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"path": "/a", "topics": "T"}, "no option 'topics'"),
+        ({}, "no path"),
+        ({"path": "/a", "verify": "yes"}, "verify is 'yes': it must be true or false"),
+        ({"path": "/a", "batchRows": "100"}, "batchRows is '100': it must be at least 8192"),
+        ({"path": "/a", "maxPartitionBytes": "1 TB"}, "maxPartitionBytes"),
+        ({"path": "/a", "minPartitions": "0"}, "at least 1"),
+        ({"path": "/a", "minPartitions": "9" * 5000}, "must be a number"),
+        ({"path": "/a,/b,/c", "brokerName": "x,y"}, "2 names for 3 stores"),
+        ({"path": "/a", "startingOffsets": "now"}, "earliest or latest"),
+        ({"path": "/a", "startingOffsets": "{"}, "startingOffsets"),
+        ({"path": "/a", "startingOffsets": '{"T": {"0": -1}}'}, "cannot be at -1"),
+        ({"path": "/a", "endingOffsets": '{"T": {"0": -2}}'}, "cannot be at -2"),
+        ({"path": "/a", "endingOffsets": "earliest"}, "must be latest"),
+        ({"path": "/a", "startingOffsets": '{"T": 5}'}, "an offset by queue"),
+        ({"path": "/a", "startingOffsets": '{"T": {"0": "5"}}'}, "an offset by queue"),
+        ({"path": "/a", "accessPath": "index"}, "auto or cq or scan"),
+        ({"path": "/a", "table": "messages2"}, "messages or queues"),
+        ({"path": "[1]"}, "list of paths"),
+    ],
+)
+def test_what_is_wrong_is_said(given, said):
+    with pytest.raises(InvalidArgumentError, match=said):
+        parse_options(given)
+
+
+def test_columns_that_are_not_there_or_of_another_type():
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(InvalidArgumentError, match="no column 'bodies'") as caught:
+        named_columns(["bodies"])
+    assert "body" in caught.value.help
+    with pytest.raises(InvalidArgumentError, match="'topic' cannot be read as int32") as caught:
+        wanted_columns(pa.schema([("topic", pa.int32())]))
+    assert caught.value.help == "it can be string"
