@@ -17,6 +17,8 @@ from seglog.cli.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
     "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",
+    "reconcile": "Say where each group is in each queue, and what became of each message.",
+    "sql": "Ask a question in SQL about messages, queues, offsets and the key index.",
     "compact": "Keep the last message of each key; show what goes, or do it.",
     "retain": "Drop messages of single topics by age, size or key; show what goes, or do it.",
 }

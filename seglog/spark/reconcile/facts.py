@@ -34,6 +34,8 @@ _PREFIXES: Final = (
     SYSTEM_PREFIX,
     SYSTEM_PREFIX.upper(),
 )
+_REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+"""Answers to requests, which a broker hands on and no group consumes."""
 _SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 _SYSTEM_GROUPS: Final = frozenset(
     {
@@ -96,7 +98,8 @@ def load_facts(report: CheckReport) -> StoreFacts:
 
 def is_business(topic: str) -> bool:
     """Whether producers send to a topic, and not the broker itself."""
-    return topic not in _OTHERS and not topic.startswith(_PREFIXES)
+    is_own = topic in _OTHERS or topic.startswith(_PREFIXES) or topic.endswith(_REPLY_SUFFIX)
+    return not is_own
 
 
 def is_system_group(group: str) -> bool:

@@ -105,10 +105,14 @@ def _of_store(facts: StoreFacts) -> Iterator[QueueVerdict]:
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, queue_id in facts.queues:
         numbers[topic].add(queue_id)
-        for prefix in (RETRY_PREFIX, DLQ_PREFIX):
-            if topic.startswith(prefix):
-                offsets.setdefault((topic.removeprefix(prefix), topic), {})
-        if topic == SCHEDULE_TOPIC:
+    # Retry topics of pop consumers are called after group and topic, and have an offset of the group.
+    consumed = {topic for _group, topic in offsets}
+    for topic in facts.topics:
+        if topic.startswith(DLQ_PREFIX):
+            offsets.setdefault((topic.removeprefix(DLQ_PREFIX), topic), {})
+        elif topic.startswith(RETRY_PREFIX) and topic not in consumed:
+            offsets[topic.removeprefix(RETRY_PREFIX), topic] = {}
+        elif topic == SCHEDULE_TOPIC:
             offsets.setdefault((DELAY_GROUP, topic), {})
     for (group, topic), known in offsets.items():
         for queue_id in numbers[topic] | known.keys():

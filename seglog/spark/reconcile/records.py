@@ -1,21 +1,21 @@
 """What the log has of messages, as frames: messages in their topics, their copies, and what waits.
 
-All are read with the data source; topics that only the broker writes are asked for by name, so that only
+All are read as the data source reads; topics that only the broker writes are asked for by name, so that only
 those are read.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from seglog.doctor import copy_names
-from seglog.spark import register
 from seglog.spark.reconcile import verdicts
 from seglog.spark.reconcile.facts import StoreFacts, is_business
 from seglog.spark.small_frames import small_frame
+from seglog.spark.source.columns import BIGINT, Wanted, named_columns, spark_columns
+from seglog.spark.source.job import MessageFrames
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PLACE: Final = (
-    "store string, topic string, queueId int, queueOffset bigint, physicalOffset bigint,"
-    " storeTimestamp bigint, msgId string, offsetMsgId string"
+    *named_columns(["store", "topic", "queueId", "queueOffset", "physicalOffset", "msgId", "offsetMsgId"]),
+    Wanted("storeTimestamp", BIGINT),
 )
-_WITH_PROPERTIES: Final = f"{_PLACE}, properties map<string,string>"
+_WITH_PROPERTIES: Final = (*_PLACE, *named_columns(["properties"]))
 MESSAGE: Final = ("store", "topic", "queueId", "queueOffset", "physicalOffset", "storeTimestamp", "msgId")
 """Columns of every message, wherever it was found."""
 
@@ -41,10 +41,9 @@ class Records:
     """
 
     def __init__(self, spark: SparkSession, stores: Sequence[StoreFacts], *, verify: bool = True) -> None:
-        register(spark)
         self._spark = spark
         self._stores = stores
-        self._verify = verify
+        self._frames = MessageFrames(spark, [facts.store for facts in stores], verify=verify)
 
     def all(self) -> DataFrame:
         """Returns every record that has a place in a queue: :data:`MESSAGE` and ``offsetMsgId``."""
@@ -190,15 +189,11 @@ class Records:
 
         return self._small("store string, topic string, queueId int, by string, done bigint", of)
 
-    def _read(self, columns: str, topics: Collection[str] | None = None) -> DataFrame:
-        reader = self._spark.read.format("seglog").schema(columns)
-        reader = reader.option("failOnDataLoss", "false").option("verify", str(self._verify).lower())
-        if topics is not None:
-            present = {topic for facts in self._stores for topic in facts.topics}.intersection(topics)
-            if not present:
-                return self._spark.createDataFrame([], columns)
-            reader = reader.option("topic", ",".join(sorted(present)))
-        return reader.option("paths", json.dumps([facts.store for facts in self._stores])).load()
+    def _read(self, columns: Sequence[Wanted], topics: Collection[str] | None = None) -> DataFrame:
+        present = {topic for facts in self._stores for topic in facts.topics}
+        if topics is not None and not present.intersection(topics):
+            return self._spark.createDataFrame([], spark_columns(columns))
+        return self._frames.of(columns, topics)
 
     def _small(self, columns: str, of: Callable[[StoreFacts], Sequence[tuple[object, ...]]]) -> DataFrame:
         rows = [(facts.store, *row) for facts in self._stores for row in of(facts)]

@@ -77,98 +77,67 @@ class Oracle:
             slots[record.topic, message.queue_id] += entry.slots
             if host is not None:
                 self.entries.append(entry)
-        for (topic, queue_id), found in slots.items():
-            self.ends[str(one.root), topic, queue_id] = min(found), max(found) + 1
+        for (topic, queue_id), end in one.ends.items():
+            # Of a queue without any record left only its end is known.
+            self.ends[str(one.root), topic, queue_id] = min(slots[topic, queue_id], default=end), end
 
     def rows(self, receipts: list[dict] | None = None) -> Counter[Row]:
-        found: list[Row] = []
-        seen: set[tuple[str, str, int, int]] = set()
+        there = list(self.present())
+        seen = {row[1:5] for row in there}
+        absent = list(self.absent(seen))
+        lost = {row[2:5] for row in absent if row[-1] == "lost"}
+        found = there + absent
+        for entry, verdict in self.waiting():
+            topic, queue_id = entry.properties["REAL_TOPIC"], int(entry.properties["REAL_QID"])
+            row = (entry.store, topic, queue_id, None, entry.phy_offset, entry.time_ms, entry.name, verdict)
+            found += [(group, *row) for group in self.groups_of(topic)]
+        for msg_id, topic, queue_id, slot in self.unanswered(receipts or [], lost):
+            row = (None, topic, queue_id, slot, None, None, msg_id, "lost")
+            found += [(group, *row) for group in self.groups_of(topic)]
+        return Counter(found)
+
+    def present(self):
+        """Yields the rows of messages that are where they belong."""
         states = self.copies()
         earlier: set[tuple[str, str]] = set()
         for entry in sorted(self.entries, key=lambda one: (one.time_ms, one.store, one.phy_offset)):
             if not is_business(entry.topic):
                 continue
-            again = entry.unique is not None and (entry.topic, entry.unique) in earlier
+            is_again = (entry.topic, entry.unique) in earlier
             if entry.unique is not None:
                 earlier.add((entry.topic, entry.unique))
+            queue = entry.store, entry.topic, entry.queue_id
             for slot in entry.slots:
-                seen.add((entry.store, entry.topic, entry.queue_id, slot))
-                place = (
-                    entry.store,
-                    entry.topic,
-                    entry.queue_id,
-                    slot,
-                    entry.phy_offset,
-                    entry.time_ms,
-                    entry.name,
-                )
-                for group in self.groups.get(entry.topic) or [""]:
-                    state = max(states.get((group, entry.unique), 0), states.get((group, entry.place_id), 0))
-                    if again:
-                        verdict = "duplicated"
-                    elif state:
-                        verdict = ("retrying", "dead")[state - 1]
-                    else:
-                        verdict = (
-                            "delivered"
-                            if self.has_passed(entry.store, group, entry.topic, entry.queue_id, slot)
-                            else "pending"
-                        )
-                    found.append((group, *place, verdict))
-        lost: set[tuple[str, int, int]] = set()
-        for (store, topic, queue_id), (low, high) in self.ends.items():
-            if not is_business(topic):
+                for group in self.groups_of(entry.topic):
+                    state = max(states.get((group, name), 0) for name in (entry.unique, entry.place_id))
+                    passed = self.has_passed(group, *queue, slot)
+                    verdict = (None, "retrying", "dead")[state] or ("delivered" if passed else "pending")
+                    rest = (entry.phy_offset, entry.time_ms, entry.name)
+                    yield (group, *queue, slot, *rest, "duplicated" if is_again else verdict)
+
+    def absent(self, seen: set[tuple]):
+        """Yields the rows of slots that have no message."""
+        for queue, (low, high) in self.ends.items():
+            if not is_business(queue[1]):
                 continue
-            groups = self.groups.get(topic) or [""]
-            known = [self.offset(store, group, topic, queue_id) for group in groups]
+            groups = self.groups_of(queue[1])
+            known = [self.offset(group, *queue) for group in groups]
             start = min([low, *(offset for offset in known if offset is not None)])
             for slot in range(start, high):
-                if (store, topic, queue_id, slot) in seen:
+                if (*queue, slot) in seen:
                     continue
                 for group in groups:
-                    if slot >= low:
-                        verdict = "lost"
-                        lost.add((topic, queue_id, slot))
-                    else:
-                        verdict = (
-                            "delivered" if self.has_passed(store, group, topic, queue_id, slot) else "expired"
-                        )
-                    found.append((group, store, topic, queue_id, slot, None, None, None, verdict))
-        for entry, verdict in self.waiting():
-            topic, queue_id = entry.properties["REAL_TOPIC"], int(entry.properties["REAL_QID"])
-            found += [
-                (
-                    group,
-                    entry.store,
-                    topic,
-                    queue_id,
-                    None,
-                    entry.phy_offset,
-                    entry.time_ms,
-                    entry.name,
-                    verdict,
-                )
-                for group in self.groups.get(topic) or [""]
-            ]
-        for receipt in self.unanswered(receipts or [], lost):
-            topic = receipt.get("topic")
-            place = (
-                None,
-                topic,
-                receipt.get("queueId"),
-                receipt.get("queueOffset"),
-                None,
-                None,
-                receipt.get("msgId"),
-            )
-            found += [(group, *place, "lost") for group in self.groups.get(topic) or [""]]
-        return Counter(found)
+                    gone = "delivered" if self.has_passed(group, *queue, slot) else "expired"
+                    yield (group, *queue, slot, None, None, None, "lost" if slot >= low else gone)
 
-    def offset(self, store: str, group: str, topic: str, queue_id: int) -> int | None:
+    def groups_of(self, topic: str | None) -> list[str]:
+        return self.groups.get(topic) or [""]
+
+    def offset(self, group: str, store: str, topic: str, queue_id: int) -> int | None:
         return self.planted[store].offsets.get((group, topic, queue_id))
 
-    def has_passed(self, store: str, group: str, topic: str, queue_id: int, slot: int) -> bool:
-        offset = self.offset(store, group, topic, queue_id)
+    def has_passed(self, group: str, store: str, topic: str, queue_id: int, slot: int) -> bool:
+        offset = self.offset(group, store, topic, queue_id)
         return offset is not None and slot < offset
 
     def copies(self) -> dict[tuple[str, str], int]:
@@ -207,8 +176,9 @@ class Oracle:
                 begin = one.offsets["CID_RMQ_SYS_TRANS", HALF, entry.queue_id]
                 if entry.queue_offset >= begin and entry.queue_offset not in settled[entry.store]:
                     yield entry, "uncommitted"
-            elif entry.topic == DELAY and not entry.properties["REAL_TOPIC"].startswith("%RETRY%"):
-                if entry.queue_offset >= one.delays.get(entry.queue_id, 0):
+            elif entry.topic == DELAY:
+                has_time = entry.queue_offset >= one.delays.get(entry.queue_id, 0)
+                if has_time and not entry.properties["REAL_TOPIC"].startswith("%RETRY%"):
                     yield entry, "scheduled"
         for (store, _name), entry in newest.items():
             is_due = int(entry.properties["TIMER_OUT_MS"]) < self.planted[store].timer_read_ms
@@ -231,7 +201,7 @@ class Oracle:
             if is_expired or (topic, queue_id, slot) in lost or msg_id in names:
                 continue
             if msg_id is not None or (slot is not None and all(slot >= high for _low, high in ends)):
-                yield {"msgId": msg_id, "topic": topic, "queueId": queue_id, "queueOffset": slot}
+                yield msg_id, topic, queue_id, slot
 
 
 def is_business(topic: str) -> bool:

@@ -32,12 +32,14 @@ class Planted:
     Attributes:
         offsets: By group, topic and queue.
         delays: By queue of the delay topic.
+        ends: Where each queue ended when the store was closed.
         sent: Ids and places that producers were told.
     """
 
     root: Path
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     delays: dict[int, int] = field(default_factory=dict)
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
     timer_read_ms: int = 0
     groups: list[str] = field(default_factory=list)
     sent: list[tuple[str, str, int, int]] = field(default_factory=list)
@@ -73,6 +75,7 @@ class _Planter:
                 self.clock.advance(self.chance.randrange(5))
                 self.step(store, number)
             ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
+        self.planted.ends = ends
         self.take_by_retention()
         self.damage()
         self.write_tables(ends)
