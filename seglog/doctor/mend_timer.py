@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -109,7 +110,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         files.make_dirs((root / TIMER_CHECK).parent)
         files.write_file(root / TIMER_CHECK, encode_timer_checkpoint(timer.check))
         at = f"goes on at {timer.check.last_queue_offset} of {TIMER_TOPIC}"
-        due = f"with what is due from {timer.check.last_read_timestamp_ms} on"
+        since = datetime.fromtimestamp(timer.check.last_read_timestamp_ms // 1000, UTC)
+        due = f"with what is due from {since:%Y-%m-%d %H:%M:%S} UTC on"
         yield Action("timer", TIMER_CHECK, detail=f"{why}: {at}, {due}")
 
 

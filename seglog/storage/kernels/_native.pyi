@@ -135,6 +135,13 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
         TruncatedError: As of :func:`walk_stretch`.
     """
 
+def block_sums(buffer: memoryview, block_bytes: int, /) -> list[int] | None:
+    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
 def group_rows(
     rows: memoryview, queue_count: int, grouped: memoryview, /
 ) -> list[tuple[int, int, int, int, int]] | None:
