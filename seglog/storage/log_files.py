@@ -6,6 +6,7 @@ would then end the process. Maps are for the native kernels, whose guard tells t
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,20 @@ class LogReader:
             except (OSError, ValueError):
                 self._map = None
         return self._map
+
+    def let_go(self, start: int, end: int) -> None:
+        """Gives back the pages of a stretch of the map: they count as memory of ours once they were read.
+
+        They stay in the system's cache, and may be read again.
+        """
+        if self._map is None or self._first_offset is None:
+            return
+        pages = self._map.obj
+        if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            first = (start - self._first_offset) // mmap.PAGESIZE * mmap.PAGESIZE
+            last = min(end - self._first_offset, len(pages))
+            if first < last:
+                pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def available(self, phy_offset: int) -> int:
         """Returns how many bytes the file of ``phy_offset`` has from there on."""

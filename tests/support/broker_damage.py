@@ -306,6 +306,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a slot of the timer wheel": (real, wheel_slot, {"timer-slot-wrong"}),
     "a unit of the timer log": (real, put("timerlog/*", 52, bytes(52)), {"timer-log-damaged"}),
     "a place in the timer log": (real, put("timerlog/*", 28, struct.pack(">q", 5)), {"timer-unit-stray"}),
+    "a file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
     "a foreign file in the timer log": (real, new("timerlog/x"), {"timer-log-file"}),
     "delay offsets behind their queues": (real, delays(1 << 30), {"delay-offset-beyond"}),
     "delay offsets": (real, delays(0), {"delay-offset-missing"}),

@@ -74,6 +74,41 @@ def walk_stretch(
         TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
+def walk_into(
+    buffer: memoryview,
+    phy_offset: int,
+    start: int,
+    until: int,
+    verify: bool,
+    number: Callable[[bytes, int], int],
+    rows: memoryview,
+    keys: memoryview | None,
+    tags: bool,
+    /,
+) -> tuple[int, list[int], int, bool, int, list[int], int]:
+    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: Where in it to begin.
+        until: Where in it to end; the last record may go on behind it.
+        verify: Whether to compute checksums.
+        number: As :func:`walk` takes it.
+        rows: Takes the rows, packed as ``ROW``; the walk ends where there is no more room for them.
+        keys: Takes the keys, packed as ``KEY_ROW``; the walk ends before a record whose keys have no room.
+            None if nobody wants them.
+        tags: Whether tags are keys.
+
+    Returns:
+        How many rows; where the records lie whose properties say more about queues; where the walk stopped;
+        whether for lack of room; how many keys; where the tombstones lie, which have none; and how many
+        records have a record CRC.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
 def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
     """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
 
@@ -98,6 +133,22 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def block_sums(buffer: memoryview, block_bytes: int, /) -> list[int] | None:
+    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
+def group_rows(
+    rows: memoryview, queue_count: int, grouped: memoryview, /
+) -> list[tuple[int, int, int, int, int]] | None:
+    """Does what :func:`seglog.storage.kernels.groups.group` does; None where it does nothing.
+
+    Returns:
+        Number, records, bytes, least and greatest store time of each queue, by the numbers.
     """
 
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
