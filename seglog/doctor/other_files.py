@@ -22,7 +22,11 @@ from seglog.storage.config_file import ConfigFile
 from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
+from seglog.storage.format.batch_consume_queue import (
+    BATCH_UNIT_BYTES,
+    valid_batch_prefix,
+    view_batch_units,
+)
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
@@ -173,7 +177,7 @@ def compaction_findings(
                     findings.append(Finding("compaction-pair", file))
         state = load_state(files, queue, sizes, compacted=(queue.topic, queue.queue_id) in compacted)
         unsound = {first for first in queue.logs if first not in state.kept} - wrong
-        if state.kept and not wrong and _goes_on_behind_units(files, state):
+        if state.kept and not wrong and _ends_elsewhere(files, state):
             unsound.add(state.kept[-1])
         if unsound and not wrong:
             name = queue.log_directory.relative_to(root).as_posix()
@@ -189,12 +193,14 @@ def compaction_findings(
     return findings
 
 
-def _goes_on_behind_units(files: Files, state: CompactionState) -> bool:
-    """Returns whether a message lies in the last file behind those that its units lead to."""
+def _ends_elsewhere(files: Files, state: CompactionState) -> bool:
+    """Returns whether the last file has messages that its units do not lead to, or none where they lead."""
     first = state.kept[-1]
     name = segment_file_name(first)
     units = view_batch_units(files.read_file(state.files.queue_directory / name))
     used = units[: valid_batch_prefix(units)]
+    if len(used) * BATCH_UNIT_BYTES != state.units.end.queue_bytes:
+        return True
     end = int(used["phy_offset"][-1]) + int(used["size_bytes"][-1]) if len(used) else first
     head = memoryview(bytearray(FILLER_BYTES))
     with closing(files.open(state.files.log_directory / name, writable=False)) as log:

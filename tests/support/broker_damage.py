@@ -229,6 +229,13 @@ LOG = "commitlog/*"
 FIRST_LOG, NEXT_LOG = f"commitlog/{0:020d}", f"commitlog/{4096:020d}"
 QUEUE = "consumequeue/Topic0/0"
 TOPICS = "config/topics.json"
+
+
+def last_copy_gone(root: Path) -> None:
+    path = max((root / "compaction/compactionLog/C/0").iterdir())
+    poke(path, 0, bytes(200))
+
+
 KEPT = f"compaction/compactionLog/C/0/compacting/{0:020d}"
 ENTRY_AT = 40 + 4 * 50 + 3 * 20
 """Of the third entry of an index file of 50 slots."""
@@ -297,6 +304,10 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a queue file of a compaction": (compacted, gone("compaction/compactionCq/C/0/*"), {"compaction-pair"}),
     "a short file of a compaction": (compacted, cut("compaction/*Cq/C/0/*", 46), {"compaction-file"}),
     "a message of a compaction": (compacted, flipped("compaction/*Log/C/0/*", 95), {"compaction-damaged"}),
+    "a copy of a compaction": (compacted, last_copy_gone, {"compaction-damaged"}),
+    "a foreign file among compactions": (compacted, new("compaction/x"), {"stray"}),
+    "metrics of the timer": (real, cut("config/timermetrics", 20), {"config-damaged"}),
+    "the first file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
     "timercheck": (real, gone("config/timercheck"), {"timer-check-missing"}),
     "a short timercheck": (real, cut("config/timercheck", 56), {"timer-check-size"}),
     "a queue offset of the timer": (real, timer(2, 1 << 40), {"timer-check-ahead"}),
