@@ -18,6 +18,8 @@ from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.offset_history import OffsetHistory
+from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
@@ -74,7 +76,11 @@ class Broker:
         files = store.files
         topics_file = ConfigFile(files, folder / "topics.json", evidence)
         topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
-        offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
+        offsets = ConsumerOffsets(
+            ConfigFile(files, folder / "consumerOffset.json", evidence),
+            self._clock,
+            OffsetHistory(files, store.path, self._clock),
+        )
         queues = store.queues()
         topics.take_over((queue.topic, queue.queue_id) for queue in queues)
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
@@ -175,6 +181,11 @@ class Broker:
     def offsets(self) -> ConsumerOffsets:
         """What groups have committed."""
         return self._state.offsets
+
+    @property
+    def offset_past(self) -> OffsetPast:
+        """What their history tells, up to the last :meth:`persist`."""
+        return OffsetPast(self.store.files, self.store.path)
 
     @property
     def locks(self) -> QueueLocks:

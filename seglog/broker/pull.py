@@ -35,6 +35,9 @@ _CODES: Final = {
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
 
+OFFSET_RESET: Final = "OFFSET_RESET"
+"""Remark of the answer that tells a client of a reset; no status of the store."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldPull:
@@ -64,14 +67,23 @@ def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
     return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
 
 
-def pull(state: BrokerState, header: PullMessageHeader) -> Response | HeldPull:
-    """Returns the answer to a pull, or that it is to be held; commits the offset that came with it."""
+def pull(state: BrokerState, header: PullMessageHeader, client_id: str) -> Response | HeldPull:
+    """Returns the answer to a pull, or that it is to be held; commits the offset that came with it.
+
+    After a reset the client is told where to go on; what it commits with that pull is stale.
+    """
     wanted = _check(state, header)
     if isinstance(wanted, Response):
         return wanted
+    queue = header.consumer_group, header.topic, header.queue_id
+    reset = state.offsets.take_reset(*queue)
+    if reset is not None:
+        state.offsets.note_pull(*queue, reset)
+        return _reset(state, header, reset)
     answer = _read(state, header, wanted)
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
-        state.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        state.offsets.commit(*queue, header.commit_offset, client_id)
+    state.offsets.note_pull(*queue, header.queue_offset)
     # Where messages were lost there is nothing to wait for: the answer says where to go on.
     is_end = answer.code is ResponseCode.PULL_NOT_FOUND and answer.remark != GetStatus.OFFSET_FOUND_NULL.name
     if is_end and header.sys_flag & PullFlag.SUSPEND:
@@ -105,6 +117,17 @@ def _check(state: BrokerState, header: PullMessageHeader) -> TagFilter | Respons
         return TagFilter(parse_subscription(header.subscription).expression, exact=False)
     except InvalidArgumentError:
         return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+
+
+def _reset(state: BrokerState, header: PullMessageHeader, offset: int) -> Response:
+    low, high = (
+        find(header.topic, header.queue_id) for find in (state.store.min_offset, state.store.max_offset)
+    )
+    return Response(
+        ResponseCode.PULL_OFFSET_MOVED,
+        PullMessageResponseHeader(MASTER_ID, offset, low, high),
+        remark=OFFSET_RESET,
+    )
 
 
 def _read(state: BrokerState, header: PullMessageHeader, wanted: TagFilter | None) -> Response:
