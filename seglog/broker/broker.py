@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
@@ -90,6 +91,9 @@ class Broker:
             self.config,
             store,
             topics,
+            GroupTable(
+                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+            ),
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
             UniqueIds(self._clock),
@@ -176,6 +180,11 @@ class Broker:
     def topics(self) -> TopicTable:
         """Its topics."""
         return self._state.topics
+
+    @property
+    def groups(self) -> GroupTable:
+        """Its consumer groups."""
+        return self._state.groups
 
     @property
     def offsets(self) -> ConsumerOffsets:

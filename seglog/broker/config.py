@@ -14,6 +14,7 @@ class BrokerConfig:
         region_id: Stored with every message as MSG_REGION.
         is_trace_on: Stored with every message as TRACE_ON.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
+        auto_create_groups: Whether a group that is not there is created by its first use.
         default_topic_queue_nums: Queues of TBW102, the most that a send can create.
         max_message_size_bytes: Longest body, and longest batch with its properties.
         persist_interval_ms: How often changed offsets are saved.
@@ -29,6 +30,7 @@ class BrokerConfig:
     region_id: str = "DefaultRegion"
     is_trace_on: bool = True
     auto_create_topics: bool = True
+    auto_create_groups: bool = True
     default_topic_queue_nums: int = 8
     max_message_size_bytes: int = 4 << 20
     persist_interval_ms: int = 5_000

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from seglog.broker.group_topics import find_group
 from seglog.broker.state import BrokerState
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.bodies import RecordsBody
@@ -92,6 +93,17 @@ def pull(state: BrokerState, header: PullMessageHeader, client_id: str) -> Respo
 
 
 def _check(state: BrokerState, header: PullMessageHeader) -> TagFilter | Response | None:
+    group = find_group(state, header.consumer_group)
+    if group is None:
+        return refuse(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{header.consumer_group}] does not exist",
+        )
+    if not group.is_consume_enabled:
+        return refuse(
+            ResponseCode.NO_PERMISSION,
+            f"subscription group no permission, {header.consumer_group}",
+        )
     topic = state.topics.get(header.topic)
     if topic is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")

@@ -274,6 +274,16 @@ class CloneGroupOffsetHeader(Header):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteGroupHeader(Header):
+    """DELETE_SUBSCRIPTIONGROUP."""
+
+    group_name: str
+    cleans_offsets: bool = False
+
+    WIRE: ClassVar[WireNames] = {"group_name": "groupName", "cleans_offsets": "cleanOffset"}
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTopicHeader(Header):
     """UPDATE_AND_CREATE_TOPIC.
 

@@ -79,7 +79,7 @@ def test_a_client_can_ask_not_to_be_given_zero(broker):
     [
         (UpdateConsumerOffsetHeader("g", "absent", 0, 1), ResponseCode.TOPIC_NOT_EXIST),
         (UpdateConsumerOffsetHeader("g", "T", 0, -1), ResponseCode.INVALID_PARAMETER),
-        (UpdateConsumerOffsetHeader("a@b", "T", 0, 1), ResponseCode.INVALID_PARAMETER),
+        (UpdateConsumerOffsetHeader("a@b", "T", 0, 1), ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
     ],
     ids=["topic", "negative", "group"],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.group_topics import find_group
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
 from seglog.errors import InvalidArgumentError
@@ -52,6 +53,8 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
     """Commits where a group goes on in a queue."""
     header = call.header
+    if find_group(state, header.consumer_group) is None:
+        return _no_group(header.consumer_group)
     if state.topics.get(header.topic) is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
     state.offsets.commit(
@@ -94,6 +97,8 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
     topic = state.topics.get(header.topic)
     if topic is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
+    if find_group(state, header.group) is None:
+        return _no_group(header.group)
     targets: dict[int, int] = {}
     if header.queue_id >= 0 and header.offset not in (None, -1):
         targets[header.queue_id] = header.offset
@@ -132,6 +137,10 @@ def clone_offsets(state: BrokerState, call: Call[CloneGroupOffsetHeader]) -> Res
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
     state.offsets.clone(header.source_group, header.target_group, header.topic or None, call.peer.client_id)
     return Response(ResponseCode.SUCCESS)
+
+
+def _no_group(name: str) -> Response:
+    return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {name} not exist!")
 
 
 def _answer(offset: int) -> Response:
