@@ -21,6 +21,7 @@ from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, TAG_TYPE, parse_subscription
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.get_status import GetStatus
@@ -48,15 +49,18 @@ class HeldPull:
         header: What was asked.
         wanted: The filter that was made of it.
         nothing_yet: The answer if nothing arrives in time.
+        client_id: Who pulls.
     """
 
     header: PullMessageHeader
     wanted: TagFilter | None
     nothing_yet: Response
+    client_id: str
 
     def answer(self, state: BrokerState) -> Response:
-        """Returns the answer of now."""
-        return _read(state, self.header, self.wanted)
+        """Returns the answer of now; the queue may have got another owner meanwhile."""
+        refusal = _refuse_foreign(state, self.header, self.client_id)
+        return _read(state, self.header, self.wanted) if refusal is None else refusal
 
 
 def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
@@ -76,6 +80,9 @@ def pull(state: BrokerState, header: PullMessageHeader, client_id: str) -> Respo
     wanted = _check(state, header)
     if isinstance(wanted, Response):
         return wanted
+    refusal = _refuse_foreign(state, header, client_id)
+    if refusal is not None:
+        return refusal
     queue = header.consumer_group, header.topic, header.queue_id
     reset = state.offsets.take_reset(*queue)
     if reset is not None:
@@ -88,7 +95,7 @@ def pull(state: BrokerState, header: PullMessageHeader, client_id: str) -> Respo
     # Where messages were lost there is nothing to wait for: the answer says where to go on.
     is_end = answer.code is ResponseCode.PULL_NOT_FOUND and answer.remark != GetStatus.OFFSET_FOUND_NULL.name
     if is_end and header.sys_flag & PullFlag.SUSPEND:
-        return HeldPull(header, wanted, answer)
+        return HeldPull(header, wanted, answer, client_id)
     return answer
 
 
@@ -129,6 +136,21 @@ def _check(state: BrokerState, header: PullMessageHeader) -> TagFilter | Respons
         return TagFilter(parse_subscription(header.subscription).expression, exact=False)
     except InvalidArgumentError:
         return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+
+
+def _refuse_foreign(state: BrokerState, header: PullMessageHeader, client_id: str) -> Response | None:
+    """Returns why a client cannot pull a queue that another one has locked, None if it can."""
+    if not state.config.strict_queue_lock:
+        return None
+    queue = MessageQueue(header.topic, state.config.broker_name, header.queue_id)
+    owner = state.locks.owner(header.consumer_group, queue)
+    if owner in (None, client_id):
+        return None
+    return refuse(
+        ResponseCode.NO_PERMISSION,
+        f"the queue {header.topic}/{header.queue_id} is locked by client {owner}"
+        f" of group {header.consumer_group}",
+    )
 
 
 def _reset(state: BrokerState, header: PullMessageHeader, offset: int) -> Response:
