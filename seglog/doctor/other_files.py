@@ -23,7 +23,10 @@ from seglog.storage.config_file import ConfigFile
 from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
+from seglog.storage.format.batch_consume_queue import (
+    valid_batch_prefix,
+    view_batch_units,
+)
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS

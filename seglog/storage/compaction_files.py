@@ -182,10 +182,11 @@ def sound_units(files: Files, found: CompactionFiles, first: int, max_offset: in
     units = units[:used]
     with closing(files.open(found.log_directory / name, writable=False)) as log:
         for index, unit in enumerate(units.tolist()):
-            phy_offset, size, _code, _time, base, *_ = unit
+            phy_offset, size, _code, _time, base, count, *_ = unit
             record = memoryview(bytearray(size if 0 <= phy_offset - first < found.logs[first] else 0))
             log.read_into(record, max(0, phy_offset - first))
-            if base < max_offset or not _is_sound(record, phy_offset, base):
+            # With another count a reader would go on at another offset.
+            if base < max_offset or count != 1 or not _is_sound(record, phy_offset, base):
                 return units[:index], False
             max_offset = base + 1
     return units, is_ended

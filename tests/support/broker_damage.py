@@ -236,6 +236,13 @@ LOG = "commitlog/*"
 FIRST_LOG, NEXT_LOG = f"commitlog/{0:020d}", f"commitlog/{4096:020d}"
 QUEUE = "consumequeue/Topic0/0"
 TOPICS = "config/topics.json"
+
+
+def last_copy_gone(root: Path) -> None:
+    path = max((root / "compaction/compactionLog/C/0").iterdir())
+    poke(path, 0, bytes(200))
+
+
 KEPT = f"compaction/compactionLog/C/0/compacting/{0:020d}"
 LATER = f"{2 * compaction_sizes(4000, 460).log_bytes:020d}"
 """The third pair of files of a compaction topic."""
@@ -326,6 +333,10 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
         cut("compaction/position-checkpoint", 9),
         {"config-damaged"},
     ),
+    "a copy of a compaction": (compacted, last_copy_gone, {"compaction-damaged"}),
+    "a foreign file among compactions": (compacted, new("compaction/x"), {"stray"}),
+    "metrics of the timer": (real, cut("config/timermetrics", 20), {"config-damaged"}),
+    "the first file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
     "timercheck": (real, gone("config/timercheck"), {"timer-check-missing"}),
     "a short timercheck": (real, cut("config/timercheck", 56), {"timer-check-size"}),
     "a queue offset of the timer": (real, timer(2, 1 << 40), {"timer-check-ahead"}),
