@@ -442,7 +442,8 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a delay level with messages has no offset",
         "RocketMQ delivers all of that level again",
-        "set the level's offset in config/delayOffset.json",
+        "the level gets an offset; what was due in the minute before the log's end may be delivered twice",
+        _REPAIR,
     ),
     "half-pending": Code(
         _NOTE,
