@@ -17,6 +17,7 @@ from seglog.storage.kernels import indexing as indexing_module
 from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import side_by_side as side_by_side_module
 from seglog.storage.kernels import strings as strings_module
+from seglog.storage.kernels import sums as sums_module
 from seglog.storage.kernels import units as units_module
 from seglog.storage.kernels import walk as walk_module
 from seglog.storage.kernels import walk_into as walk_into_module
@@ -49,6 +50,7 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(entries_module, "native_extent", module and module.entries_extent)
         patch.setattr(entries_module, "native_follow", module and module.follow_entries)
         patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
+        patch.setattr(sums_module, "native_block_sums", module and module.block_sums)
         patch.setattr(strings_module, "native_copy", module and module.copy_strings)
         patch.setattr(strings_module, "native_map", module and module.property_map)
         patch.setattr(strings_module, "native_values", module and module.property_values)

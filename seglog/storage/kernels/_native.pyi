@@ -109,8 +109,8 @@ def walk_into(
         TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
-def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one.
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
@@ -133,6 +133,13 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def block_sums(buffer: memoryview, block_bytes: int, /) -> list[int] | None:
+    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def group_rows(

@@ -17,6 +17,7 @@
 #include "populate.h"
 #include "queues.h"
 #include "reads_type.h"
+#include "sum_calls.h"
 #include "tag_set.h"
 #include "take.h"
 #include "tips.h"
@@ -84,6 +85,7 @@ static PyMethodDef methods[] = {
     {"follow_entries", py_follow_entries, METH_VARARGS, NULL},
     {"entries_stand_for", py_entries_stand_for, METH_VARARGS, NULL},
     {"group_rows", py_group_rows, METH_VARARGS, NULL},
+    {"block_sums", py_block_sums, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
     {"copy_strings", py_copy_strings, METH_VARARGS, NULL},
     {"property_map", py_property_map, METH_VARARGS, NULL},
