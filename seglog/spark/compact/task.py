@@ -78,10 +78,7 @@ class Task:
 
     def without_keys(self) -> Task:
         """Returns the task for those who need no key hashes any more."""
-        policies = {
-            key: replace(policy, compact=False, erased=frozenset[bytes]())
-            for key, policy in self.policies.items()
-        }
+        policies = {key: replace(policy, compact=False) for key, policy in self.policies.items()}
         return replace(self, policies=policies)
 
 
@@ -98,8 +95,15 @@ def read_facts(files: Files, task: Task, number: int) -> tuple[Facts, Sequence[K
 class Looks(Protocol):
     """Told of the records of a split."""
 
-    def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
-        """Told of the next records; as :meth:`~seglog.storage.audit.split_scan.Watch.note`."""
+    def note(
+        self,
+        window: memoryview,
+        phy_offset: int,
+        rows: Rows,
+        saying_more: Sequence[int],
+        queues: Sequence[Key],
+    ) -> None:
+        """Told of the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
         ...
 
 
@@ -121,7 +125,7 @@ def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
             result = walk(window, position, split.segment_end, queues, verify=False)
             owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
             if owned:
-                watch.note(window, position, result.rows[:owned], queues.names)
+                watch.note(window, position, result.rows[:owned], result.saying_more, queues.names)
             if not result.position or result.stop is not Stop.MORE:
                 return
             position += result.position
@@ -168,5 +172,5 @@ def _compaction_facts(files: Files, task: Task, part: CompactionPart) -> Facts:
         places = rows["phy_offset"].astype(np.int64) - first + SYS_FLAG_AT
         rows["sys_flag"] = overlapping(np.frombuffer(window, np.uint8), _SYS_FLAG)[places]
         queue = [(part.topic, part.queue_id)]
-        every.append(facts_of(window, first, rows, queue, task.policies, task.salt))
+        every.append(facts_of(window, first, rows, (), queue, task.policies, task.salt))
     return np.concatenate(every)
