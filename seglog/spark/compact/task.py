@@ -16,7 +16,6 @@ import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.spark.compact.records import FACT, Facts, FactWatch, Key, facts_of
-from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.compaction_files import (
     compacted_queues,
@@ -58,6 +57,7 @@ class Task:
         geometry: Lengths of its files.
         batch_topics: Topics with batch queues.
         splits: Parts of the commit log.
+        starts: Where the first record of each split lies that has one: only the audit of the whole log knows.
         compaction: Parts of compaction logs, numbered behind those.
         policies: What is asked, by queue.
         salt: Of the key hashes.
@@ -67,6 +67,7 @@ class Task:
     geometry: StoreGeometry
     batch_topics: frozenset[str]
     splits: Sequence[Split]
+    starts: Mapping[int, int]
     compaction: Sequence[CompactionPart]
     policies: Mapping[Key, QueuePolicy]
     salt: int
@@ -116,8 +117,8 @@ def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
     reader = LogReader(files, task.root, task.geometry.segment_size_bytes)
     queues = QueueTable()
     try:
-        position = _first_record(files, task, split)
-        while position is not None and position < split.end:
+        position = task.starts.get(number, split.end)
+        while position < split.end:
             room = split.segment_end - position
             window = reader.read(
                 position, min(max(split.end - position, 0) + _OVERLAP_BYTES, _WINDOW_BYTES, room)
@@ -131,17 +132,6 @@ def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
             position += result.position
     finally:
         reader.close()
-
-
-def _first_record(files: Files, task: Task, split: Split) -> int | None:
-    """Returns where the first record of a split begins."""
-    if split.start % task.geometry.segment_size_bytes == 0:
-        return split.start
-    scan = SplitScan(files, task.root, task.geometry, task.batch_topics, verify=False)
-    try:
-        return next((at for at, _row in scan.candidates(split.start, split)), None)
-    finally:
-        scan.close()
 
 
 def compaction_units(files: Files, root: Path, topic: str, queue_id: int) -> BatchUnits:
