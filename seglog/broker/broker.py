@@ -17,7 +17,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.offset_history import OffsetHistory
+from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
@@ -74,7 +77,11 @@ class Broker:
         files = store.files
         topics_file = ConfigFile(files, folder / "topics.json", evidence)
         topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
-        offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
+        offsets = ConsumerOffsets(
+            ConfigFile(files, folder / "consumerOffset.json", evidence),
+            self._clock,
+            OffsetHistory(files, store.path, self._clock),
+        )
         queues = store.queues()
         topics.take_over((queue.topic, queue.queue_id) for queue in queues)
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
@@ -84,6 +91,9 @@ class Broker:
             self.config,
             store,
             topics,
+            GroupTable(
+                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+            ),
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
             UniqueIds(self._clock),
@@ -172,9 +182,19 @@ class Broker:
         return self._state.topics
 
     @property
+    def groups(self) -> GroupTable:
+        """Its consumer groups."""
+        return self._state.groups
+
+    @property
     def offsets(self) -> ConsumerOffsets:
         """What groups have committed."""
         return self._state.offsets
+
+    @property
+    def offset_past(self) -> OffsetPast:
+        """What their history tells, up to the last :meth:`persist`."""
+        return OffsetPast(self.store.files, self.store.path)
 
     @property
     def locks(self) -> QueueLocks:

@@ -1,7 +1,8 @@
 """Which client of a group may consume which queue in order.
 
 A lock lives 60 s after its last renewal, by the clock that is given, and then anyone may take it. It is
-an agreement between clients: pulls do not look at it, as in RocketMQ.
+an agreement between clients: pulls do not look at it, as in RocketMQ, unless the broker is set to
+(``BrokerConfig.strict_queue_lock``).
 
 Truth: memory only. After a restart of the broker all queues are free, and the owners take them again
 with their next renewal.
@@ -71,6 +72,13 @@ class QueueLocks:
                     del held[queue]
             if not held:
                 self._groups.pop(group, None)
+
+    def owner(self, group: str, queue: MessageQueue) -> str | None:
+        """Returns the client whose lock on a queue has not expired, None if the queue is free."""
+        now_ms = self._clock.monotonic_ms()
+        with self._mutex:
+            client_id, renewed_ms = self._groups.get(group, {}).get(queue, (None, now_ms))
+            return client_id if now_ms - renewed_ms <= self._live_ms else None
 
     def is_any_live(self, group: str) -> bool:
         """Returns whether the group consumes in order: some lock of it has not expired."""

@@ -18,7 +18,7 @@ from seglog.broker.config import BrokerConfig
 from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError
+from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
@@ -164,6 +164,33 @@ class TopicTable:
                 self._save({**self._topics, topic.name: topic})
                 if topic.attributes:
                     self._tell_store()
+
+    def ensure(self, topic: TopicConfig) -> TopicConfig:
+        """Returns the topic of that name, creating it as given if it is not there.
+
+        Raises:
+            FullError: There is no space; the topic is not created.
+        """
+        with self._lock:
+            known = self._topics.get(topic.name)
+            if known is None:
+                self._save({**self._topics, topic.name: topic})
+            return known or topic
+
+    def delete(self, name: str) -> None:
+        """Deletes a topic, and saves the table; the store keeps its messages.
+
+        Raises:
+            NotFoundError: There is no such topic.
+            InvalidArgumentError: It is the broker's own.
+            FullError: There is no space; nothing has changed.
+        """
+        if is_system_topic(name, self._config):
+            raise InvalidArgumentError(f"the topic {name} is the broker's own and cannot be deleted")
+        with self._lock:
+            if name not in self._topics:
+                raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
+            self._save({key: topic for key, topic in self._topics.items() if key != name})
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
         """Returns the topic of a send, creating it if it may be.

@@ -21,6 +21,7 @@ from seglog.doctor.cut_log import cut_log_finding
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_bits import mend_bits
+from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
@@ -118,7 +119,12 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     findings = before.findings + index_findings
     actions = [*lengthened, *mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
     found = _survey(draft, root, sizes) if actions else before
-    bits = [*mend_bits(found, draft), *mend_heads(found, draft), *mend_keys(found, draft, index_findings)]
+    bits = [
+        *mend_bits(found, draft),
+        *mend_heads(found, draft),
+        *mend_keys(found, draft, index_findings),
+        *mend_compacted(found, draft),
+    ]
     if bits:
         actions += bits
         found = _survey(draft, root, sizes)

@@ -150,7 +150,7 @@ def load_state(
         is_next = first == (kept[-1] + sizes.log_bytes if kept else 0)
         if not is_next and not compacted:
             break
-        valid, is_sound = _sound_units(files, found, first, units.max_offset)
+        valid, is_sound = sound_units(files, found, first, units.max_offset)
         units.begin_file(first, valid)
         kept.append(first)
         if not is_sound and not compacted:
@@ -165,10 +165,15 @@ def load_state(
     return CompactionState(found, units, kept, dropped + found.strays)
 
 
-def _sound_units(
-    files: Files, found: CompactionFiles, first: int, max_offset: int
-) -> tuple[BatchUnits, bool]:
-    """Returns the leading units of a file that lead to records, and whether those are all of its units."""
+def sound_units(files: Files, found: CompactionFiles, first: int, max_offset: int) -> tuple[BatchUnits, bool]:
+    """Returns the leading units of a file that lead to records, and whether those are all of its units.
+
+    Args:
+        files: Where the store is.
+        found: The files of the queue.
+        first: First offset of the file.
+        max_offset: Queue offset behind the last message of the files before it.
+    """
     name = segment_file_name(first)
     units = view_batch_units(files.read_file(found.queue_directory / name))
     used = valid_batch_prefix(units)
