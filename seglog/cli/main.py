@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "verify": "Check that the log is as it was written; seal it.",
     "repair": "Put a damaged store right, after showing what would be done.",
     "undo": "Take a repair back, bit for bit.",
+    "offsets": "Show where groups stand, move them, and tell who moved them before.",
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
     "tx": "List half messages that wait, and commit or roll back one of them.",
