@@ -77,6 +77,16 @@ DIALOGUES = {
         ["offsets", "log", "broker-store", "cg1"],
         ["offsets", "restore", "broker-store", "--at", "2026-01-01"],
     ),
+    "topic-group": (
+        "real-conf",
+        ["topic", "ls", "real-conf"],
+        ["topic", "create", "real-conf", "Orders", "--queues", "4"],
+        ["topic", "delete", "real-conf", "Orders"],
+        ["group", "ls", "real-conf"],
+        ["group", "create", "real-conf", "billing", "--retries", "5"],
+        ["group", "alter", "real-conf", "billing", "--no-consume"],
+        ["group", "delete", "real-conf", "billing", "--offsets"],
+    ),
     "erase": (
         "tx",
         ["erase", "tx", "TXUNIQ1"],
