@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "topic": "List, create, alter and delete topics of a store.",
     "group": "List, create, alter and delete consumer groups of a store.",
     "offsets": "Show where groups stand, move them, and tell who moved them.",
+    "locks": "Show which client of a group may consume which queue in order.",
     "skip": "Move a group past a message.",
     "park": "Put a message aside for a group, and move the group past it.",
     "tx": "List half messages that wait, and commit or roll back one of them.",

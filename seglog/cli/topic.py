@@ -191,6 +191,6 @@ def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:
     _read, _write, perm, attributes = _cells(topic)
     queues = render.count_text(topic.read_queue_nums, "queue")
     render.say(
-        f"{render.printable(topic.name)} is {done}: {queues} to read, {topic.write_queue_nums} to write, {perm}"
-        f"{', ' if attributes else ''}{attributes}"
+        f"{render.printable(topic.name)} is {done}: {queues} to read, {topic.write_queue_nums} to write,"
+        f" {perm}{', ' if attributes else ''}{attributes}"
     )
