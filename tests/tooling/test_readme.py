@@ -1,7 +1,7 @@
 """What the README shows works: its Python runs, its commands run, its make targets exist.
 
-Python blocks run each in a process and folder of its own. Commands of `sh` and `console` blocks run
-in README order in one folder, so that one may read what an earlier one wrote. A block whose fence
+Python blocks run each in a process and folder of its own. Commands of `sh` and `console` blocks of a
+section run in README order in one folder, so that one may read what an earlier one wrote. A block whose fence
 says more than the language, such as `sh not-tested`, is left alone. The reader is someone with a
 broker: `~/store`, where RocketMQ keeps its files unless told otherwise, is a real store.
 """
@@ -64,6 +64,19 @@ def blocks_of(*languages: str) -> list[Block]:
 
 def shell_commands() -> list[tuple[Block, str]]:
     return [(block, command) for block in blocks_of("sh", "console") for command in commands_of(block)]
+
+
+def seglog_commands() -> dict[str, list[tuple[int, str]]]:
+    """Returns our commands by the section that shows them, with their lines."""
+    headings = [
+        (number, line[3:]) for number, line in enumerate(readme().splitlines(), 1) if line[:3] == "## "
+    ]
+    found: dict[str, list[tuple[int, str]]] = {}
+    for block, command in shell_commands():
+        if command.startswith("seglog"):
+            section = next(title for line, title in reversed(headings) if line < block.line)
+            found.setdefault(section, []).append((block.line, command))
+    return found
 
 
 def dialogue_parts() -> list[tuple[int, str]]:
@@ -139,10 +152,12 @@ def test_make_targets_of_the_readme_exist(command):
     check(["make", "--dry-run", *shlex.split(command)[1:]], ROOT, command)
 
 
-def test_seglog_commands_of_the_readme_run(home):
-    for block, command in shell_commands():
-        if command.startswith("seglog"):
-            check(command, home, f"README.md:{block.line}: {command}")
+@pytest.mark.parametrize(
+    ("section", "commands"), seglog_commands().items(), ids=lambda value: str(value)[:40]
+)
+def test_seglog_commands_of_the_readme_run(section, commands, home):
+    for line, command in commands:
+        check(command, home, f"README.md:{line}, {section}: {command}")
 
 
 def test_blocks_are_found_with_language_and_line():
