@@ -129,6 +129,12 @@ def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
     return tuple(found)
 
 
+def column_row(known: Column) -> str:
+    """Returns the row of a column in the docs."""
+    kinds = ", ".join(_SPARK_NAMES[kind] for kind in known.types)
+    return f"| `{known.name}` | {kinds} | {known.meaning} |"
+
+
 def column(name: str) -> Column:
     """Returns the column of a name.
 

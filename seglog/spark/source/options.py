@@ -121,6 +121,11 @@ def parse_options(given: Mapping[str, str]) -> Options:
     return options
 
 
+def option_names() -> tuple[str, ...]:
+    """Returns the names of all options, as users write them."""
+    return tuple(_NAMES)
+
+
 def _name(name: str) -> str:
     return next(known for known in _NAMES if known.lower() == name.lower())
 
