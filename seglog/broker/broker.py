@@ -19,6 +19,7 @@ from typing import Final, Self
 from seglog.broker.config import BrokerConfig
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
@@ -101,6 +102,7 @@ class Broker:
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
         )
+        self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._stop = threading.Condition()
         self._saver: threading.Thread | None = None
@@ -221,13 +223,17 @@ class Broker:
             return refuse(ResponseCode(error.response_code), str(error))
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed.
+        """Saves topics and offsets that have changed, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        if self._is_closed:
+            self._picture.remove()
+        else:
+            self._picture.draw(self._clock.now_ms())
 
     def close(self) -> None:
         """Ends held pulls, saves the tables and closes the store; a second call does nothing."""

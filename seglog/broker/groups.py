@@ -49,16 +49,19 @@ class GroupTable:
         file: ``config/subscriptionGroup.json``.
         config: Whether groups are created by their first use.
         clock: Stamps the table's version.
+        with_system: Whether the groups that every broker has are there, whatever the file says.
     """
 
-    def __init__(self, file: ConfigFile, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self, file: ConfigFile, config: BrokerConfig, clock: Clock, *, with_system: bool = True
+    ) -> None:
         self._file = file
         self._config = config
         self._clock = clock
         self._lock = threading.Lock()
         self._version = DataVersion()
         self._unknown: Mapping[str | int, ConfigValue] = {"forbiddenTable": {}}
-        self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS}
+        self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, groups, self._unknown = stored

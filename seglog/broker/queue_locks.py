@@ -26,6 +26,7 @@ class QueueLock:
 
     Attributes:
         age_ms: Since the last renewal.
+        left_ms: Until it expires; below 0 once it has.
         is_expired: Whether another client may take it.
     """
 
@@ -33,6 +34,7 @@ class QueueLock:
     queue: MessageQueue
     client_id: str
     age_ms: float
+    left_ms: float
     is_expired: bool
 
 
@@ -49,6 +51,11 @@ class QueueLocks:
         self._live_ms = live_ms
         self._mutex = threading.Lock()
         self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
+
+    @property
+    def live_ms(self) -> int:
+        """Age up to which a lock holds."""
+        return self._live_ms
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> frozenset[MessageQueue]:
         """Takes or renews locks for a client; returns the queues that are now its own."""
@@ -92,8 +99,9 @@ class QueueLocks:
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             locks = [
-                QueueLock(group, queue, owner, now_ms - renewed_ms, now_ms - renewed_ms > self._live_ms)
+                QueueLock(group, queue, owner, age_ms, self._live_ms - age_ms, age_ms > self._live_ms)
                 for group, held in self._groups.items()
                 for queue, (owner, renewed_ms) in held.items()
+                for age_ms in [now_ms - renewed_ms]
             ]
         return sorted(locks, key=lambda lock: (lock.group, lock.queue))

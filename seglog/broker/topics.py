@@ -108,10 +108,17 @@ class TopicTable:
         config: Names of the broker and of its cluster, which are topics too.
         clock: Stamps the table's version.
         tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
+        with_system: Whether the topics that every broker has are there, whatever the file says.
     """
 
     def __init__(
-        self, file: ConfigFile, config: BrokerConfig, clock: Clock, tell_store: Callable[[], None]
+        self,
+        file: ConfigFile,
+        config: BrokerConfig,
+        clock: Clock,
+        tell_store: Callable[[], None],
+        *,
+        with_system: bool = True,
     ) -> None:
         self._file = file
         self._config = config
@@ -121,7 +128,9 @@ class TopicTable:
         self._version = DataVersion()
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._is_dirty = False
-        self._topics: dict[str, TopicConfig] = {topic.name: topic for topic in system_topics(config)}
+        self._topics: dict[str, TopicConfig] = {}
+        if with_system:
+            self._topics |= {topic.name: topic for topic in system_topics(config)}
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, topics, self._unknown = stored

@@ -103,7 +103,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         known = _KNOWN.get(name.lower())
         if known is None:
             raise InvalidArgumentError(
-                f"seglog has no option {name!r}", help=f"options are {', '.join(_NAMES)}"
+                f"seglog has no option {name!r}", help=f"options are {', '.join(NAMES)}"
             )
         try:
             values[known[0]] = known[1](text)
@@ -121,13 +121,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     return options
 
 
-def option_names() -> tuple[str, ...]:
-    """Returns the names of all options, as users write them."""
-    return tuple(_NAMES)
-
-
 def _name(name: str) -> str:
-    return next(known for known in _NAMES if known.lower() == name.lower())
+    return next(known for known in NAMES if known.lower() == name.lower())
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -203,7 +198,7 @@ def _place(*words: str) -> Callable[[str], Place]:
 _JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SPECIAL: Final = {"earliest": -2, "latest": -1}
 _MAX_DIGITS: Final = 18
-_NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "path": ("paths", _paths),
     "paths": ("paths", _paths),
     "topic": ("topics", lambda text: frozenset(_list(text))),
@@ -224,4 +219,5 @@ _NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "jobId": ("job_id", _job_id),
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
-_KNOWN: Final = {name.lower(): known for name, known in _NAMES.items()}
+"""Each option as users write it, with its attribute of :class:`Options` and what reads its text."""
+_KNOWN: Final = {name.lower(): known for name, known in NAMES.items()}
