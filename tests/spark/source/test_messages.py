@@ -8,12 +8,14 @@ import zlib
 import pyarrow as pa
 import pytest
 
+from seglog import MessageStore
 from seglog.errors import CorruptError
 from seglog.spark.source.columns import BIGINT, COLUMNS, Wanted
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import plan_pieces, read_piece
 from seglog.storage.files import RealFiles
 from seglog.storage.format.host import Host
+from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.survey import survey
 from tests.support.golden import expected, extract, golden_names
 
@@ -116,3 +118,28 @@ def test_bodies_are_inflated_if_that_is_wanted(tmp_path):
             assert after["sysFlag"] == before["sysFlag"] & ~0x701
         else:
             assert after == before
+
+
+def test_a_tombstone_is_no_row(tmp_path):
+    root = extract("d-magic", tmp_path)
+    with MessageStore.open(root):
+        pass  # puts a tombstone where the magic was damaged
+    assert len(survey(root, RealFiles()).rows) == 400
+    rows = read(root)
+    assert len(rows) == 399
+    assert [row for row in rows if row["flag"] == LOST_FLAG] == []
+
+
+def test_only_what_is_whole_is_read_beside_a_writer(tmp_path):
+    with MessageStore.open(tmp_path, segment_size_bytes=1 << 16) as store:
+        for number in range(100):
+            store.put("T", b"%d" % number + bytes(900))
+        assert [row["queueOffset"] for row in read(tmp_path)] == [*range(100)]
+        # The next record half written: its size and magic are there, its end is not.
+        end = store.max_phy_offset
+        file = tmp_path / "commitlog" / f"{end - end % 65536:020}"
+        with file.open("r+b") as opened:
+            record = bytes(read(tmp_path)[-1]["record"])
+            opened.seek(end % 65536)
+            opened.write(record[: len(record) // 2])
+        assert [row["queueOffset"] for row in read(tmp_path)] == [*range(100)]
