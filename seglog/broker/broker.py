@@ -17,7 +17,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.lock_picture import LockPicture
+from seglog.broker.offset_history import OffsetHistory
+from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
@@ -74,7 +78,11 @@ class Broker:
         files = store.files
         topics_file = ConfigFile(files, folder / "topics.json", evidence)
         topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
-        offsets = ConsumerOffsets(ConfigFile(files, folder / "consumerOffset.json", evidence), self._clock)
+        offsets = ConsumerOffsets(
+            ConfigFile(files, folder / "consumerOffset.json", evidence),
+            self._clock,
+            OffsetHistory(files, store.path, self._clock),
+        )
         queues = store.queues()
         topics.take_over((queue.topic, queue.queue_id) for queue in queues)
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
@@ -84,6 +92,9 @@ class Broker:
             self.config,
             store,
             topics,
+            GroupTable(
+                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+            ),
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
             UniqueIds(self._clock),
@@ -91,6 +102,7 @@ class Broker:
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
         )
+        self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._stop = threading.Condition()
         self._saver: threading.Thread | None = None
@@ -172,9 +184,19 @@ class Broker:
         return self._state.topics
 
     @property
+    def groups(self) -> GroupTable:
+        """Its consumer groups."""
+        return self._state.groups
+
+    @property
     def offsets(self) -> ConsumerOffsets:
         """What groups have committed."""
         return self._state.offsets
+
+    @property
+    def offset_past(self) -> OffsetPast:
+        """What their history tells, up to the last :meth:`persist`."""
+        return OffsetPast(self.store.files, self.store.path)
 
     @property
     def locks(self) -> QueueLocks:
@@ -201,13 +223,17 @@ class Broker:
             return refuse(ResponseCode(error.response_code), str(error))
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed.
+        """Saves topics and offsets that have changed, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        if self._is_closed:
+            self._picture.remove()
+        else:
+            self._picture.draw(self._clock.now_ms())
 
     def close(self) -> None:
         """Ends held pulls, saves the tables and closes the store; a second call does nothing."""

@@ -14,10 +14,13 @@ class BrokerConfig:
         region_id: Stored with every message as MSG_REGION.
         is_trace_on: Stored with every message as TRACE_ON.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
+        auto_create_groups: Whether a group that is not there is created by its first use.
         default_topic_queue_nums: Queues of TBW102, the most that a send can create.
         max_message_size_bytes: Longest body, and longest batch with its properties.
         persist_interval_ms: How often changed offsets are saved.
         queue_lock_live_ms: How long a queue lock lives without renewal.
+        strict_queue_lock: Whether a pull of a queue that another client of the group has locked is refused;
+            RocketMQ leaves that to the clients.
         max_pull_count: Most messages of one pull; RocketMQ gives 32, but its clients ask for no more.
         max_pull_bytes: A pull ends with the message that reaches this, never before the first.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
@@ -29,10 +32,12 @@ class BrokerConfig:
     region_id: str = "DefaultRegion"
     is_trace_on: bool = True
     auto_create_topics: bool = True
+    auto_create_groups: bool = True
     default_topic_queue_nums: int = 8
     max_message_size_bytes: int = 4 << 20
     persist_interval_ms: int = 5_000
     queue_lock_live_ms: int = 60_000
+    strict_queue_lock: bool = False
     max_pull_count: int = 1_024
     max_pull_bytes: int = 4 << 20
     hot_bytes: int | None = None

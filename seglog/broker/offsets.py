@@ -7,6 +7,10 @@ Offsets never go below 0. At open, offsets beyond the end of their queue are set
 lost what lay between in a crash, and a group that waited there would miss the messages that take their
 place (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
 
+With a history, every change of the table is written down there before the table is saved. How far a client
+has pulled is kept beside what its group committed, in memory only: the difference is on its way. A reset
+counts at once, and holds until the client was told where to go on: what it commits before that is stale.
+
 Source: ``ConsumerOffsetManager.java``.
 """
 
@@ -19,11 +23,14 @@ from typing import Final
 
 from seglog.broker.config_shape import as_int, as_int_key, as_object
 from seglog.broker.data_version import DataVersion
+from seglog.broker.offset_history import OffsetHistory
+from seglog.broker.offset_past import QueueKey
 from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import check_group
+from seglog.storage.format.offset_history import ChangeKind
 from seglog.storage.os_errors import explained
 
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
@@ -48,55 +55,172 @@ class ConsumerOffsets:
     Args:
         file: ``config/consumerOffset.json``.
         clock: Stamps the table's version.
+        history: Where every change is written down; None keeps no history.
     """
 
-    def __init__(self, file: ConfigFile, clock: Clock) -> None:
+    def __init__(self, file: ConfigFile, clock: Clock, history: OffsetHistory | None = None) -> None:
         self._file = file
         self._clock = clock
+        self._history = history
         self._lock = threading.Lock()
         self._saving = threading.Lock()
         self._is_dirty = False
         self._version = DataVersion()
         self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._resets: dict[QueueKey, int] = {}
         self._unknown: Mapping[str | int, ConfigValue] = {}
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, self._table, self._unknown = stored
+        if history is not None:
+            history.begin(self.all())
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
         """Stores where the group goes on in a queue; going back is allowed, as in RocketMQ.
+
+        While the group has not been told of a reset, its commits there are ignored.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            offset: Of the next message that the group wants.
+            client_id: Who commits, for the history.
 
         Raises:
             InvalidArgumentError: The offset is negative.
             InvalidNameError: No group can be called so.
         """
-        if offset < 0:
-            raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
-        key = f"{topic}{SEPARATOR}{group}"
+        _check_offset(group, topic, queue_id, offset)
         with self._lock:
-            queues = self._table.get(key)
-            if queues is None:
-                check_group(group)
-                queues = self._table[key] = {}
-            if queues.get(queue_id) != offset:
-                queues[queue_id] = offset
-                self._is_dirty = True
+            if not self._resets or (group, topic, queue_id) not in self._resets:
+                self._set(ChangeKind.COMMIT, group, topic, queue_id, offset, client_id)
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Returns the committed offset, None if the group never committed one there."""
         queues = self._table.get(f"{topic}{SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_id)
 
-    def of_group(self, group: str) -> dict[tuple[str, int], int]:
-        """Returns all offsets of a group by topic and queue."""
+    def all(self) -> dict[QueueKey, int]:
+        """Returns every offset by group, topic and queue."""
         with self._lock:
             return {
-                (topic, queue_id): offset
+                (group, topic, queue_id): offset
                 for key, queues in self._table.items()
-                for topic, _, owner in [key.partition(SEPARATOR)]
-                if owner == group
+                for topic, _, group in [key.partition(SEPARATOR)]
                 for queue_id, offset in queues.items()
             }
+
+    def of_group(self, group: str) -> dict[tuple[str, int], int]:
+        """Returns all offsets of a group by topic and queue."""
+        return {
+            (topic, queue_id): offset
+            for (owner, topic, queue_id), offset in self.all().items()
+            if owner == group
+        }
+
+    def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """Remembers how far a group has pulled a queue; that is no commit."""
+        self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = next_offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns what the group would pull next, None if it has not pulled since the broker opened."""
+        return self._pulled.get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+
+    def reset(
+        self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "", *, tell: bool = True
+    ) -> None:
+        """Moves a group in a queue, whether it has clients or not.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            offset: Where it goes on; the caller knows what the queue has.
+            client_id: Who moves it, for the history.
+            tell: Whether the group's next pull there is answered with the new offset.
+
+        Raises:
+            InvalidArgumentError: The offset is negative.
+            InvalidNameError: No group can be called so.
+        """
+        _check_offset(group, topic, queue_id, offset)
+        with self._lock:
+            self._set(ChangeKind.RESET, group, topic, queue_id, offset, client_id)
+            if tell:
+                self._resets[group, topic, queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns the offset that a client of the group must be told now, once; None if there is none."""
+        return self._resets.pop((group, topic, queue_id), None) if self._resets else None
+
+    def restore(
+        self, wanted: Mapping[QueueKey, int], ends: Mapping[tuple[str, int], int], client_id: str = ""
+    ) -> tuple[ClampedOffset, ...]:
+        """Puts groups back to offsets that they had; queues that are not named stay as they are.
+
+        Args:
+            wanted: The offsets, such as ``OffsetPast.at`` returns them.
+            ends: Max offset by topic and queue; what lies beyond is set to it.
+            client_id: Who restores, for the history.
+
+        Returns:
+            What lay beyond the end of its queue.
+        """
+        clamped: list[ClampedOffset] = []
+        with self._lock:
+            for (group, topic, queue_id), offset in sorted(wanted.items()):
+                end = ends.get((topic, queue_id), offset)
+                if offset > end:
+                    clamped.append(ClampedOffset(topic, group, queue_id, offset, end))
+                self._set(ChangeKind.RESTORE, group, topic, queue_id, min(offset, end), client_id)
+        return tuple(clamped)
+
+    def clone(self, source: str, target: str, topic: str | None = None, client_id: str = "") -> int:
+        """Gives a group the offsets of another; returns how many.
+
+        Args:
+            source: The group that has them.
+            target: The group that gets them; what it has in other queues stays.
+            topic: Only those of this topic.
+            client_id: Who clones, for the history.
+
+        Raises:
+            InvalidNameError: No group can be called as the target is.
+        """
+        check_group(target)
+        found = {key: offset for key, offset in self.of_group(source).items() if topic in (None, key[0])}
+        with self._lock:
+            for (name, queue_id), offset in found.items():
+                self._set(ChangeKind.CLONE, target, name, queue_id, offset, client_id)
+        return len(found)
+
+    def delete(self, group: str, topic: str | None = None, client_id: str = "") -> int:
+        """Forgets the offsets of a group, those of its broadcasting clients too; returns how many.
+
+        Args:
+            group: The group.
+            topic: Only those of this topic.
+            client_id: Who deletes, for the history.
+        """
+        count = 0
+        with self._lock:
+            for key in list(self._table):
+                name, _, owner = key.partition(SEPARATOR)
+                if owner.partition(SEPARATOR)[0] != group or topic not in (None, name):
+                    continue
+                for queue_id, offset in self._table.pop(key).items():
+                    self._note(ChangeKind.DELETE, owner, name, queue_id, offset, None, client_id)
+                    count += 1
+                self._pulled.pop(key, None)
+                self._is_dirty = True
+            self._resets = {
+                key: offset
+                for key, offset in self._resets.items()
+                if key[0] != group or topic not in (None, key[1])
+            }
+        return count
 
     def clamp(self, ends: Iterable[tuple[str, int, int]]) -> tuple[ClampedOffset, ...]:
         """Sets offsets beyond the end of their queue to that end.
@@ -109,49 +233,84 @@ class ConsumerOffsets:
         """
         max_offsets = {(topic, queue_id): max_offset for topic, queue_id, max_offset in ends}
         clamped: list[ClampedOffset] = []
+        for (group, topic, queue_id), offset in self.all().items():
+            max_offset = max_offsets.get((topic, queue_id))
+            if max_offset is not None and offset > max_offset:
+                clamped.append(ClampedOffset(topic, group, queue_id, offset, max_offset))
         with self._lock:
-            for key, queues in self._table.items():
-                topic, _, group = key.partition(SEPARATOR)
-                for queue_id, offset in queues.items():
-                    max_offset = max_offsets.get((topic, queue_id))
-                    if max_offset is not None and offset > max_offset:
-                        clamped.append(ClampedOffset(topic, group, queue_id, offset, max_offset))
-                        queues[queue_id] = max_offset
-                        self._is_dirty = True
+            for one in clamped:
+                self._set(ChangeKind.CLAMP, one.group, one.topic, one.queue_id, one.max_offset, "")
         return tuple(clamped)
 
+    def _set(
+        self, kind: ChangeKind, group: str, topic: str, queue_id: int, offset: int, client_id: str
+    ) -> None:
+        key = f"{topic}{SEPARATOR}{group}"
+        queues = self._table.get(key)
+        if queues is None:
+            # Groups that were loaded keep their names, whatever those are.
+            check_group(group.partition(SEPARATOR)[0] if kind is ChangeKind.RESTORE else group)
+            queues = self._table[key] = {}
+        before = queues.get(queue_id)
+        if before != offset:
+            queues[queue_id] = offset
+            self._is_dirty = True
+            self._note(kind, group, topic, queue_id, before, offset, client_id)
+
+    def _note(
+        self,
+        kind: ChangeKind,
+        group: str,
+        topic: str,
+        queue_id: int,
+        before: int | None,
+        after: int | None,
+        client_id: str,
+    ) -> None:
+        if self._history is not None:
+            self._history.note(kind, group, topic, queue_id, before, after, client_id)
+
     def persist(self) -> None:
-        """Saves the table if it has changed.
+        """Writes the history down, and saves the table if it has changed.
 
         Raises:
             FullError: There is no space; the file is as it was and the next call tries again.
         """
         with self._saving:
             with self._lock:
-                if not self._is_dirty:
-                    return
-                self._is_dirty = False
+                is_dirty, self._is_dirty = self._is_dirty, False
                 table: dict[str | int, ConfigValue] = {}
-                for key, queues in self._table.items():
+                for key, queues in self._table.items() if is_dirty else ():
                     copy: dict[str | int, ConfigValue] = dict(queues.items())
                     table[key] = copy
             version = self._version.next(self._clock.now_ms())
             is_saved = False
             try:
-                with explained():
-                    self._file.save(
-                        {
-                            "dataVersion": version.to_config(),
-                            "groupTopicMap": _topics_of_groups(table),
-                            "offsetTable": table,
-                            **self._unknown,
-                        }
-                    )
-                self._version = version
+                if self._history is not None:
+                    self._history.flush()  # it knows whatever the copy holds
+                if is_dirty:
+                    self._save(table, version)
+                    self._version = version
                 is_saved = True
             finally:
-                if not is_saved:
+                if is_dirty and not is_saved:
                     self._is_dirty = True
+
+    def _save(self, table: Mapping[str | int, ConfigValue], version: DataVersion) -> None:
+        with explained():
+            self._file.save(
+                {
+                    "dataVersion": version.to_config(),
+                    "groupTopicMap": _topics_of_groups(table),
+                    "offsetTable": dict(table),
+                    **self._unknown,
+                }
+            )
+
+
+def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:
+    if offset < 0:
+        raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
 
 
 def _topics_of_groups(keys: Iterable[str | int]) -> dict[str | int, ConfigValue]:

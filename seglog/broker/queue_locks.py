@@ -1,7 +1,8 @@
 """Which client of a group may consume which queue in order.
 
 A lock lives 60 s after its last renewal, by the clock that is given, and then anyone may take it. It is
-an agreement between clients: pulls do not look at it, as in RocketMQ.
+an agreement between clients: pulls do not look at it, as in RocketMQ, unless the broker is set to
+(``BrokerConfig.strict_queue_lock``).
 
 Truth: memory only. After a restart of the broker all queues are free, and the owners take them again
 with their next renewal.
@@ -25,6 +26,7 @@ class QueueLock:
 
     Attributes:
         age_ms: Since the last renewal.
+        left_ms: Until it expires; below 0 once it has.
         is_expired: Whether another client may take it.
     """
 
@@ -32,6 +34,7 @@ class QueueLock:
     queue: MessageQueue
     client_id: str
     age_ms: float
+    left_ms: float
     is_expired: bool
 
 
@@ -48,6 +51,11 @@ class QueueLocks:
         self._live_ms = live_ms
         self._mutex = threading.Lock()
         self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
+
+    @property
+    def live_ms(self) -> int:
+        """Age up to which a lock holds."""
+        return self._live_ms
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> frozenset[MessageQueue]:
         """Takes or renews locks for a client; returns the queues that are now its own."""
@@ -72,6 +80,13 @@ class QueueLocks:
             if not held:
                 self._groups.pop(group, None)
 
+    def owner(self, group: str, queue: MessageQueue) -> str | None:
+        """Returns the client whose lock on a queue has not expired, None if the queue is free."""
+        now_ms = self._clock.monotonic_ms()
+        with self._mutex:
+            client_id, renewed_ms = self._groups.get(group, {}).get(queue, (None, now_ms))
+            return client_id if now_ms - renewed_ms <= self._live_ms else None
+
     def is_any_live(self, group: str) -> bool:
         """Returns whether the group consumes in order: some lock of it has not expired."""
         now_ms = self._clock.monotonic_ms()
@@ -84,8 +99,9 @@ class QueueLocks:
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             locks = [
-                QueueLock(group, queue, owner, now_ms - renewed_ms, now_ms - renewed_ms > self._live_ms)
+                QueueLock(group, queue, owner, age_ms, self._live_ms - age_ms, age_ms > self._live_ms)
                 for group, held in self._groups.items()
                 for queue, (owner, renewed_ms) in held.items()
+                for age_ms in [now_ms - renewed_ms]
             ]
         return sorted(locks, key=lambda lock: (lock.group, lock.queue))

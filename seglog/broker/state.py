@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.topics import TopicTable
@@ -28,6 +29,7 @@ class BrokerState:
     config: BrokerConfig
     store: MessageStore
     topics: TopicTable
+    groups: GroupTable
     offsets: ConsumerOffsets
     locks: QueueLocks
     ids: UniqueIds

@@ -18,7 +18,7 @@ from seglog.broker.config import BrokerConfig
 from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError
+from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
@@ -108,10 +108,17 @@ class TopicTable:
         config: Names of the broker and of its cluster, which are topics too.
         clock: Stamps the table's version.
         tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
+        with_system: Whether the topics that every broker has are there, whatever the file says.
     """
 
     def __init__(
-        self, file: ConfigFile, config: BrokerConfig, clock: Clock, tell_store: Callable[[], None]
+        self,
+        file: ConfigFile,
+        config: BrokerConfig,
+        clock: Clock,
+        tell_store: Callable[[], None],
+        *,
+        with_system: bool = True,
     ) -> None:
         self._file = file
         self._config = config
@@ -121,7 +128,9 @@ class TopicTable:
         self._version = DataVersion()
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._is_dirty = False
-        self._topics: dict[str, TopicConfig] = {topic.name: topic for topic in system_topics(config)}
+        self._topics: dict[str, TopicConfig] = {}
+        if with_system:
+            self._topics |= {topic.name: topic for topic in system_topics(config)}
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, topics, self._unknown = stored
@@ -164,6 +173,33 @@ class TopicTable:
                 self._save({**self._topics, topic.name: topic})
                 if topic.attributes:
                     self._tell_store()
+
+    def ensure(self, topic: TopicConfig) -> TopicConfig:
+        """Returns the topic of that name, creating it as given if it is not there.
+
+        Raises:
+            FullError: There is no space; the topic is not created.
+        """
+        with self._lock:
+            known = self._topics.get(topic.name)
+            if known is None:
+                self._save({**self._topics, topic.name: topic})
+            return known or topic
+
+    def delete(self, name: str) -> None:
+        """Deletes a topic, and saves the table; the store keeps its messages.
+
+        Raises:
+            NotFoundError: There is no such topic.
+            InvalidArgumentError: It is the broker's own.
+            FullError: There is no space; nothing has changed.
+        """
+        if is_system_topic(name, self._config):
+            raise InvalidArgumentError(f"the topic {name} is the broker's own and cannot be deleted")
+        with self._lock:
+            if name not in self._topics:
+                raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
+            self._save({key: topic for key, topic in self._topics.items() if key != name})
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
         """Returns the topic of a send, creating it if it may be.

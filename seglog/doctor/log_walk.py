@@ -18,6 +18,7 @@ from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import Stretch
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import Files
 from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
 from seglog.storage.kernels import sums
@@ -64,6 +65,8 @@ class LogWalk:
         self._files = files
         self._seals = seals
         self._index = index
+        # Listed once: a listing of each queue for each split costs more than reading its units.
+        self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
 
     def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
         """Yields what splits saw, as they are done; those under way are finished after a stop.
@@ -95,11 +98,16 @@ class LogWalk:
 
     def _walk(self, split: Split) -> SplitOutcome:
         seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
-        return walk_split(self._plan, self._files, split, seal, self._index)
+        return walk_split(self._plan, self._files, split, seal, self._index, self._units)
 
 
 def walk_split(
-    plan: AuditPlan, files: Files, split: Split, seal: Seal | None, index: IndexFacts
+    plan: AuditPlan,
+    files: Files,
+    split: Split,
+    seal: Seal | None,
+    index: IndexFacts,
+    units: UnitFiles | None = None,
 ) -> SplitOutcome:
     """Walks one split, in whatever process.
 
@@ -109,6 +117,7 @@ def walk_split(
         split: The split, which begins and ends where blocks of seals do.
         seal: That of its segment, None without one.
         index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
+        units: The store's queue files, where they are shared with other splits.
     """
     found: tuple[int, ...] = ()
     is_whole = False
@@ -126,6 +135,7 @@ def walk_split(
         plan.batch_topics,
         verify=plan.verify and not is_whole,
         watch=watch,
+        units=units,
     )
     try:
         stretches = tuple(scan.run(split))

@@ -196,7 +196,9 @@ def _wheel_findings(
     last = chosen["last_position"].astype(np.int64)
     at = np.searchsorted(positions, last).clip(max=max(len(positions) - 1, 0))
     if len(positions):
-        leads = (positions[at] == last) & (times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"])
+        # Whoever takes files of the log away leaves those that a waiting slot begins in.
+        leads = (positions[at] == last) & np.isin(chosen["first_position"].astype(np.int64), positions)
+        leads &= times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"]
     else:
         leads = np.zeros(len(last), np.bool_)
     if min_phy_offset == 0:  # the timer removes no file whose messages are there

@@ -31,6 +31,13 @@ class LockedQueuesBody(TypedBody):
 
 
 @dataclass(frozen=True, slots=True)
+class ResetOffsetsBody(TypedBody):
+    """Where a group goes on after a reset, queue by queue."""
+
+    offsets: Mapping[MessageQueue, int]
+
+
+@dataclass(frozen=True, slots=True)
 class QueueData:
     """How many queues of a topic one broker has, and what may be done with them."""
 

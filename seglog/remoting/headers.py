@@ -225,6 +225,65 @@ class OffsetResponseHeader(Header):
 
 
 @dataclass(frozen=True, slots=True)
+class ResetOffsetHeader(Header):
+    """INVOKE_BROKER_TO_RESET_OFFSET.
+
+    Attributes:
+        queue_id: -1 for every queue of the topic; then ``offset`` is not looked at.
+        offset: Where the group goes on; -1 or None for where ``timestamp_ms`` leads.
+        timestamp_ms: Messages stored from then on are delivered; below 0 for none that is there.
+        is_forced: Not looked at, as in RocketMQ's reset on the side of the broker.
+    """
+
+    group: str
+    topic: str
+    timestamp_ms: int
+    is_forced: bool
+    queue_id: int = -1
+    offset: int | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "group": "group",
+        "topic": "topic",
+        "timestamp_ms": "timestamp",
+        "is_forced": "isForce",
+        "queue_id": "queueId",
+        "offset": "offset",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CloneGroupOffsetHeader(Header):
+    """CLONE_GROUP_OFFSET.
+
+    Attributes:
+        topic: Only the offsets of this topic; None or empty for all.
+    """
+
+    source_group: str
+    target_group: str
+    topic: str | None = None
+    is_offline: bool = False
+
+    WIRE: ClassVar[WireNames] = {
+        "source_group": "srcGroup",
+        "target_group": "destGroup",
+        "topic": "topic",
+        "is_offline": "offline",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroupHeader(Header):
+    """DELETE_SUBSCRIPTIONGROUP."""
+
+    group_name: str
+    cleans_offsets: bool = False
+
+    WIRE: ClassVar[WireNames] = {"group_name": "groupName", "cleans_offsets": "cleanOffset"}
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTopicHeader(Header):
     """UPDATE_AND_CREATE_TOPIC.
 

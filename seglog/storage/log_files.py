@@ -85,12 +85,16 @@ class LogReader:
     def read(self, phy_offset: int, size_bytes: int) -> memoryview:
         """Returns up to ``size_bytes`` from one segment; shorter where the file ends, empty if it is gone."""
         size_bytes = min(size_bytes, self.available(phy_offset))
+        # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
+        return self.read_into(phy_offset, np.empty(size_bytes, np.uint8).data)
+
+    def read_into(self, phy_offset: int, buffer: memoryview) -> memoryview:
+        """Reads from one segment into memory of the caller's; returns the part of it that was filled."""
+        buffer = buffer[: self.available(phy_offset)]
         position = phy_offset % self._segment_size_bytes
         handle = self._open(phy_offset - position)
-        if handle is None or not size_bytes:
+        if handle is None or not len(buffer):
             return memoryview(b"")
-        # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
-        buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         return buffer[: handle.read_into(buffer, position)]
 
     def map(self, phy_offset: int) -> memoryview | None:

@@ -7,22 +7,24 @@ import pytest
 from seglog.broker.config import BrokerConfig
 from seglog.broker.handlers.table import HANDLERS
 from seglog.clock import VirtualClock
-from seglog.remoting.bodies import BrokerData, LockBatchBody, LockedQueuesBody, QueueData
-from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.bodies import BrokerData, LockBatchBody, LockedQueuesBody, QueueData, ResetOffsetsBody
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import (
+    CloneGroupOffsetHeader,
     CreateTopicHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     GetRouteInfoHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
     decode_header,
     encode_header,
 )
 from seglog.remoting.message_queue import MessageQueue
-from tests.support.brokers import open_broker, send
+from tests.support.brokers import open_broker, pull, send
 
 
 def ask(broker, code, header):
@@ -77,7 +79,7 @@ def test_a_client_can_ask_not_to_be_given_zero(broker):
     [
         (UpdateConsumerOffsetHeader("g", "absent", 0, 1), ResponseCode.TOPIC_NOT_EXIST),
         (UpdateConsumerOffsetHeader("g", "T", 0, -1), ResponseCode.INVALID_PARAMETER),
-        (UpdateConsumerOffsetHeader("a@b", "T", 0, 1), ResponseCode.INVALID_PARAMETER),
+        (UpdateConsumerOffsetHeader("a@b", "T", 0, 1), ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
     ],
     ids=["topic", "negative", "group"],
 )
@@ -181,3 +183,68 @@ def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker):
     handler = HANDLERS[RequestCode.GET_MAX_OFFSET]
     header = decode_header(handler.header_type, encode_header(GetMaxOffsetHeader("T", 0)))
     assert ask(broker, RequestCode.GET_MAX_OFFSET, header).header.offset == 1
+
+
+def reset(broker, timestamp_ms=-1, **options):
+    header = ResetOffsetHeader("cg", "T", timestamp_ms, is_forced=False, **options)
+    return ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+
+def test_s4_38_a_group_without_clients_is_reset_and_told_once_with_its_next_pull(broker):
+    for _ in range(3):
+        send(broker, "T")
+    assert reset(broker, queue_id=0, offset=1).body == ResetOffsetsBody({MessageQueue("T", "broker-a", 0): 1})
+    assert query(broker, "cg").header.offset == 1
+    stale = pull(broker, "T", 3, flags=PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET, commit_offset=3)
+    assert (stale.code, stale.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
+    assert (stale.header.next_begin_offset, stale.header.min_offset, stale.header.max_offset) == (1, 0, 3)
+    assert query(broker, "cg").header.offset == 1
+    assert pull(broker, "T", 1).code is ResponseCode.SUCCESS
+
+
+def test_a_reset_by_time_moves_every_queue(tmp_path):
+    clock = VirtualClock()
+    with open_broker(tmp_path, clock) as broker:
+        for queue_id in (0, 0, 1):
+            send(broker, "T", queue_id=queue_id)
+            clock.advance(1000)
+        found = reset(broker, clock.now_ms() - 2000, offset=77).body.offsets
+        assert {queue.queue_id: offset for queue, offset in found.items()} == {0: 1, 1: 0, 2: 0, 3: 0}
+        ends = reset(broker, -1).body.offsets
+        assert {queue.queue_id: offset for queue, offset in ends.items()} == {0: 2, 1: 1, 2: 0, 3: 0}
+        assert reset(broker, clock.now_ms(), queue_id=1).body.offsets == {MessageQueue("T", "broker-a", 1): 1}
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [(-2, None), (0, 0), (2, 2), (3, 2), (4, None)],
+    ids=["below", "min", "max", "max+1 is max", "above"],
+)
+def test_a_reset_stays_within_the_queue(broker, offset, expected):
+    send(broker, "T")
+    send(broker, "T")
+    answer = reset(broker, queue_id=0, offset=offset)
+    if expected is None:
+        assert (answer.code, broker.offsets.query("cg", "T", 0)) == (ResponseCode.SYSTEM_ERROR, None)
+    else:
+        assert broker.offsets.query("cg", "T", 0) == expected
+
+
+def test_a_reset_in_an_unknown_topic_is_refused(broker):
+    assert reset(broker).code is ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_offsets_are_cloned_on_request(broker):
+    send(broker, "T")
+    broker.offsets.commit("g", "T", 0, 1)
+    answer = ask(broker, RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader("g", "h", "T"))
+    assert (answer.code, query(broker, "h").header.offset) == (ResponseCode.SUCCESS, 1)
+    answer = ask(broker, RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader("g", "h", "absent"))
+    assert answer.code is ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_s4_44_a_pull_is_progress_and_no_commit(broker):
+    send(broker, "T")
+    pull(broker, "T", 0)
+    pull(broker, "T", 1)
+    assert (broker.offsets.pulled("cg", "T", 0), broker.offsets.query("cg", "T", 0)) == (1, None)

@@ -200,3 +200,54 @@ def test_a_standard_json_parser_reads_the_file_once_its_keys_are_quoted():
     table.persist()
     text = re.sub(r"(?m)^(\s*)(\d+):", r'\1"\2":', files.read_file(PATH).decode())
     assert json.loads(text)["offsetTable"] == {"T@g": {"10": 12}}
+
+
+def test_s4_44_what_was_pulled_is_kept_apart_from_what_was_committed():
+    table = open_table(CrashFiles())
+    assert table.pulled("g", "T", 0) is None
+    table.commit("g", "T", 0, 3)
+    table.note_pull("g", "T", 0, 9)
+    assert (table.query("g", "T", 0), table.pulled("g", "T", 0)) == (3, 9)
+
+
+def test_a_reset_counts_at_once_and_stale_commits_are_ignored_until_the_client_was_told():
+    table = open_table(CrashFiles())
+    table.commit("g", "T", 0, 30)
+    table.reset("g", "T", 0, 10)
+    table.commit("g", "T", 0, 31)
+    table.commit("g", "T", 1, 5)
+    assert table.of_group("g") == {("T", 0): 10, ("T", 1): 5}
+    assert (table.take_reset("g", "T", 0), table.take_reset("g", "T", 0)) == (10, None)
+    table.commit("g", "T", 0, 11)
+    assert table.query("g", "T", 0) == 11
+
+
+def test_a_group_takes_the_offsets_of_another_and_keeps_its_own_elsewhere():
+    table = open_table(CrashFiles())
+    table.commit("g", "T", 0, 3)
+    table.commit("g", "U", 0, 4)
+    table.commit("h", "T", 1, 5)
+    assert table.clone("g", "h", "T") == 1
+    assert table.of_group("h") == {("T", 0): 3, ("T", 1): 5}
+    assert table.clone("g", "h") == 2
+    assert table.of_group("h") == {("T", 0): 3, ("T", 1): 5, ("U", 0): 4}
+    assert table.clone("nobody", "h") == 0
+
+
+def test_deleted_offsets_are_gone_those_of_broadcasting_clients_too():
+    text = '{"offsetTable":{"T@g":{0:1},"T@g@broadcast":{0:2},"U@g":{0:3},"T@gg":{0:4}}}'
+    files = CrashFiles.holding({PATH: text.encode()})
+    table = open_table(files)
+    assert table.delete("g", "U") == 1
+    assert table.delete("g") == 2
+    table.persist()
+    assert stored(files)["offsetTable"] == {"T@gg": {0: 4}}
+    assert table.delete("g") == 0
+
+
+def test_a_deleted_group_is_told_of_no_reset():
+    table = open_table(CrashFiles())
+    table.reset("g", "T", 0, 10)
+    table.reset("g", "U", 0, 10)
+    table.delete("g", "T")
+    assert (table.take_reset("g", "T", 0), table.take_reset("g", "U", 0)) == (None, 10)

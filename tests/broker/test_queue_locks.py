@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from seglog.broker.config import BrokerConfig
 from seglog.broker.queue_locks import QueueLocks
 from seglog.clock import VirtualClock
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription_group import SubscriptionGroup
+from tests.support.brokers import open_broker, pull, send
+from tests.support.stores import read_all
 
 LIVE_MS = 60_000
+HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(3)]
 
 
@@ -86,6 +98,92 @@ def test_s2_29_the_table_shows_owner_and_age():
         LIVE_MS + 1,
         True,
     )
+
+
+def test_s2_05_lock_expires_after_60_s_for_pulls_too(tmp_path):
+    clock = VirtualClock()
+    with open_broker(tmp_path, clock, BrokerConfig(strict_queue_lock=True)) as broker:
+        send(broker, "T")
+        broker.locks.lock("cg", QUEUES[:1], "someone else")
+        clock.advance(LIVE_MS)
+        assert broker.locks.owner("cg", QUEUES[0]) == "someone else"
+        assert pull(broker, "T").code is ResponseCode.NO_PERMISSION
+        clock.advance(1)
+        assert broker.locks.owner("cg", QUEUES[0]) is None
+        assert pull(broker, "T").code is ResponseCode.SUCCESS
+
+
+def test_s2_07_a_strict_broker_refuses_foreign_pulls_of_a_locked_queue(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(strict_queue_lock=True)) as broker:
+        for queue_id in (0, 1):
+            send(broker, "T", queue_id=queue_id)
+        broker.locks.lock("cg", QUEUES[:1], "someone else")
+        broker.locks.lock("another group", QUEUES, "someone else")
+        refusal = pull(broker, "T", flags=PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET, commit_offset=1)
+        assert refusal.code is ResponseCode.NO_PERMISSION
+        assert refusal.remark == "the queue T/0 is locked by client someone else of group cg"
+        assert broker.offsets.query("cg", "T", 0) is None
+        assert pull(broker, "T", queue_id=1).code is ResponseCode.SUCCESS
+        broker.locks.unlock("cg", QUEUES, "someone else")
+        broker.locks.lock("cg", QUEUES, "local")
+        assert pull(broker, "T").code is ResponseCode.SUCCESS
+
+
+def test_s2_07_a_held_pull_gets_nothing_once_the_queue_has_another_owner(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(strict_queue_lock=True)) as broker:
+        send(broker, "T")
+        header = PullMessageHeader("cg", "T", 0, 1, 32, int(HOLD), 0, 60_000, 0, "*")
+        answers = []
+        request = Request(RequestCode.PULL_MESSAGE, header)
+        thread = threading.Thread(target=lambda: answers.append(broker.dispatch(request)))
+        thread.start()
+        while broker.offsets.pulled("cg", "T", 0) is None:
+            time.sleep(0.001)
+        broker.locks.lock("cg", QUEUES[:1], "someone else")
+        send(broker, "T")
+        thread.join()
+        assert answers[0].code is ResponseCode.NO_PERMISSION
+
+
+def test_s2_25_a_retry_under_a_live_lock_is_a_dead_letter_at_once(tmp_path):
+    clock = VirtualClock()
+    with open_broker(tmp_path, clock) as broker:
+        broker.locks.lock("g", QUEUES[:1], "a")
+        answer = send(broker, "%RETRY%g", b"poison", properties=b"DELAY\x013\x02KEYS\x01k\x02")
+        assert (answer.code, answer.header.queue_id) == (ResponseCode.SUCCESS, 0)
+        (dead,) = read_all(broker.store, "%DLQ%g", 0)
+        assert (dead.body, dead.properties["KEYS"], dead.properties["DELAY"]) == (b"poison", "k", "-1")
+        topic = broker.topics.get("%DLQ%g")
+        assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
+        clock.advance(LIVE_MS + 1)
+        send(broker, "%RETRY%g", b"again")
+        assert [message.body for message in read_all(broker.store, "%RETRY%g", 0)] == [b"again"]
+        assert broker.store.max_offset("%DLQ%g", 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "most", "topic"),
+    [
+        (16, None, "%RETRY%g"),
+        (17, None, "%DLQ%g"),
+        (3, 3, "%RETRY%g"),
+        (4, 3, "%DLQ%g"),
+        (17, 99, "%RETRY%g"),
+    ],
+)
+def test_s4_33_a_retry_beyond_the_last_attempt_is_a_dead_letter(broker, times, most, topic):
+    header = SendMessageHeader(
+        "pg", "%RETRY%g", "TBW102", 4, 0, 0, 1, 0, reconsume_times=times, max_reconsume_times=most
+    )
+    broker.dispatch(Request(RequestCode.SEND_MESSAGE_V2, header, b"x"))
+    assert [queue.topic for queue in broker.store.queues()] == [topic]
+
+
+def test_a_retry_of_a_group_that_is_not_there_is_refused(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(auto_create_groups=False)) as broker:
+        assert send(broker, "%RETRY%g").code is ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        broker.groups.put(SubscriptionGroup("g"))
+        assert send(broker, "%RETRY%g").code is ResponseCode.SUCCESS
 
 
 class LocksMachine(RuleBasedStateMachine):

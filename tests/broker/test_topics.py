@@ -15,7 +15,7 @@ from seglog.broker.topics import (
     topic_name_problem,
 )
 from seglog.clock import VirtualClock
-from seglog.errors import ConfigError, FullError, InvalidArgumentError
+from seglog.errors import ConfigError, FullError, InvalidArgumentError, NotFoundError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
 from tests.support.crash_files import CrashFiles
@@ -179,3 +179,21 @@ def test_the_store_is_told_of_topics_with_attributes_once_they_are_saved():
     table.put(TopicConfig("Batches", 2, 2, attributes={"queue.type": "BatchCQ"}))
     assert len(told) == 1
     assert "Batches" in told[0]
+
+
+def test_a_topic_is_made_sure_of_only_once():
+    table = open_table()
+    first = table.ensure(TopicConfig("%RETRY%g", 1, 1))
+    assert table.ensure(TopicConfig("%RETRY%g", 9, 9)) is first
+
+
+def test_deleting_takes_a_topic_away_but_none_of_the_brokers_own():
+    files = CrashFiles()
+    table = open_table(files)
+    table.put(TopicConfig("T", 1, 1))
+    table.delete("T")
+    assert open_table(files).get("T") is None
+    with pytest.raises(NotFoundError):
+        table.delete("T")
+    with pytest.raises(InvalidArgumentError, match="broker's own"):
+        table.delete("TBW102")

@@ -88,6 +88,26 @@ DIALOGUES = {
         ["park", "broker-store", "7F00000100002A9F000000000000999C", "--group", "cg1"],
         ["park", "broker-store", "7F00000100002A9F000000000000999C", "--group", "cg1"],
     ),
+    "offsets": (
+        "broker-store",
+        ["offsets", "show", "broker-store", "cg1"],
+        ["offsets", "lag", "broker-store"],
+        ["offsets", "log", "broker-store"],
+        ["offsets", "reset", "broker-store", "cg1", "LiveTopic", "--to", "4"],
+        ["offsets", "reset", "broker-store", "cg1", "LiveTopic", "--to", "4", "--apply"],
+        ["offsets", "log", "broker-store", "cg1"],
+        ["offsets", "restore", "broker-store", "--at", "2026-01-01"],
+    ),
+    "topic-group": (
+        "real-conf",
+        ["topic", "ls", "real-conf"],
+        ["topic", "create", "real-conf", "Orders", "--queues", "4"],
+        ["topic", "delete", "real-conf", "Orders"],
+        ["group", "ls", "real-conf"],
+        ["group", "create", "real-conf", "billing", "--retries", "5"],
+        ["group", "alter", "real-conf", "billing", "--no-consume"],
+        ["group", "delete", "real-conf", "billing", "--offsets"],
+    ),
     "erase": (
         "tx",
         ["erase", "tx", "TXUNIQ1"],
@@ -167,6 +187,8 @@ VARYING = (
     (re.compile(r"(index/)\d{17}( +new)"), r"\g<1>20261121120000000\g<2>"),
     (re.compile(r"^(try +|since )[-0-9]{10} [:.0-9]{12}", re.MULTILINE), r"\g<1>2026-11-21 12:00:00.000"),
     (re.compile(r"[-0-9]{10} [:.0-9]{12}(  new  k1)"), r"2026-11-21 12:00:00.000\g<1>"),
+    (re.compile(r"^[-0-9]{10} [:.0-9]{12}(  cg1 )", re.MULTILINE), r"2026-11-21 12:00:00.000\g<1>"),
+    (re.compile(r"(begins at )\d{13}( ms)"), r"\g<1>1800000000000\g<2>"),
     # What holes save depends on the file system.
     (re.compile(r"^(disk +)\S+ \S+ for files of", re.MULTILINE), r"\g<1>1.0 MiB for files of"),
 )

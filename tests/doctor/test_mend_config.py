@@ -39,7 +39,8 @@ def content_of(path):
 
 @pytest.mark.parametrize("names", [
     NAMES, {"main": "compaction/position-checkpoint", "backup": "compaction/position-checkpoint.bak"},
-], ids=["config", "compaction"])  # fmt: skip
+    {"main": "config/timermetrics", "backup": "config/timermetrics.bak"},
+], ids=["config", "compaction", "metrics"])  # fmt: skip
 @pytest.mark.parametrize("case", CASES)
 def test_a_config_file_and_its_backup(case, names, tmp_path):
     main, backup, main_after, backup_after, moved = CASES[case]
@@ -65,7 +66,7 @@ def test_what_was_moved_away_before_stays(tmp_path):
     assert (tmp_path / STRAY / f"{NAMES['main']}.2").read_bytes() == b"{2"
 
 
-@pytest.mark.parametrize("name", ["timermetrics", "timercheck", "tools.yml", "notes.txt"])
+@pytest.mark.parametrize("name", ["timercheck", "tools.yml", "notes.txt"])
 def test_other_files_in_config_are_left_alone(name, tmp_path):
     fill(tmp_path, BROKEN, NOTHING, {"main": f"config/{name}", "backup": ""})
     assert list(mend_config(RealFiles(), tmp_path)) == []

@@ -1,15 +1,16 @@
-"""RocketMQ opens stores of which a repair made filter data, compaction logs or all queues again."""
+"""RocketMQ opens stores of which a repair made filter data or compaction logs, or left it the queues."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 
 import pytest
 
 from seglog import MessageStore
+from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
 from seglog.storage.files import RealFiles
-from tests.interop.judge import Geometry, Probe
+from tests.interop.judge import Geometry, JavaMessages, Probe
 from tests.interop.lines import differences, get_line
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES, compacted, real
@@ -55,6 +56,50 @@ def test_compaction_topics_are_served_as_before(judge, tmp_path, name):
     assert judge.probe(root, PROBES, SMALL, **config) == ours
 
 
+def last_of_each_key(root):
+    last, at = {}, 0
+    with MessageStore.open(root, read_only=True) as store:
+        while messages := list(result := store.get("C", 0, at, 32)):
+            last |= {tuple(message.keys): message.body for message in messages}
+            at = result.next_offset
+    return last
+
+
+COMPACTED = {
+    "a log file": lambda log, _queue: log.unlink(),
+    "a queue file": lambda _log, queue: queue.unlink(),
+    "half of a queue file": lambda _log, queue: queue.write_bytes(queue.read_bytes()[:230]),
+    "units": lambda _log, queue: queue.write_bytes(queue.read_bytes()[:92].ljust(460, b"\0")),
+    "a record": lambda log, _queue: log.write_bytes(log.read_bytes()[:400].ljust(log.stat().st_size, b"?")),
+}
+
+
+@pytest.mark.parametrize("name", COMPACTED)
+def test_a_topic_that_rocketmq_compacted_has_the_last_message_of_each_key_again(judge, tmp_path, name):
+    root = tmp_path / "store"
+    table = {"topicConfigTable": {"C": {"topicName": "C", "attributes": COMPACTION["topics"]["C"]}}}
+    (root / "config").mkdir(parents=True)
+    (root / "config" / "topics.json").write_text(json.dumps(table))
+    sent = [JavaMessages(topic="C", count=30, keys="k", body_bytes=60 + life) for life in range(4)]
+    judge.write(root, sent, SMALL, **COMPACTION)
+    judge.compact(root, (), SMALL, **COMPACTION)
+    assert check_store(root).is_clean
+    wanted = last_of_each_key(root)
+    assert len(wanted) == 30
+    log, queue = (sorted((root / "compaction" / folder / "C" / "0").iterdir())[1]
+                  for folder in ("compactionLog", "compactionCq"))  # fmt: skip
+    COMPACTED[name](log, queue)
+    assert not check_store(root).is_clean
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert check_store(root).is_clean
+    assert last_of_each_key(root) == wanted
+    with MessageStore.open(root, read_only=True) as store:
+        ours = [get_line(store.get("C", 0, each.queue_offset, each.max_count)) for each in PROBES]
+    assert judge.probe(root, PROBES, SMALL, **COMPACTION) == ours
+    judge.compact(root, (), SMALL, **COMPACTION)
+    assert last_of_each_key(root) == wanted
+
+
 @pytest.mark.parametrize("name", of(real))
 def test_messages_whose_filter_data_is_gone_keep_their_tags(judge, tmp_path, name):
     root = repaired(name, tmp_path)
@@ -66,13 +111,14 @@ def test_messages_whose_filter_data_is_gone_keep_their_tags(judge, tmp_path, nam
     assert differences(told, dump.of_kind("msg"), ignoring=("keyFound",)) == []
 
 
+@pytest.mark.parametrize("queue_bytes", [2_000, 6_000_000])
 @pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt"])
-def test_queues_of_rocketmqs_length_are_served(judge, tmp_path, name):
+def test_queues_that_are_left_to_the_rescan_get_the_length_that_the_broker_has(
+    judge, tmp_path, name, queue_bytes
+):
     root = golden.extract(name, tmp_path)
     repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
-    geometry = Geometry(64 << 10, 6_000_000, 500, 2_000)
-    dump = judge.dump(root, geometry)
+    dump = judge.dump(root, Geometry(64 << 10, queue_bytes, 500, 2_000))
     assert dump.refusal is None
     whole = [line for line in golden.expected(name.replace("d-nocq", "roll")) if line["kind"] == "msg"]
     assert differences(whole, dump.of_kind("msg"), ignoring=("keyFound",)) == []
-    assert judge.try_lock(root, replace(geometry, queue_file_size_bytes=2_000))

@@ -275,7 +275,7 @@ def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert {"| kernel", "| audit", "| read", "| binaryFile"} <= set(rows)
+    assert {"| kernel", "| audit", "| read", "| reconcile", "| compact", "| binaryFile"} <= set(rows)
     assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
 
 

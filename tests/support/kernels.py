@@ -16,6 +16,7 @@ from seglog.storage.kernels import groups as groups_module
 from seglog.storage.kernels import indexing as indexing_module
 from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import side_by_side as side_by_side_module
+from seglog.storage.kernels import strings as strings_module
 from seglog.storage.kernels import sums as sums_module
 from seglog.storage.kernels import units as units_module
 from seglog.storage.kernels import walk as walk_module
@@ -50,5 +51,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(entries_module, "native_follow", module and module.follow_entries)
         patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
         patch.setattr(sums_module, "native_block_sums", module and module.block_sums)
+        patch.setattr(strings_module, "native_copy", module and module.copy_strings)
+        patch.setattr(strings_module, "native_map", module and module.property_map)
+        patch.setattr(strings_module, "native_values", module and module.property_values)
         patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
         yield

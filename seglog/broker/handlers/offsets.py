@@ -7,19 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.group_topics import find_group
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.bodies import ResetOffsetsBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import (
+    CloneGroupOffsetHeader,
     GetMaxOffsetHeader,
     GetMinOffsetHeader,
     OffsetResponseHeader,
     QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
 )
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.store import MessageStore
 
 
 def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHeader]) -> Response:
@@ -47,9 +53,13 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
     """Commits where a group goes on in a queue."""
     header = call.header
+    if find_group(state, header.consumer_group) is None:
+        return _no_group(header.consumer_group)
     if state.topics.get(header.topic) is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-    state.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+    state.offsets.commit(
+        header.consumer_group, header.topic, header.queue_id, header.commit_offset, call.peer.client_id
+    )
     return Response(ResponseCode.SUCCESS)
 
 
@@ -78,8 +88,70 @@ def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Respons
     raise InvalidArgumentError(f"boundaryType {header.boundary_type!r} is neither lower nor upper")
 
 
+def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
+    """Moves a group to an offset or a time, in one queue or all; it need not have clients.
+
+    Clients that it has are told with their next pull.
+    """
+    header = call.header
+    topic = state.topics.get(header.topic)
+    if topic is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
+    if find_group(state, header.group) is None:
+        return _no_group(header.group)
+    targets: dict[int, int] = {}
+    if header.queue_id >= 0 and header.offset not in (None, -1):
+        targets[header.queue_id] = header.offset
+        low, high = (
+            find(header.topic, header.queue_id) for find in (state.store.min_offset, state.store.max_offset)
+        )
+        if not low <= header.offset <= high + 1:
+            return refuse(
+                ResponseCode.SYSTEM_ERROR,
+                f"Target offset {header.offset} not in consume queue range [{low}-{high}]",
+            )
+        targets[header.queue_id] = min(header.offset, high)
+    else:
+        queue_ids = range(topic.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
+        targets = {
+            queue_id: offset_of_time(state.store, header.topic, queue_id, header.timestamp_ms)
+            for queue_id in queue_ids
+        }
+    for queue_id, offset in targets.items():
+        state.offsets.reset(header.group, header.topic, queue_id, offset, call.peer.client_id)
+    return Response(
+        ResponseCode.SUCCESS,
+        body=ResetOffsetsBody(
+            {
+                MessageQueue(header.topic, state.config.broker_name, queue_id): offset
+                for queue_id, offset in targets.items()
+            }
+        ),
+    )
+
+
+def clone_offsets(state: BrokerState, call: Call[CloneGroupOffsetHeader]) -> Response:
+    """Gives a group the offsets of another."""
+    header = call.header
+    if header.topic and state.topics.get(header.topic) is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
+    state.offsets.clone(header.source_group, header.target_group, header.topic or None, call.peer.client_id)
+    return Response(ResponseCode.SUCCESS)
+
+
+def _no_group(name: str) -> Response:
+    return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {name} not exist!")
+
+
 def _answer(offset: int) -> Response:
     return Response(ResponseCode.SUCCESS, OffsetResponseHeader(offset))
+
+
+def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    """Returns where a group goes on that is to get what was stored from a moment on; below 0: nothing."""
+    if timestamp_ms < 0:
+        return store.max_offset(topic, queue_id)
+    return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")
 
 
 def _is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
@@ -96,4 +168,6 @@ HANDLERS: Final = (
     Handler(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader, get_max_offset),
     Handler(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader, get_min_offset),
     Handler(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader, search_offset),
+    Handler(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetHeader, reset_offset),
+    Handler(RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader, clone_offsets),
 )

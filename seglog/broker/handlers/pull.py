@@ -14,7 +14,7 @@ from seglog.remoting.headers import PullMessageHeader
 
 def pull_message(state: BrokerState, call: Call[PullMessageHeader]) -> Response | HeldPull:
     """Reads messages of one queue."""
-    return pull(state, call.header)
+    return pull(state, call.header, call.peer.client_id)
 
 
 HANDLERS: Final = (Handler(RequestCode.PULL_MESSAGE, PullMessageHeader, pull_message),)

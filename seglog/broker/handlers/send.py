@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.dead_letters import dead_letter_topic, without_delay
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.send import (
     choose_queue,
@@ -20,6 +21,7 @@ from seglog.remoting.command import Body, Response, refuse
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
+from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.tags import tags_code
 from seglog.storage.values import RawMessage
 
@@ -30,12 +32,19 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     topic = find_topic(state, header)
     if isinstance(topic, Response):
         return topic
-    properties = complete_properties(state, header.properties)
+    raw, queue_id = header.properties, choose_queue(topic, header.queue_id)
+    if topic.name.startswith(RETRY_PREFIX):
+        end = dead_letter_topic(state, header)
+        if isinstance(end, Response):
+            return end
+        if end is not None:
+            topic, raw, queue_id = end, without_delay(raw), 0
+    properties = complete_properties(state, raw)
     if isinstance(properties, Response):
         return properties
     put = state.store.append(
-        header.topic,
-        choose_queue(topic, header.queue_id),
+        topic.name,
+        queue_id,
         _bytes_of(call.request.body),
         properties.raw,
         tags_code(properties.tag),

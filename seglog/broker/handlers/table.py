@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from seglog.broker.handlers import locks, offsets, pull, send, topics
+from seglog.broker.handlers import groups, locks, offsets, pull, send, topics
 from seglog.broker.pull import HeldPull
 from seglog.broker.state import BrokerState, Peer
 from seglog.remoting.codes import RequestCode
@@ -47,5 +47,12 @@ def _by_code(*families: Iterable[AnyHandler]) -> Sequence[AnyHandler | None]:
     return table
 
 
-HANDLERS: Final = _by_code(send.HANDLERS, pull.HANDLERS, offsets.HANDLERS, locks.HANDLERS, topics.HANDLERS)
+HANDLERS: Final = _by_code(
+    send.HANDLERS,
+    pull.HANDLERS,
+    offsets.HANDLERS,
+    locks.HANDLERS,
+    topics.HANDLERS,
+    groups.HANDLERS,
+)
 """By request code; None where there is no handler."""

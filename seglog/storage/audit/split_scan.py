@@ -29,7 +29,7 @@ from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Dama
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.keys import RecordKeys, index_keys
-from seglog.storage.kernels.walk import QueueTable, Rows, Stop, iter_resync, walk
+from seglog.storage.kernels.walk import QueueTable, Rows, Stop, next_record, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import SHORT, ZERO, is_written
 
@@ -78,6 +78,7 @@ class SplitScan:
         batch_topics: Topics with batch queues.
         verify: Whether to compute checksums; everything else is always checked.
         watch: Looks on.
+        units: The store's plain queue files, where they were listed before; any thread may share them.
     """
 
     def __init__(
@@ -89,11 +90,12 @@ class SplitScan:
         *,
         verify: bool = True,
         watch: Watch | None = None,
+        units: UnitFiles | None = None,
     ) -> None:
         self._segment_size_bytes = geometry.segment_size_bytes
         self._window_bytes = _WINDOW_BYTES if walk_into.native_into is None else _SMALL_WINDOW_BYTES
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
-        self._units = UnitFiles(files, root, geometry.queue_file_size_bytes)
+        self._units = units or UnitFiles(files, root, geometry.queue_file_size_bytes)
         batch_units = UnitFiles(
             files, root, geometry.batch_file_size_bytes, BATCH_UNIT, names.BATCH_CONSUME_QUEUE
         )
@@ -143,13 +145,13 @@ class SplitScan:
         first = split.segment_end - self._segment_size_bytes
         window = self._reader.read(at, wanted) if memory is None else memory[at - first :][:wanted]
         start = 0
-        while True:
+        while start < min(covered_bytes, len(window)):
             try:
-                found = next(iter_resync(window, at, start), None)
+                found = next_record(window, at, start, min(covered_bytes, len(window)))
             except TruncatedError:  # of a map, whose file was cut
                 memory, window = None, self._reader.read(at, wanted)
                 continue
-            if found is None or found >= covered_bytes:
+            if found is None:
                 break
             yield at + found
             start = found + 1

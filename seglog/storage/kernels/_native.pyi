@@ -109,8 +109,8 @@ def walk_into(
         TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
-def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one.
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
@@ -176,6 +176,73 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
     Returns:
         The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
         many records have a record CRC.
+    """
+
+def copy_strings(buffer: memoryview, starts: memoryview, sizes: memoryview, target: memoryview, /) -> None:
+    """Copies strings of a buffer one behind the other.
+
+    Args:
+        buffer: Where they lie.
+        starts: Where each starts, 64-bit numbers.
+        sizes: How long each is, 64-bit numbers.
+        target: Takes them.
+
+    Raises:
+        ValueError: A string does not lie within the buffer, or all together not within the target.
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def property_map(
+    buffer: memoryview,
+    starts: memoryview,
+    sizes: memoryview,
+    row_ends: memoryview,
+    name_ends: memoryview,
+    names: memoryview,
+    value_ends: memoryview,
+    values: memoryview,
+    /,
+) -> int:
+    """Takes properties of many records apart, as ``decode_properties`` takes those of one.
+
+    Args:
+        buffer: Where they lie.
+        starts: As of :func:`copy_strings`, one for each record.
+        sizes: Likewise.
+        row_ends: Takes for each record how many entries there are up to its end, 32-bit numbers.
+        name_ends: Takes where the name of each entry ends in ``names``, 32-bit numbers.
+        names: Takes the names.
+        value_ends: Takes where the value of each entry ends in ``values``, 32-bit numbers.
+        values: Takes the values.
+
+    Returns:
+        How many entries there are; -1 where they have no room, or a record has more than 64.
+
+    Raises:
+        As :func:`copy_strings`.
+    """
+
+def property_values(
+    buffer: memoryview,
+    starts: memoryview,
+    sizes: memoryview,
+    name: bytes,
+    value_starts: memoryview,
+    value_sizes: memoryview,
+    /,
+) -> None:
+    """Finds the value of one property of many records, as ``find_property`` finds that of one.
+
+    Args:
+        buffer: As of :func:`property_map`.
+        starts: Likewise.
+        sizes: Likewise.
+        name: The name, with the 0x01 behind it.
+        value_starts: Takes where in the buffer each value starts, 64-bit numbers.
+        value_sizes: Takes how long each is, 0 for none.
+
+    Raises:
+        As :func:`copy_strings`.
     """
 
 def populate(pages: memoryview, /) -> bool:

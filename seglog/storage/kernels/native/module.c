@@ -4,6 +4,7 @@
 #include "python_api.h"
 
 #include "../layout.h"
+#include "column_calls.h"
 #include "crc32.h"
 #include "decoder_type.h"
 #include "draft_type.h"
@@ -86,6 +87,9 @@ static PyMethodDef methods[] = {
     {"group_rows", py_group_rows, METH_VARARGS, NULL},
     {"block_sums", py_block_sums, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
+    {"copy_strings", py_copy_strings, METH_VARARGS, NULL},
+    {"property_map", py_property_map, METH_VARARGS, NULL},
+    {"property_values", py_property_values, METH_VARARGS, NULL},
     {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -231,10 +231,12 @@ PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer view;
     PyObject *offset, *result = NULL;
-    Py_ssize_t start;
-    if (!PyArg_ParseTuple(args, "y*On", &view, &offset, &start))
+    Py_ssize_t start, until;
+    if (!PyArg_ParseTuple(args, "y*Onn", &view, &offset, &start, &until))
         return NULL;
-    struct job job = {.start = start > 0 ? (size_t)start : 0, .until = (size_t)view.len};
+    if (until > view.len)
+        until = view.len;
+    struct job job = {.start = start > 0 ? (size_t)start : 0, .until = until > 0 ? (size_t)until : 0};
     if (run(&job, &view, offset, find_job))
         result = PyLong_FromSsize_t(job.begin < job.log.size ? (Py_ssize_t)job.begin : -1);
     PyBuffer_Release(&view);

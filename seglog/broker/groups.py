@@ -1,0 +1,219 @@
+"""Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: who may consume, how often again.
+
+Truth: the file, which is saved before a new group can be used. A group that is not there is created by its
+first use, unless the broker is set otherwise. The system's groups are always there.
+
+Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
+from seglog.broker.data_version import DataVersion
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.names import MAX_GROUP_BYTES
+from seglog.storage.os_errors import explained
+
+MAX_GROUP_CHARACTERS: Final = 120
+"""Of a group that is created on request; one that is used may be as long as a name can be."""
+SYSTEM_GROUPS: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_TABLE: Final = "subscriptionGroupTable"
+
+
+class GroupTable:
+    """All groups of a broker. Any thread may call it.
+
+    Args:
+        file: ``config/subscriptionGroup.json``.
+        config: Whether groups are created by their first use.
+        clock: Stamps the table's version.
+        with_system: Whether the groups that every broker has are there, whatever the file says.
+    """
+
+    def __init__(
+        self, file: ConfigFile, config: BrokerConfig, clock: Clock, *, with_system: bool = True
+    ) -> None:
+        self._file = file
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._version = DataVersion()
+        self._unknown: Mapping[str | int, ConfigValue] = {"forbiddenTable": {}}
+        self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
+        stored = file.load(_parse_table)
+        if stored is not None:
+            self._version, groups, self._unknown = stored
+            self._groups |= groups
+
+    def get(self, name: str) -> SubscriptionGroup | None:
+        """Returns a group's settings, None if there is no such group."""
+        return self._groups.get(name)
+
+    def all(self) -> list[SubscriptionGroup]:
+        """Returns every group, the system's included, by name."""
+        return sorted(self._groups.values(), key=lambda group: group.name)
+
+    def find(self, name: str) -> SubscriptionGroup | None:
+        """Returns the group of a client, creating it if it may be.
+
+        Raises:
+            FullError: There is no space; the group is not created.
+        """
+        group = self._groups.get(name)
+        if group is not None or not self._may_create(name):
+            return group
+        with self._lock:
+            group = self._groups.get(name)
+            if group is None:
+                group = SubscriptionGroup(name)
+                self._save({**self._groups, name: group})
+            return group
+
+    def put(self, group: SubscriptionGroup) -> None:
+        """Creates a group or replaces its settings, and saves the table.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
+        with self._lock:
+            if self._groups.get(group.name) != group:
+                self._save({**self._groups, group.name: group})
+
+    def delete(self, name: str) -> None:
+        """Deletes a group, and saves the table; what it has committed is another table's.
+
+        Raises:
+            NotFoundError: There is no such group.
+            InvalidArgumentError: It is the system's.
+            FullError: There is no space; nothing has changed.
+        """
+        if is_system_group(name):
+            raise InvalidArgumentError(f"the group {name} is the system's own and cannot be deleted")
+        with self._lock:
+            if name not in self._groups:
+                raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
+            self._save({key: group for key, group in self._groups.items() if key != name})
+
+    def _may_create(self, name: str) -> bool:
+        if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
+            return False
+        return len(name) <= MAX_GROUP_BYTES and _NAME.fullmatch(name) is not None
+
+    def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
+        version = self._version.next(self._clock.now_ms())
+        with explained():
+            self._file.save(
+                {
+                    "dataVersion": version.to_config(),
+                    **self._unknown,
+                    _TABLE: {name: group_to_config(group) for name, group in groups.items()},
+                }
+            )
+        self._groups = groups
+        self._version = version
+
+
+def is_system_group(name: str) -> bool:
+    """Returns whether a group is the system's own."""
+    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def group_name_problem(name: str) -> str | None:
+    """Returns why no such group can be created, in RocketMQ's words; None if it can."""
+    if not name.strip():
+        return "The specified group is blank."
+    if not _NAME.fullmatch(name):
+        allowed = "^[%|a-zA-Z0-9_-]+$"
+        return f"The specified group: {name}, contains illegal characters, allowing only {allowed}"
+    if len(name) > MAX_GROUP_CHARACTERS:
+        return f"The specified group: {name}, is longer than group max length: {MAX_GROUP_CHARACTERS}"
+    return None
+
+
+def parse_group(name: str, value: ConfigValue) -> SubscriptionGroup:
+    """Returns the settings that a file holds.
+
+    Raises:
+        CorruptError: A field has another type.
+    """
+    fields = as_object(value, name)
+    like = SubscriptionGroup(name)
+
+    def flag(field: str, default: bool) -> bool:
+        return as_bool(fields.get(field, default), field)
+
+    def number(field: str, default: int) -> int:
+        return as_int(fields.get(field, default), field)
+
+    return SubscriptionGroup(
+        as_text(fields.get("groupName", name), "groupName"),
+        flag("consumeEnable", like.is_consume_enabled),
+        flag("consumeFromMinEnable", like.is_from_min_enabled),
+        flag("consumeBroadcastEnable", like.is_broadcast_enabled),
+        flag("consumeMessageOrderly", like.is_orderly),
+        number("retryQueueNums", like.retry_queue_nums),
+        number("retryMaxTimes", like.retry_max_times),
+        fields.get("groupRetryPolicy", like.retry_policy),
+        number("brokerId", like.broker_id),
+        number("whichBrokerWhenConsumeSlowly", like.slow_broker_id),
+        flag("notifyConsumerIdsChangedEnable", like.is_notified),
+        number("groupSysFlag", like.sys_flag),
+        number("consumeTimeoutMinute", like.consume_timeout_minutes),
+        as_object(fields.get("attributes", {}), "attributes"),
+        {key: item for key, item in fields.items() if key not in _KNOWN},
+    )
+
+
+def group_to_config(group: SubscriptionGroup) -> Mapping[str | int, ConfigValue]:
+    """Returns what a file holds."""
+    return {
+        "attributes": group.attributes,
+        "brokerId": group.broker_id,
+        "consumeBroadcastEnable": group.is_broadcast_enabled,
+        "consumeEnable": group.is_consume_enabled,
+        "consumeFromMinEnable": group.is_from_min_enabled,
+        "consumeMessageOrderly": group.is_orderly,
+        "consumeTimeoutMinute": group.consume_timeout_minutes,
+        "groupName": group.name,
+        "groupRetryPolicy": group.retry_policy,
+        "groupSysFlag": group.sys_flag,
+        "notifyConsumerIdsChangedEnable": group.is_notified,
+        "retryMaxTimes": group.retry_max_times,
+        "retryQueueNums": group.retry_queue_nums,
+        "whichBrokerWhenConsumeSlowly": group.slow_broker_id,
+        **group.unknown,
+    }
+
+
+_KNOWN: Final = frozenset(group_to_config(SubscriptionGroup("")))
+_Table = tuple[DataVersion, dict[str, SubscriptionGroup], Mapping[str | int, ConfigValue]]
+
+
+def _parse_table(value: ConfigValue) -> _Table:
+    fields = as_object(value, "subscriptionGroup")
+    table = as_object(fields.get(_TABLE, {}), _TABLE)
+    groups = {str(name): parse_group(str(name), group) for name, group in table.items()}
+    unknown = {key: item for key, item in fields.items() if key not in ("dataVersion", _TABLE)}
+    return DataVersion.parse(fields.get("dataVersion")), groups, unknown

@@ -1,0 +1,147 @@
+"""What the history of offsets tells: where groups stood at a moment, who moved them, what changed between.
+
+Reading needs no lock: files appear whole under their names, and a change that is just being written does
+not count yet. Order is that of the files; a clock that was set back makes times in it go back too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import NotFoundError
+from seglog.storage.files import Files
+from seglog.storage.format.names import OURS, parse_segment_file_name
+from seglog.storage.format.offset_history import ChangeKind, DecodedChanges, OffsetChange, decode_changes
+
+OFFSET_HISTORY: Final = f"{OURS}/offsets"
+
+QueueKey = tuple[str, str, int]
+"""Group, topic and queue."""
+_KEPT: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDifference:
+    """A queue in which a group stood elsewhere at one moment than at another."""
+
+    group: str
+    topic: str
+    queue_id: int
+    before: int | None
+    after: int | None
+
+
+class OffsetPast:
+    """The history of a store's offsets.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+    """
+
+    def __init__(self, files: Files, root: Path) -> None:
+        self._files = files
+        self._folder = root / OFFSET_HISTORY
+
+    @property
+    def begin_ms(self) -> int | None:
+        """When it begins; None without one."""
+        for name in history_files(self._files, self._folder):
+            for change in self._read(name).changes:
+                return change.timestamp_ms
+        return None
+
+    def log(self, group: str | None = None, topic: str | None = None) -> Iterator[OffsetChange]:
+        """Yields the changes, oldest first; offsets that the history began with come first of all.
+
+        Args:
+            group: Only of this group.
+            topic: Only in this topic.
+        """
+        is_first = True
+        for name in history_files(self._files, self._folder):
+            for change in self._read(name).changes:
+                if change.kind is ChangeKind.BEGIN or (change.kind is ChangeKind.STATE and not is_first):
+                    continue
+                if group in (None, change.group) and topic in (None, change.topic):
+                    yield change
+            is_first = False
+
+    def at(self, moment_ms: int) -> dict[QueueKey, int]:
+        """Returns where every group stood at a moment.
+
+        Raises:
+            NotFoundError: The history begins later, or there is none.
+        """
+        newest: DecodedChanges | None = None
+        begin_ms: int | None = None
+        for name in reversed(history_files(self._files, self._folder)):
+            decoded = self._read(name)
+            if decoded.changes:
+                begin_ms = decoded.changes[0].timestamp_ms
+                newest = decoded
+                if begin_ms <= moment_ms:
+                    break
+        if newest is None or begin_ms is None:
+            raise NotFoundError("the store has no history of offsets", help="it begins with the next commit")
+        if begin_ms > moment_ms:
+            raise NotFoundError(
+                f"the history of offsets begins at {begin_ms} ms, after {moment_ms} ms",
+                help="`seglog offsets log STORE` shows how far it goes back",
+            )
+        state: dict[QueueKey, int] = {}
+        for change in newest.changes:
+            if change.kind in _KEPT or change.timestamp_ms <= moment_ms:
+                apply(state, change)
+        return state
+
+    def diff(self, first_ms: int, second_ms: int) -> list[OffsetDifference]:
+        """Returns where groups stood elsewhere at the second moment than at the first.
+
+        Raises:
+            NotFoundError: The history begins later than one of them.
+        """
+        return differences(self.at(first_ms), self.at(second_ms))
+
+    def blame(self, group: str | None = None) -> list[OffsetChange]:
+        """Returns the last change of each queue of each group, by group, topic and queue."""
+        last: dict[QueueKey, OffsetChange] = {}
+        for change in self.log(group):
+            last[change.group, change.topic, change.queue_id] = change
+        return [last[key] for key in sorted(last)]
+
+    def damaged_bytes(self) -> int:
+        """Returns how many bytes of the files are no change, without what a crash cut off."""
+        names = history_files(self._files, self._folder)
+        return sum(self._read(name).damaged_bytes for name in names)
+
+    def _read(self, name: str) -> DecodedChanges:
+        return decode_changes(self._files.read_file(self._folder / name))
+
+
+def history_files(files: Files, folder: Path) -> list[str]:
+    """Returns the names of the files of a history, oldest first."""
+    return [entry.name for entry in files.list_dir(folder) if parse_segment_file_name(entry.name) is not None]
+
+
+def apply(state: dict[QueueKey, int], change: OffsetChange) -> None:
+    """Brings a state up to a change."""
+    if change.kind is ChangeKind.BEGIN:
+        return
+    key = change.group, change.topic, change.queue_id
+    if change.after is None:
+        state.pop(key, None)
+    else:
+        state[key] = change.after
+
+
+def differences(first: dict[QueueKey, int], second: dict[QueueKey, int]) -> list[OffsetDifference]:
+    """Returns what is not the same in two states, by group, topic and queue."""
+    return [
+        OffsetDifference(*key, first.get(key), second.get(key))
+        for key in sorted(first.keys() | second.keys())
+        if first.get(key) != second.get(key)
+    ]

@@ -1,0 +1,144 @@
+"""``seglog topic`` and ``seglog group``: a broker's tables, changed as it would change them."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
+from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.storage.format.config_json import decode_config
+from tests.support import golden
+from tests.support.brokers import open_broker, pull, send
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_broker(tmp_path / "s") as broker:
+        send(broker, "T")
+        pull(broker, "T")
+        broker.offsets.commit("cg", "T", 0, 1)
+        broker.offsets.commit("bare", "T", 0, 1)
+    return tmp_path / "s"
+
+
+def listed(seglog, kind, store):
+    return {line[kind]: line for line in seglog(kind, "ls", store, "--json").lines}
+
+
+def test_topics_are_listed_with_settings_and_messages(seglog, store):
+    topics = listed(seglog, "topic", store)
+    assert (topics["T"]["writeQueues"], topics["T"]["perm"], topics["T"]["messages"]) == (4, 6, 1)
+    assert topics["%RETRY%cg"]["messages"] == 0
+    assert "RW-" in seglog("topic", "ls", store).stdout
+
+
+def test_topics_of_a_store_without_a_broker_are_listed_too(seglog, tmp_path):
+    golden.extract("roll", tmp_path)
+    topics = listed(seglog, "topic", tmp_path / "roll")
+    assert topics["TopicA"]["messages"] > 0
+    assert not topics["TopicA"]["hasSettings"]
+    assert "no groups" in seglog("group", "ls", tmp_path / "roll").stdout
+
+
+def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog, store):
+    created = seglog(
+        "topic", "create", store, "N", "--queues", 3, "--order", "--attributes", "+a=b", "--json"
+    )
+    assert created.lines[0]["kind"] == "topic-created"
+    assert seglog("topic", "alter", store, "N", "--perm", "r", "--attributes", "-a,+c=d").exit_code == 0
+    with open_broker(store) as broker:
+        topic = broker.topics.get("N")
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.is_order) == (3, 3, 4, True)
+    assert topic.attributes == {"c": "d"}
+
+
+def test_a_topic_without_messages_is_deleted_with_the_offsets_in_it(seglog, store):
+    seglog("topic", "create", store, "N")
+    with open_broker(store) as broker:
+        broker.offsets.commit("cg", "N", 0, 0)
+    assert seglog("topic", "delete", store, "N", "--json").lines[0]["offsets"] == 1
+    assert "N" not in listed(seglog, "topic", store)
+    with open_broker(store) as broker:
+        assert broker.topics.get("N") is None
+        assert broker.offsets.of_group("cg") == {("T", 0): 1}
+
+
+def test_groups_are_listed_those_too_that_only_have_offsets(seglog, store):
+    groups = listed(seglog, "group", store)
+    assert (groups["cg"]["retryMaxTimes"], groups["cg"]["offsets"]) == (16, 1)
+    assert (groups["bare"]["hasSettings"], groups["bare"]["offsets"]) == (False, 1)
+    assert "no settings" in seglog("group", "ls", store).stdout
+
+
+def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog, store):
+    assert seglog("group", "create", store, "g", "--retries", 3, "--no-consume").exit_code == 0
+    altered = seglog("group", "alter", store, "g", "--consume", "--retry-queues", 2, "--attributes", "+a=b")
+    assert "g is altered: 3 retries, 2 retry queues, a=b" in altered.stdout
+    with open_broker(store) as broker:
+        assert broker.groups.get("g") == SubscriptionGroup(
+            "g", retry_max_times=3, retry_queue_nums=2, attributes={"a": "b"}
+        )
+
+
+def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_back(seglog, store):
+    assert seglog("group", "delete", store, "cg", "--json").lines[0]["offsets"] == 0
+    assert not listed(seglog, "group", store)["cg"]["hasSettings"]
+    seglog("group", "create", store, "cg")
+    before_ms = seglog("offsets", "log", store, "cg", "--json").lines[-1]["timestamp"]
+    assert seglog("group", "delete", store, "cg", "--offsets", "--json").lines[0]["offsets"] == 1
+    assert "cg" not in listed(seglog, "group", store)
+    (deleted,) = seglog("offsets", "blame", store, "cg", "--json").lines
+    assert (deleted["change"], deleted["client"]) == ("delete", "seglog group delete")
+    assert seglog("offsets", "restore", store, "cg", "--at", before_ms, "--apply").exit_code == 0
+    assert listed(seglog, "group", store)["cg"]["offsets"] == 1
+
+
+def test_tables_of_a_real_broker_lose_nothing(seglog, tmp_path):
+    store = golden.extract("real-conf", tmp_path)
+    config = store / "config"
+    before = {
+        name: decode_config((config / name).read_bytes())
+        for name in ("topics.json", "subscriptionGroup.json")
+    }
+    assert seglog("topic", "create", store, "New").exit_code == 0
+    assert seglog("group", "create", store, "new").exit_code == 0
+    topics = decode_config((config / "topics.json").read_bytes())["topicConfigTable"]
+    groups = decode_config((config / "subscriptionGroup.json").read_bytes())["subscriptionGroupTable"]
+    assert (topics.pop("New")["writeQueueNums"], groups.pop("new")["retryMaxTimes"]) == (8, 16)
+    assert topics == before["topics.json"]["topicConfigTable"]
+    assert groups == before["subscriptionGroup.json"]["subscriptionGroupTable"]
+    assert decode_config((config / "topics.json.bak").read_bytes()) == before["topics.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["topic", "create", "T"], InvalidArgumentError),
+        (["topic", "create", "a b"], InvalidNameError),
+        (["topic", "create", "rmq_sys_x"], InvalidNameError),
+        (["topic", "create", "N", "--attributes", "a=b"], InvalidArgumentError),
+        (["topic", "alter", "absent"], NotFoundError),
+        (["topic", "delete", "absent"], NotFoundError),
+        (["topic", "delete", "T"], InvalidArgumentError),
+        (["topic", "delete", "TBW102"], InvalidArgumentError),
+        (["group", "create", "cg"], InvalidArgumentError),
+        (["group", "create", "a b"], InvalidNameError),
+        (["group", "alter", "absent"], NotFoundError),
+        (["group", "delete", "absent"], NotFoundError),
+        (["group", "delete", "TOOLS_CONSUMER"], InvalidArgumentError),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(seglog, store, arguments, error):
+    kind, verb, *rest = arguments
+    before = golden.file_digest(store)
+    assert seglog(kind, verb, store, *rest).exit_code == error.exit_code
+    assert golden.file_digest(store) == before
+
+
+def test_changes_are_refused_while_a_broker_has_the_store(seglog, store):
+    with Broker.open(store, background=False):
+        assert "T" in listed(seglog, "topic", store)
+        for kind in ("topic", "group"):
+            ran = seglog(kind, "create", store, "new")
+            assert ran.exit_code == StoreLockedError.exit_code
