@@ -80,23 +80,30 @@ def message_verdicts(
 
 
 def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
-    """Adds ``base``: that an earlier message of the topic has the same UNIQ_KEY."""
+    """Adds ``base``: that an earlier message of the topic has the same UNIQ_KEY; and hashes of that."""
     from pyspark.sql import functions as sql
 
     unique = sql.when(sql.col("msgId") != sql.col("offsetMsgId"), sql.col("msgId"))
+    of_topic = sql.concat_ws("\0", "topic", unique)
+    names = {"first": hash_of(sql.when(unique.isNotNull(), of_topic), 0)}
+    names["second"] = hash_of(sql.when(unique.isNotNull(), of_topic), 1)
     place = sql.struct("storeTimestamp", "store", "physicalOffset")
-    found = found.withColumns({"one": hash_of(unique, 0), "other": hash_of(unique, 1)})
-    names = ["topic", "one", "other"]
-    again = (
-        found.where(sql.col("one").isNotNull())
+    named = found.withColumns(names)
+    # Two numbers are counted in no time; places are looked at where there is something to find.
+    counted = named.where(sql.col("first").isNotNull()).groupBy(*names).count().where("count > 1")
+    often = sent_if_small(spark, counted.drop("count"))
+    original = (
+        named.join(often, list(names))
         .groupBy(*names)
-        .agg(sql.min(place).alias("first"), sql.max(place).alias("last"))
-        .where(sql.col("first") != sql.col("last"))
-        .drop("last")
+        .agg(sql.min(place).alias("original"), sql.max(place).alias("newest"))
+        .where(sql.col("original") != sql.col("newest"))  # else the slots of one batch
+        .drop("newest")
     )
-    is_again = sql.col("first").isNotNull() & (place != sql.col("first"))
-    base = sql.when(is_again, sql.lit(verdicts.DUPLICATED))
-    return found.join(sent_if_small(spark, again), names, "left").withColumn("base", base).drop("first")
+    named = named.join(sent_if_small(spark, original), list(names), "left")
+    is_again = sql.col("original").isNotNull() & (place != sql.col("original"))
+    named = named.withColumn("base", sql.when(is_again, sql.lit(verdicts.DUPLICATED)))
+    own = {"one": hash_of(unique, 0), "other": hash_of(unique, 1)}
+    return named.withColumns(own).drop("original", *names)
 
 
 def _offsets(
