@@ -260,6 +260,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a pipe in the log": (own, lambda root: os.mkfifo(root / f"commitlog/{1 << 20:020d}"), {"file-kind"}),
     "a queue": (own, gone_folder(QUEUE), {"queue-missing"}),
     "a unit": (own, put(f"{QUEUE}/*", 20, bytes(20)), {"queue-short"}),
+    "an address in a unit": (own, put(f"{QUEUE}/*", 32, b"\x80"), {"ext-missing"}),
     "the tag of a unit": (own, put(f"{QUEUE}/*", 32, b"\1"), {"queue-unit-wrong"}),
     "a bit in an offset of a record": (plain, queue_offset(3, 3 | 1 << 40), {"record-queue-offset"}),
     "an offset of a record": (plain, queue_offset(3, 0x1234567812345678), {"record-queue-offset"}),
