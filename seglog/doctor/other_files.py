@@ -203,15 +203,19 @@ def compaction_findings(
         if unsound and not wrong:
             name = queue.log_directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
-    position = base / POSITION_FILE
-    if files.exists(position):
+    return findings + list(_position_findings(files, base))
+
+
+def _position_findings(files: Files, base: Path) -> Iterator[Finding]:
+    for name in (POSITION_FILE, f"{POSITION_FILE}.bak"):
+        data = files.read_file(base / name) if files.exists(base / name) else b""
         try:
-            decode_config(files.read_file(position))
+            # RocketMQ takes an empty backup for none.
+            if data or (name == POSITION_FILE and files.exists(base / name)):
+                decode_config(data)
         except CorruptError as error:
-            name = f"{COMPACTION}/{POSITION_FILE}"
             words = (str(error.expected), str(error.found)[:80])
-            findings.append(Finding("config-damaged", name, error.position_bytes, 0, *words))
-    return findings
+            yield Finding("config-damaged", f"{COMPACTION}/{name}", error.position_bytes, 0, *words)
 
 
 def _damaged_files(files: Files, state: CompactionState, chosen: Sequence[int]) -> Iterator[int]:

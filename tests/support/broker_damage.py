@@ -335,6 +335,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
         {"config-damaged"},
     ),
     "a copy of a compaction": (compacted, last_copy_gone, {"compaction-damaged"}),
+    "a backup of positions": (compacted, new("compaction/position-checkpoint.bak", "{"), {"config-damaged"}),
     "a foreign file among compactions": (compacted, new("compaction/x"), {"stray"}),
     "metrics of the timer": (real, cut("config/timermetrics", 20), {"config-damaged"}),
     "the first file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
