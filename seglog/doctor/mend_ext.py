@@ -36,8 +36,6 @@ def mend_ext(found: Survey, files: Files) -> Iterator[Action]:
         found: A survey of the store, whose log and queues are in order.
         files: Where the store is.
     """
-    if not files.list_dir(found.root / CONSUME_QUEUE_EXT):
-        return
     for key in found.queue_files:
         yield from _mend_files(found, files, key)
         yield from _mend_units(found, files, found.queue_files[key])

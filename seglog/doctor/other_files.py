@@ -29,6 +29,7 @@ from seglog.storage.format.batch_consume_queue import (
 )
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import (
     ABORT_FILE,
@@ -42,6 +43,7 @@ from seglog.storage.geometry import infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
+from seglog.storage.queue_overlay import is_message
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 from seglog.words import count_text
 
@@ -94,7 +96,7 @@ def ext_findings(
     """
     findings: list[Finding] = []
     if not files.list_dir(root / CONSUME_QUEUE_EXT):
-        return findings
+        return [finding for queue in queues for finding in _stray_addresses(files, queue)]
     for queue in queues:
         directory = queue_directory(queue.topic, queue.queue_id, CONSUME_QUEUE_EXT)
         sizes: dict[int, int] = {}
@@ -118,6 +120,24 @@ def ext_findings(
             words = ("filter data", f"none for {len(lost)} of {len(addresses)} addresses")
             findings.append(Finding("ext-missing", lost[0].file, 0, 0, *words, len(lost)))
     return findings
+
+
+def _stray_addresses(files: Files, queue: QueueFiles) -> Iterator[Finding]:
+    """Yields a finding for each file with units that lead to filter data, in a store that has none."""
+    for first in sorted(queue.sizes):
+        data = files.read_file(queue.directory / segment_file_name(first))
+        units = np.frombuffer(data, CQ_UNIT.dtype, len(data) // CQ_UNIT_BYTES)
+        wrong = np.flatnonzero(is_message(units) & (units["tags_code"] <= MAX_EXT_ADDRESS))
+        if len(wrong):
+            yield Finding(
+                "ext-missing",
+                f"{queue.name}/{segment_file_name(first)}",
+                int(wrong[0]) * CQ_UNIT_BYTES,
+                len(wrong) * CQ_UNIT_BYTES,
+                "the code of a tag",
+                "an address of filter data, and there is none",
+                len(wrong),
+            )
 
 
 def compaction_findings(
@@ -183,15 +203,19 @@ def compaction_findings(
         if unsound and not wrong:
             name = queue.log_directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
-    position = base / POSITION_FILE
-    if files.exists(position):
+    return findings + list(_position_findings(files, base))
+
+
+def _position_findings(files: Files, base: Path) -> Iterator[Finding]:
+    for name in (POSITION_FILE, f"{POSITION_FILE}.bak"):
+        data = files.read_file(base / name) if files.exists(base / name) else b""
         try:
-            decode_config(files.read_file(position))
+            # RocketMQ takes an empty backup for none.
+            if data or (name == POSITION_FILE and files.exists(base / name)):
+                decode_config(data)
         except CorruptError as error:
-            name = f"{COMPACTION}/{POSITION_FILE}"
             words = (str(error.expected), str(error.found)[:80])
-            findings.append(Finding("config-damaged", name, error.position_bytes, 0, *words))
-    return findings
+            yield Finding("config-damaged", f"{COMPACTION}/{name}", error.position_bytes, 0, *words)
 
 
 def _damaged_files(files: Files, state: CompactionState, chosen: Sequence[int]) -> Iterator[int]:

@@ -40,6 +40,7 @@ from seglog.storage.format.timer import (
     view_timer_slots,
 )
 from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey, survey
 from tests.support.campaign import Subject
 
@@ -179,14 +180,15 @@ def _of_copies(name: str, was: bytes, places: _Places) -> str:
 
 
 def _of_queue(name: str, was: bytes, now: bytes, places: _Places) -> str:
-    """Behind its units: no reader takes what has no size for a unit.
+    """Behind its units, though not at once: readers stop at the first that has no place and size.
 
     In a delay queue a unit has the time at which its message is due, which no record holds; RocketMQ delivers
     at once what says that it is due later than its level can ask for.
     """
-    before, after = (np.frombuffer(content, CQ_UNIT.dtype)["size_bytes"] for content in (was, now))
+    before, after = (is_message(np.frombuffer(content, CQ_UNIT.dtype)) for content in (was, now))
     units = places // CQ_UNIT.size_bytes
-    if not before[units].any() and not after[units].any():
+    end = int(np.flatnonzero(before).max(initial=-1)) + 1
+    if units.min() >= end and not after[end : end + 1].any():
         return IDLE
     in_tags_code = places % CQ_UNIT.size_bytes >= CQ_UNIT.offsets["tags_code"]
     return DUE if f"/{SCHEDULE_TOPIC}/" in name and in_tags_code.all() else ""
