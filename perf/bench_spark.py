@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from perf import machine
 from perf.binary_file_peer import audit_by_hand, cut_front
 from perf.sample import check
-from perf.spark_store import make_store
+from perf.spark_store import TOPICS, make_store
 from perf.spread import Spread
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -116,7 +116,39 @@ def read(made: Made, session: SparkSession) -> int:
     return int(seen.get["rows"])
 
 
-JOBS: Final[Mapping[str, Job]] = {KERNEL: walk_all, "audit": audit, "read": read}
+def reconcile(made: Made, session: SparkSession) -> int:
+    """``seglog spark reconcile --messages``: a verdict for each message and group."""
+    from seglog.spark.reconcile.outcome import reconcile_all
+
+    counts = reconcile_all(session, [made.root], messages=True).counts
+    check(counts is not None and counts.adds_up, True, "verdicts that add up")
+    return 0 if counts is None else sum(counts.messages.values())
+
+
+def compact(made: Made, session: SparkSession) -> int:
+    """``seglog spark compact --apply`` of all topics, with the check of what came out."""
+    from seglog.spark.compact.compact import Compaction
+    from seglog.spark.compact.policy import Policy
+
+    policies = dict.fromkeys(TOPICS, Policy(compact=True))
+    plan = Compaction(made.root, policies, allow_undelivered=True).apply(session).plan
+    return 0 if plan is None else sum(topic.kept + topic.dropped for topic in plan.topics)
+
+
+def put_back(made: Made) -> None:
+    """Takes a compaction back, so that the next finds the same."""
+    from seglog.spark.compact.swap import undo_swap
+
+    undo_swap(RealFiles(), made.root)
+
+
+JOBS: Final[Mapping[str, Job]] = {
+    KERNEL: walk_all,
+    "audit": audit,
+    "read": read,
+    "reconcile": reconcile,
+    "compact": compact,
+}
 
 
 def taken_s(job: Job, made: Made, session: SparkSession) -> float:
@@ -128,6 +160,8 @@ def taken_s(job: Job, made: Made, session: SparkSession) -> float:
     begun = time.perf_counter()
     seen = job(made, session)
     taken = time.perf_counter() - begun
+    if job is compact:
+        put_back(made)
     check(seen, made.messages, "messages that a job saw")
     return taken
 

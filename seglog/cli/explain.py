@@ -153,7 +153,14 @@ def _index_text(stage: Stage) -> str:
     if not stage.index:
         return "not in the index"
     unique = stage.message.unique_key
-    keys = ("the unique key" if entry.key == unique else render.printable(entry.key) for entry in stage.index)
+    keys = (
+        f"tag {render.printable(entry.key)}"
+        if entry.is_tag
+        else "the unique key"
+        if entry.key == unique
+        else render.printable(entry.key)
+        for entry in stage.index
+    )
     return f"in the index by {', '.join(dict.fromkeys(keys))}"
 
 
@@ -238,7 +245,7 @@ def _stage_fields(stage: Stage, number: int) -> dict[str, object]:
         "unit": None
         if unit is None
         else {"file": unit.file, "pos": unit.position_bytes, "state": unit.state},
-        "index": [{"file": entry.file, "key": entry.key} for entry in stage.index],
+        "index": [{"file": one.file, "key": one.key, "isTag": one.is_tag} for one in stage.index],
         "groups": [
             {
                 "group": one.group,

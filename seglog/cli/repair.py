@@ -45,6 +45,11 @@ _MAX_CHANGES_SHOWN: Final = 20
     metavar="SLOTS ENTRIES",
     help="maxHashSlotNum and maxIndexNum of the broker, if no index file is left to tell.",
 )
+@click.option(
+    "--segment-bytes",
+    type=int,
+    help="mappedFileSizeCommitLog of the broker, if the only file of the log was cut.",
+)
 @options.as_json
 def command(
     *,
@@ -53,6 +58,7 @@ def command(
     is_sure: bool,
     queue_file_bytes: int | None,
     index_division: tuple[int, int] | None,
+    segment_bytes: int | None,
     as_json: bool,
 ) -> None:
     """Show what would put STORE right; with --apply do it.
@@ -66,7 +72,8 @@ def command(
         raise click.UsageError("--json asks nothing: give --yes as well")
     if is_sure and not is_applied:
         raise click.UsageError("--yes goes with --apply")
-    sizes = FileSizes(queue_file_bytes, IndexGeometry(*index_division) if index_division else None)
+    index = IndexGeometry(*index_division) if index_division else None
+    sizes = FileSizes(queue_file_bytes, index, segment_bytes)
     if not is_applied:
         plan = _dry_run(path, sizes)
         _tell(plan, None, as_json=as_json)

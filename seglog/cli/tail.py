@@ -1,7 +1,7 @@
 """``seglog tail``: the newest messages over all queues in log order, and those to come.
 
 Reads beside a running writer without a lock, as every reader does; following looks at the log again a few
-times a second.
+times a second. What is lost stands where its queue lacks it: before the next message of that queue.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
@@ -20,9 +21,33 @@ from seglog.clock import Clock, SystemClock
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import check_topic
 from seglog.storage.store import MessageStore
+from seglog.storage.values import QueueInfo
 
 _POLL_MS: Final = 100
 _STEP_MESSAGES: Final = 512
+_END: Final = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Messages of a queue that are lost."""
+
+    topic: str
+    queue_id: int
+    offsets: range
+
+
+Item = Message | Lost
+
+
+class _Place(NamedTuple):
+    """Where something goes in the order of the log: what is lost before the message behind it."""
+
+    phy_offset: int
+    is_message: int = 1
+    topic: str = ""
+    queue_id: int = 0
+    queue_offset: int = 0
 
 
 @click.command
@@ -34,40 +59,52 @@ _STEP_MESSAGES: Final = 512
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
 @options.as_json
 def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
-    """Show the newest messages of STORE, or of TOPIC, in the order of the log."""
+    """Show the newest messages of STORE, or of TOPIC, in log order, and what is lost among them."""
     check_range("--count", count)
     if topic is not None:
         check_topic(topic)
     with MessageStore.open(path, create=False, read_only=True) as store:
         positions = {key: store.max_offset(*key) for key in _queues(store, topic)}
-        for message in newest(store, topic, count):
-            _print(message, as_json=as_json)
+        for item in newest(store, topic, count):
+            _print(item, as_json=as_json)
         if follow:
             sys.stdout.flush()
-            for message in iter_following(store, topic, positions, SystemClock()):
-                _print(message, as_json=as_json)
+            for item in iter_following(store, topic, positions, SystemClock()):
+                _print(item, as_json=as_json)
                 sys.stdout.flush()
 
 
-def newest(store: MessageStore, topic: str | None, count: int) -> list[Message]:
-    """Returns the last ``count`` messages of a topic, or of all, in log order."""
-    found: dict[int, Message] = {}  # by place in the log: several %LMQ% queues may lead to one message
+def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:
+    """Returns the last ``count`` messages of a topic, or of all, in log order, with what is lost since."""
+    found: dict[_Place, Item] = {}  # several %LMQ% queues may lead to one message
+    oldest = _Place(0)
     for queue in sorted(store.queues(), key=lambda queue: -queue.max_phy_offset):
-        if topic is not None and queue.topic != topic:
+        if (topic is not None and queue.topic != topic) or not count:
             continue
-        if len(found) >= count and queue.max_phy_offset <= min(found, default=queue.max_phy_offset):
+        if queue.max_phy_offset <= oldest.phy_offset:
             break  # all of this queue, and of those that end before it, is older
-        start = max(queue.min_offset, queue.max_offset - count)
-        for message in _read(store, queue.topic, queue.queue_id, start, queue.max_offset):
-            found[message.phy_offset] = message
-        for phy_offset in sorted(found)[: max(0, len(found) - count)]:
-            del found[phy_offset]
-    return [found[phy_offset] for phy_offset in sorted(found)]
+        found |= _newest_of(store, queue, count)
+        shown = sorted(place for place, item in found.items() if isinstance(item, Message))[-count:]
+        oldest = shown[0] if len(shown) == count else oldest
+        found = {place: item for place, item in found.items() if place >= oldest}
+    return [found[place] for place in sorted(found)]
+
+
+def _newest_of(store: MessageStore, queue: QueueInfo, count: int) -> dict[_Place, Item]:
+    """Returns at least the last ``count`` messages of a queue, and what is lost behind the first of them."""
+    wanted, start = count, queue.max_offset
+    while True:
+        start = max(queue.min_offset, start - wanted)
+        found = _read(store, queue.topic, queue.queue_id, start, queue.max_offset)
+        held = sum(isinstance(item, Message) for item in found.values())
+        if held >= count or start == queue.min_offset:
+            return found
+        wanted *= 2  # the last ones are lost
 
 
 def iter_following(
     store: MessageStore, topic: str | None, positions: dict[tuple[str, int], int], clock: Clock
-) -> Iterator[Message]:
+) -> Iterator[Item]:
     """Yields messages as they are written, those of one look in log order; never ends.
 
     Args:
@@ -79,15 +116,14 @@ def iter_following(
     pause = threading.Condition()
     while True:
         store.refresh()
-        fresh: dict[int, Message] = {}
+        fresh: dict[_Place, Item] = {}
         for key in _queues(store, topic):
             end = store.max_offset(*key)
             start = positions.get(key, 0)
             if start < end:
-                for message in _read(store, *key, max(start, store.min_offset(*key)), end):
-                    fresh[message.phy_offset] = message
+                fresh |= _read(store, *key, max(start, store.min_offset(*key)), end)
                 positions[key] = end
-        yield from (fresh[phy_offset] for phy_offset in sorted(fresh))
+        yield from (fresh[place] for place in sorted(fresh))
         if not fresh:
             with pause:
                 clock.wait(pause, _POLL_MS)
@@ -99,18 +135,36 @@ def _queues(store: MessageStore, topic: str | None) -> list[tuple[str, int]]:
     ]
 
 
-def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) -> Iterator[Message]:
-    """Yields the readable messages of a range of a queue."""
+def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) -> dict[_Place, Item]:
+    """Returns what a range of a queue holds, and what of it is lost, by where it goes in the log's order."""
+    found: dict[_Place, Item] = {}
+    lost: list[range] = []
     while start < end:
         result = store.get(topic, queue_id, start, min(_STEP_MESSAGES, end - start))
-        yield from result
+        lost += result.lost
+        for message in result:
+            before = [one for one in lost if one.stop <= message.queue_offset]
+            for one in before:
+                found[_Place(message.phy_offset, 0, topic, queue_id, one.start)] = Lost(topic, queue_id, one)
+            lost = lost[len(before) :]
+            found[_Place(message.phy_offset)] = message
         if result.next_offset <= start:
-            return
+            break
         start = result.next_offset
+    return found | {_Place(_END, 0, topic, queue_id, one.start): Lost(topic, queue_id, one) for one in lost}
 
 
-def _print(message: Message, *, as_json: bool) -> None:
-    if as_json:
-        render.emit(messages.message_fields(message, "text"))
+def _print(item: Item, *, as_json: bool) -> None:
+    if isinstance(item, Lost):
+        offsets = item.offsets
+        if as_json:
+            fields = {"topic": item.topic, "queueId": item.queue_id, "firstOffset": offsets.start}
+            render.emit({"kind": "lost", **fields, "count": len(offsets)})
+        else:
+            last = f"..{offsets.stop - 1}" if len(offsets) > 1 else ""
+            place = messages.place_text(item.topic, item.queue_id, offsets.start)
+            render.say(f"{place}{last}  lost")
+    elif as_json:
+        render.emit(messages.message_fields(item, "text"))
     else:
-        render.say(messages.message_text(message))
+        render.say(messages.message_text(item))

@@ -46,8 +46,20 @@ from seglog.storage.log_scan import Progress
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
 
-SPLIT_BYTES: Final = 64 << 20
+SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
+
+_OF_NO_LOG: Final = frozenset(
+    {
+        "queue-beyond-log",
+        "offset-beyond-queue",
+        "delay-offset-beyond",
+        "index-entry-stray",
+        "timer-check-ahead",
+        "timer-unit-stray",
+    }
+)
+"""What nothing but the absence of the whole log says of everything else."""
 
 ShouldStop = Callable[[], bool]
 
@@ -357,6 +369,8 @@ def _place(finding: Finding) -> tuple[str, str, int]:
 def _each_once(findings: Iterable[Finding]) -> list[Finding]:
     """Returns findings without those that another one says better."""
     each = list(dict.fromkeys(findings))
+    if any(finding.code == "log-empty" for finding in each):
+        each = [finding for finding in each if finding.code not in _OF_NO_LOG]
     gone = {finding.file for finding in each if finding.code in {"config-lost", "file-unreadable"}}
     return [
         finding

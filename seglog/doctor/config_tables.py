@@ -17,13 +17,14 @@ from seglog.storage.known_topics import TOPICS_FILE
 
 OFFSETS_FILE: Final = "consumerOffset.json"
 DELAY_FILE: Final = "delayOffset.json"
+GROUPS_FILE: Final = "subscriptionGroup.json"
 _BACKUP: Final = ".bak"
 _SEPARATOR: Final = "@"
 _TABLES: Final = {
     TOPICS_FILE: "topicConfigTable",
     OFFSETS_FILE: "offsetTable",
     DELAY_FILE: "offsetTable",
-    "subscriptionGroup.json": "subscriptionGroupTable",
+    GROUPS_FILE: "subscriptionGroupTable",
     "consumerFilter.json": "filterDataByTopic",
 }
 
@@ -57,12 +58,14 @@ class ConfigTables:
         topics: By name; None where the file is missing or cannot be read.
         offsets: Those of consumer groups.
         delays: By delay level; None where the file is missing or cannot be read.
+        groups: Names of the consumer groups that the broker knows; None as above.
         findings: What is not as it should be.
     """
 
     topics: dict[str, TopicConfig] | None = None
     offsets: list[GroupOffset] = field(default_factory=list)
     delays: dict[int, int] | None = None
+    groups: frozenset[str] | None = None
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -123,6 +126,8 @@ def _take(tables: ConfigTables, name: str, value: Object) -> None:
     elif name == DELAY_FILE:
         tables.delays = dict(_numbers(table, name, "delay level", tables.findings))
     else:
+        if name == GROUPS_FILE:
+            tables.groups = frozenset(map(str, table))
         tables.findings += [
             _wrong(name, f"an object for {key}", item)
             for key, item in table.items()

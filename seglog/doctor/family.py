@@ -8,12 +8,14 @@ message, and records without keys, are found by a scan only.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from seglog.doctor import copy_names
 from seglog.doctor.log_view import LogView, Scanned
+from seglog.doctor.roles import Role, role_of
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format import properties as props
 from seglog.storage.format.index_keys import record_keys
@@ -22,6 +24,8 @@ from seglog.storage.format.names import COMMIT_LOG, check_topic, segment_file_na
 from seglog.storage.log_scan import Progress
 
 _MIN_TEXT_BYTES: Final = 1
+_OF_IDS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+"""Bytes that ids and keys are usually made of: next to one of these a text is part of a longer one."""
 
 
 class Scan(enum.Enum):
@@ -30,7 +34,8 @@ class Scan(enum.Enum):
     NEVER = "never"
     """Nothing: only what the index knows is found."""
     WHERE_NEEDED = "where needed"
-    """What the index does not cover; all of it for a message without UNIQ_KEY."""
+    """What the index does not cover; all of it for a message without UNIQ_KEY, or of a transaction in its own
+    topic (3.x, 4.x) without an end."""
     ALWAYS = "always"
     """All of it."""
 
@@ -43,6 +48,7 @@ class Search:
         by_index: Whether the index was asked.
         scanned: The stretches of the log that were walked.
         mentions: Records that hold the key or an id somewhere, but are no copies: in a body, for instance.
+            Not those that hold it as a part of a longer one.
         not_looked: What was not looked at, in words.
     """
 
@@ -143,7 +149,9 @@ class _Finder:
         self._search.mentions = [
             message
             for at, message in sorted(self._seen.items())
-            if at not in members and not (names_of(message) & self._asked and at in seeds)
+            if at not in members
+            and not (names_of(message) & self._asked and at in seeds)
+            and _mentions(message, self._walked)
         ]
         return Found(families, self._search)
 
@@ -201,7 +209,7 @@ class _Finder:
 
     def _close_by_scan(self, seeds: Iterable[Message]) -> None:
         has_unique = all(message.unique_key for message in seeds)
-        whole = self._scan is Scan.ALWAYS or not has_unique or not self._view.index
+        whole = self._scan is Scan.ALWAYS or not has_unique or not self._view.index or self._is_open()
         before = set(self._seen)
         while True:
             known = len(self._seen)
@@ -213,6 +221,12 @@ class _Finder:
             if not self._walk(names, whole=whole) or len(self._seen) == known:
                 return
             self._close_by_index([m for m in self._seen.values() if names_of(m) & self._asked])
+
+    def _is_open(self) -> bool:
+        """Returns whether a transaction of 3.x or 4.x has no end yet: no index has an entry of a ROLLBACK."""
+        roles = Counter(map(role_of, self._seen.values()))
+        ends = roles[Role.COMMITTED] + roles[Role.ROLLED_BACK]
+        return roles[Role.PREPARED] > ends
 
     def _has_any_key(self) -> bool:
         return any(self._has_key(message) for message in self._seen.values())
@@ -230,6 +244,10 @@ class _Finder:
             stretches = [(None, first)] if first > view.start else []
             stretches.append((last, None))
         if self._scan is Scan.NEVER:
+            if self._is_open():
+                self._search.not_looked.append(
+                    "ROLLBACK records, which end a transaction of 3.x or 4.x and are in no index (--scan)"
+                )
             self._search.not_looked += [f"the log {_stretch_text(*stretch)}" for stretch in stretches] + [
                 "ORIGIN_MESSAGE_ID of records with another UNIQ_KEY"
             ]
@@ -274,6 +292,24 @@ class _Finder:
         for family in chosen:
             family.sort(key=lambda message: message.phy_offset)
         return sorted(chosen, key=lambda family: family[0].phy_offset)
+
+
+def _mentions(message: Message, texts: set[bytes]) -> bool:
+    """Returns whether a record holds one of some texts as a whole, not as a part of a longer id."""
+    parts = (message.body, message.properties_raw, message.topic.encode("utf-8", "surrogateescape"))
+    return any(_holds_whole(part, text) for text in texts for part in parts)
+
+
+def _holds_whole(data: bytes, text: bytes) -> bool:
+    at = data.find(text)
+    while at >= 0:
+        end = at + len(text)
+        begins = at == 0 or data[at - 1] not in _OF_IDS
+        ends = end == len(data) or data[end] not in _OF_IDS
+        if begins and ends:
+            return True
+        at = data.find(text, at + 1)
+    return False
 
 
 def _searched(message: Message) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,30 @@ TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
 
 
+@dataclass(frozen=True, slots=True)
+class HalfQueue:
+    """What is open in one queue of half messages.
+
+    Attributes:
+        queue_id: Its number.
+        begin: Halves before this queue offset are done with, or gone.
+        max_offset: That of the next half.
+        settled: Queue offsets from ``begin`` on that op records name.
+        beyond: Those behind the end of the queue that op records name.
+    """
+
+    queue_id: int
+    begin: int
+    max_offset: int
+    settled: frozenset[int]
+    beyond: frozenset[int]
+
+    @property
+    def pending(self) -> int:
+        """How many halves wait for their end."""
+        return max(0, self.max_offset - self.begin - len(self.settled))
+
+
 def half_findings(
     files: Files,
     root: Path,
@@ -34,7 +59,28 @@ def half_findings(
     queues: Mapping[tuple[str, int], AuditQueue],
     tables: ConfigTables,
 ) -> list[Finding]:
-    """Returns what is open, and op records that settle what is not there.
+    """Returns what is open, and op records that settle what is not there; takes what half_queues takes."""
+    findings: list[Finding] = []
+    for half in half_queues(files, root, geometry, queues, tables):
+        if half.pending:
+            name = queue_directory(HALF_TOPIC, half.queue_id)
+            findings.append(Finding("half-pending", name, messages=half.pending))
+        if half.beyond:
+            first = ", ".join(map(str, sorted(half.beyond)[:5]))
+            name = queue_directory(OP_TOPIC, half.queue_id)
+            words = (f"offsets below {half.max_offset}", first)
+            findings.append(Finding("op-beyond-half", name, 0, 0, *words, len(half.beyond)))
+    return findings
+
+
+def half_queues(
+    files: Files,
+    root: Path,
+    geometry: StoreGeometry,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    tables: ConfigTables,
+) -> Iterator[HalfQueue]:
+    """Yields the queues of half messages, with what op records settle in them.
 
     Args:
         files: Where the store is.
@@ -44,7 +90,6 @@ def half_findings(
         tables: Its config files: where the broker's own group is in both topics.
     """
     done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == TRANSACTION_GROUP}
-    findings: list[Finding] = []
     for (topic, queue_id), queue in queues.items():
         if topic != HALF_TOPIC:
             continue
@@ -56,15 +101,7 @@ def half_findings(
                 beyond.add(offset)
             elif offset >= begin:
                 settled.add(offset)
-        pending = max(0, queue.max_offset - begin - len(settled))
-        if pending:
-            name = queue_directory(HALF_TOPIC, queue_id)
-            findings.append(Finding("half-pending", name, messages=pending))
-        if beyond:
-            words = (f"offsets below {queue.max_offset}", ", ".join(map(str, sorted(beyond)[:5])))
-            name = queue_directory(OP_TOPIC, queue_id)
-            findings.append(Finding("op-beyond-half", name, 0, 0, *words, len(beyond)))
-    return findings
+        yield HalfQueue(queue_id, begin, queue.max_offset, frozenset(settled), frozenset(beyond))
 
 
 def named_offsets(body: bytes | memoryview) -> list[int]:

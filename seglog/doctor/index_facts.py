@@ -20,11 +20,9 @@ from seglog.errors import CorruptError
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format import properties as props
 from seglog.storage.format.index import is_index_file_name, key_hash
-from seglog.storage.format.index_keys import TAGS_NAME, IndexedRecord, key_text, tag_key
+from seglog.storage.format.index_keys import IndexedRecord, tag_key, telling_tag
 from seglog.storage.format.names import INDEX
-from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
@@ -158,12 +156,12 @@ def _votes(file: IndexFile, entries: IndexEntries, records: Iterable[IndexedReco
     last = file.header.end_phy_offset
     given = 0
     for record in records:
-        tag = props.find_property(record.properties, TAGS_NAME)
+        tag = telling_tag(record)
         # The keys of the last record may go on in the next file.
         is_inside = record.phy_offset < last or (record.phy_offset == last and not file.is_full)
-        if tag is None or not is_inside or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        if tag is None or not is_inside:
             continue
-        hashed = key_hash(tag_key(record.topic, key_text(tag)))
+        hashed = key_hash(tag_key(record.topic, tag))
         held = entries.in_range(record.phy_offset, record.phy_offset + 1)
         yield bool((held["key_hash"] == hashed).any())
         given += 1

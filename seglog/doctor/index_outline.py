@@ -91,7 +91,7 @@ def first_entry(number: int) -> int:
 
 def new_piece() -> npt.NDArray[np.uint8]:
     """Returns memory for a piece."""
-    return np.zeros(PIECE_ENTRIES * INDEX_ENTRY.size_bytes, np.uint8)
+    return np.empty(PIECE_ENTRIES * INDEX_ENTRY.size_bytes, np.uint8)
 
 
 def read_piece(handle: OpenFile, file: IndexFile, number: int, buffer: npt.NDArray[np.uint8]) -> Entries:

@@ -91,7 +91,8 @@ def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:
         return KeyDiff(len(wanted), late=Places.of(_late(wanted, held)))
     there, known = (_pairs(wanted), _pairs(held))
     missing, extra = np.setdiff1d(there, known), np.setdiff1d(known, there)
-    changed = np.intersect1d(missing["phy_offset"], extra["phy_offset"])
+    # An entry about a record that has other keys: one of both is damaged, and the record may be.
+    changed = np.intersect1d(there["phy_offset"], extra["phy_offset"])
     absent = missing["phy_offset"][~np.isin(missing["phy_offset"], changed)]
     stray = extra["phy_offset"][~np.isin(extra["phy_offset"], changed)]
     return KeyDiff(

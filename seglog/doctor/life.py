@@ -41,10 +41,11 @@ class UnitPlace:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """An entry of the key index that leads to a record."""
+    """An entry of the key index that leads to a record: by a key, or by its tag."""
 
     file: str
     key: str
+    is_tag: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _unit(view: LogView, message: Message) -> UnitPlace | None:
 
 
 def _index_entries(view: LogView, message: Message) -> list[IndexEntry]:
-    """Returns the entries of a record but that of its tag, whose chain may be as long as the log."""
+    """Returns the entries of a record, those of its keys first; RocketMQ indexes tags since 5.4.0."""
     found: list[IndexEntry] = []
     keys = record_keys(message.topic, message.properties_raw, message.sys_flag, tags=False)
     for key in dict.fromkeys(keys):
@@ -173,6 +174,10 @@ def _index_entries(view: LogView, message: Message) -> list[IndexEntry]:
                 found.append(IndexEntry(file, name))
             elif phy_offset < message.phy_offset:
                 break  # chains lead back in the log
+    if message.tags:
+        tag = message.tags
+        files = view.tag_entries(message.topic, tag, message.phy_offset)
+        found += [IndexEntry(file, tag, is_tag=True) for file in files]
     return found
 
 

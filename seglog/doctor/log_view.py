@@ -22,11 +22,12 @@ from seglog.doctor.copy_names import HALF_TOPIC, PARK_PREFIX, TIMER_TOPIC
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
+from seglog.storage.format.index_keys import tag_key
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
-from seglog.storage.index_files import IndexFile, iter_places, list_index_files
+from seglog.storage.index_files import IndexFile, hashes_at, iter_places, list_index_files
 from seglog.storage.known_topics import known_topics
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogReader
@@ -152,6 +153,17 @@ class LogView:
         for file in reversed(self.index):
             for phy_offset, _time_ms in iter_places(self.files, file, hashed, 0, MAX_TIMESTAMP_MS):
                 yield file.path.name, phy_offset
+
+    def tag_entries(self, topic: str, tag: str, phy_offset: int) -> Iterator[str]:
+        """Yields the index files that lead to a record by its tag.
+
+        They are looked up by the record's place: the chain of a tag may be as long as the log.
+        """
+        hashed = key_hash(tag_key(topic, tag))
+        for file in self.index:
+            is_inside = file.header.begin_phy_offset <= phy_offset <= file.header.end_phy_offset
+            if is_inside and hashed in hashes_at(self.files, file, phy_offset):
+                yield file.path.name
 
     def scan(
         self,

@@ -13,17 +13,22 @@ from typing import Final
 
 from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.record_watch import RecordWatch, Seen
+from seglog.errors import TruncatedError
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import Stretch
+from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import Files
 from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
-from seglog.storage.seal import block_checksums, iter_chunks
-from seglog.storage.seal_check import segment_path
+from seglog.storage.kernels import sums
+from seglog.storage.log_files import LogReader
 
 THREADS: Final = 2
 """Two cores read and sum faster than most disks feed them; the walk lets go of the GIL."""
+
+_SUMMED_BYTES: Final = 16 << 20
+"""Of a map at a time: a multiple of the blocks of seals."""
 
 ShouldStop = Callable[[], bool]
 
@@ -60,6 +65,8 @@ class LogWalk:
         self._files = files
         self._seals = seals
         self._index = index
+        # Listed once: a listing of each queue for each split costs more than reading its units.
+        self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
 
     def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
         """Yields what splits saw, as they are done; those under way are finished after a stop.
@@ -91,11 +98,16 @@ class LogWalk:
 
     def _walk(self, split: Split) -> SplitOutcome:
         seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
-        return walk_split(self._plan, self._files, split, seal, self._index)
+        return walk_split(self._plan, self._files, split, seal, self._index, self._units)
 
 
 def walk_split(
-    plan: AuditPlan, files: Files, split: Split, seal: Seal | None, index: IndexFacts
+    plan: AuditPlan,
+    files: Files,
+    split: Split,
+    seal: Seal | None,
+    index: IndexFacts,
+    units: UnitFiles | None = None,
 ) -> SplitOutcome:
     """Walks one split, in whatever process.
 
@@ -105,14 +117,15 @@ def walk_split(
         split: The split, which begins and ends where blocks of seals do.
         seal: That of its segment, None without one.
         index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
+        units: The store's queue files, where they are shared with other splits.
     """
-    sums: tuple[int, ...] = ()
+    found: tuple[int, ...] = ()
     is_whole = False
     if seal is not None:
         first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
-        sums = _sum(plan, files, split, seal)
-        sealed = seal.blocks["crc32c"][first : first + len(sums)].tolist()
-        is_whole = sums == tuple(sealed)
+        found = _sum(plan, files, split, seal)
+        sealed = seal.blocks["crc32c"][first : first + len(found)].tolist()
+        is_whole = found == tuple(sealed)
     # The filler at the end of a segment may reach over later splits.
     watch = RecordWatch(index.within(split.start, split.segment_end), files)
     scan = SplitScan(
@@ -122,27 +135,44 @@ def walk_split(
         plan.batch_topics,
         verify=plan.verify and not is_whole,
         watch=watch,
+        units=units,
     )
     try:
         stretches = tuple(scan.run(split))
     finally:
         scan.close()
     return SplitOutcome(
-        split.number, sums, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
+        split.number, found, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
     )
 
 
 def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, ...]:
-    start, end = split.start - seal.first_phy_offset, split.end - seal.first_phy_offset
-    wanted = -(-(min(end, seal.segment_bytes) - start) // SEAL_BLOCK_BYTES)
-    sums: list[int] = []
+    """Returns the CRC-32C of the split's blocks, -1 for those that the file does not have."""
+    end = min(split.end, seal.first_phy_offset + seal.segment_bytes)
+    wanted = -(-(end - split.start) // SEAL_BLOCK_BYTES)
+    segment_bytes = plan.geometry.segment_size_bytes
+    reader = LogReader(files, plan.root, segment_bytes)
+    found: list[int] = []
     try:
-        handle = files.open(plan.root / segment_path(seal.first_phy_offset), writable=False)
-    except FileNotFoundError:  # retention took it while we looked
-        return (-1,) * wanted
-    try:
-        for chunk in iter_chunks(handle, start, min(end, seal.segment_bytes)):
-            sums += block_checksums(chunk)
+        for start in range(split.start, end, _SUMMED_BYTES):
+            size = min(_SUMMED_BYTES, end - start)
+            of_map = _sums_of_map(reader, segment_bytes, start, size)
+            found += sums.block_checksums(reader.read(start, size)) if of_map is None else of_map
     finally:
-        handle.close()
-    return tuple(sums) + (-1,) * (wanted - len(sums))
+        reader.close()
+    return tuple(found) + (-1,) * (wanted - len(found))
+
+
+def _sums_of_map(reader: LogReader, segment_bytes: int, start: int, size_bytes: int) -> list[int] | None:
+    """Returns the sums of a whole stretch of a segment where native kernels can read it."""
+    block_sums = sums.native_block_sums
+    memory = None if block_sums is None else reader.map(start)
+    first = start % segment_bytes
+    if block_sums is None or memory is None or first + size_bytes > len(memory):
+        return None
+    try:
+        return block_sums(memory[first : first + size_bytes], SEAL_BLOCK_BYTES)
+    except TruncatedError:
+        return None  # what is there now is read
+    finally:
+        reader.let_go(start, start + size_bytes)

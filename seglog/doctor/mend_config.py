@@ -12,12 +12,12 @@ from pathlib import Path
 from seglog.doctor.actions import Action
 from seglog.doctor.mend_files import move_away
 from seglog.errors import CorruptError
+from seglog.storage.config_file import is_config_table
 from seglog.storage.files import Files
 from seglog.storage.format.compaction import COMPACTION, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.names import CONFIG
 
-_JSON = ".json"
 _BACKUP = ".bak"
 
 
@@ -46,8 +46,9 @@ def mend_config(files: Files, root: Path) -> Iterator[Action]:
 
 def _tables(files: Files, root: Path) -> list[Path]:
     """Returns the files that hold JSON, whether they or only their backups are there."""
-    names = {entry.name.removesuffix(_BACKUP) for entry in files.list_dir(root / CONFIG) if not entry.is_dir}
-    tables = [root / CONFIG / name for name in sorted(names) if name.endswith(_JSON)]
+    listed = [entry.name for entry in files.list_dir(root / CONFIG) if not entry.is_dir]
+    names = {name.removesuffix(_BACKUP) for name in listed if is_config_table(name)}
+    tables = [root / CONFIG / name for name in sorted(names)]
     return [*tables, root / COMPACTION / POSITION_FILE]
 
 

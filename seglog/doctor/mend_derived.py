@@ -23,7 +23,8 @@ from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
-_WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray"})
+_WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray", "record-keys"})
+"""Of keys that a record has and the index does not know, either may be wrong: the log is believed."""
 
 
 class _Records:
@@ -62,7 +63,7 @@ def mend_index(
         clock: Names new files.
         geometry: Division of index files where none is left to tell. With None files are not made then but
             left to RocketMQ.
-        wrong: What a cross-check of index and log found.
+        wrong: What a look at index and log found.
     """
     known, damaged = list_index_files(files, found.root)
     codes = sorted({finding.code for finding in wrong} & _WRONG)

@@ -57,6 +57,23 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
             yield _cut(files, root, CHECKPOINT_FILE, entry.size_bytes, CHECKPOINT_FILE_BYTES)
 
 
+def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[Action]:
+    """Makes files of the log that are too short as long as they must be; yields what it did.
+
+    Recovery does so too, where other files of the log tell their length.
+    """
+    for file in list_store(files, root).log_files:
+        if file.size_bytes < segment_size_bytes:
+            name = f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}"
+            handle = files.open(root / name, writable=True)
+            try:
+                handle.set_size(segment_size_bytes)
+                handle.sync()
+            finally:
+                handle.close()
+            yield Action("length", name, detail=f"from {file.size_bytes} to {segment_size_bytes} bytes")
+
+
 def mend_own(files: Files, root: Path) -> Iterator[Action]:
     """Removes what of seglog's own cannot be read, and is made anew when it is needed; yields what it did."""
     try:

@@ -94,6 +94,8 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
         if not key[0].startswith(LMQ_PREFIX)
     }
     names = found.scan.queues.names
+    if not len(found.rows):
+        return {}
     wanted: dict[int, _Identity] = {}
     for (topic, queue_id), (first, units) in stored.items():
         rows, leads = _rows_of(found, units)
@@ -112,7 +114,7 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
 def _rows_of(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
     """Returns for each unit a record of the log, and whether it is the one that the unit leads to."""
     starts = found.rows["phy_offset"]
-    if not len(starts) or not len(units):
+    if not len(units):
         return found.rows[:0], np.zeros(0, np.bool_)
     at = np.searchsorted(starts, units["phy_offset"]).clip(max=len(starts) - 1)
     rows = found.rows[at]

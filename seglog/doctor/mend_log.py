@@ -70,7 +70,9 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
         end = report.end_phy_offset
         told.append(Action("tail-cut", *_place(end, found), size_bytes=report.cut_bytes))
     if was_behind:
-        told.append(Action("compaction", "compaction"))
+        has_files = any(state.files.logs or state.files.queues for state in found.compaction.values())
+        detail = "" if has_files else "no file is left that tells their lengths: those of RocketMQ"
+        told.append(Action("compaction", "compaction", detail=detail))
     return told + actions
 
 

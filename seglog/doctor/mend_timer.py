@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -90,6 +91,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
     codes = {finding.code for finding in timer_problems(found, files)}
     if not codes:
         return
+    knows_length = any(not entry.is_dir for entry in files.list_dir(root / TIMER_LOG))
     first, size_bytes = _geometry(files, root)
     timer = _read_timer(found, files, codes, first, size_bytes)
     why = ", ".join(sorted(codes))
@@ -97,6 +99,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         _write_log(files, root, timer, first, size_bytes)
         units = count_text(len(timer.units), "unit")
         detail = f"{why}: {units}, {timer.made} of them of messages that it lacked"
+        if not knows_length:
+            detail += f"; files of {size_bytes:,} bytes, as RocketMQ has it (mappedFileSizeTimerLog)"
         yield Action("timer", TIMER_LOG, detail=detail, saved=timer.made)
     if timer.is_log_new or codes - _OF_CHECK:
         slots = _write_wheel(files, root / TIMER_WHEEL, timer)
@@ -106,7 +110,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         files.make_dirs((root / TIMER_CHECK).parent)
         files.write_file(root / TIMER_CHECK, encode_timer_checkpoint(timer.check))
         at = f"goes on at {timer.check.last_queue_offset} of {TIMER_TOPIC}"
-        due = f"with what is due from {timer.check.last_read_timestamp_ms} on"
+        since = datetime.fromtimestamp(timer.check.last_read_timestamp_ms // 1000, UTC)
+        due = f"with what is due from {since:%Y-%m-%d %H:%M:%S} UTC on"
         yield Action("timer", TIMER_CHECK, detail=f"{why}: {at}, {due}")
 
 

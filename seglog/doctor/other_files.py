@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -17,12 +17,16 @@ from seglog.storage.compaction_files import (
     infer_compaction_sizes,
     list_compaction_files,
     load_state,
+    sound_units,
 )
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
+from seglog.storage.format.batch_consume_queue import (
+    valid_batch_prefix,
+    view_batch_units,
+)
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
@@ -171,10 +175,11 @@ def compaction_findings(
                     wrong.add(first)
                 elif first not in queue.logs or first not in queue.queues:
                     findings.append(Finding("compaction-pair", file))
-        state = load_state(files, queue, sizes, compacted=(queue.topic, queue.queue_id) in compacted)
+        is_compacted = (queue.topic, queue.queue_id) in compacted
+        state = load_state(files, queue, sizes, compacted=is_compacted)
         unsound = {first for first in queue.logs if first not in state.kept} - wrong
-        if state.kept and not wrong and _goes_on_behind_units(files, state):
-            unsound.add(state.kept[-1])
+        if not wrong:
+            unsound |= set(_damaged_files(files, state, state.kept if is_compacted else state.kept[-1:]))
         if unsound and not wrong:
             name = queue.log_directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
@@ -189,15 +194,26 @@ def compaction_findings(
     return findings
 
 
-def _goes_on_behind_units(files: Files, state: CompactionState) -> bool:
-    """Returns whether a message lies in the last file behind those that its units lead to."""
-    first = state.kept[-1]
-    name = segment_file_name(first)
-    units = view_batch_units(files.read_file(state.files.queue_directory / name))
-    used = units[: valid_batch_prefix(units)]
-    end = int(used["phy_offset"][-1]) + int(used["size_bytes"][-1]) if len(used) else first
+def _damaged_files(files: Files, state: CompactionState, chosen: Sequence[int]) -> Iterator[int]:
+    """Yields files whose units lead to no message, or in which a message lies behind those of its units."""
+    max_offset = 0
+    for first in state.kept:
+        name = segment_file_name(first)
+        units, _is_whole = sound_units(files, state.files, first, max_offset)
+        end = first
+        if len(units):
+            max_offset = int(units["base_queue_offset"][-1]) + 1
+            end = int(units["phy_offset"][-1]) + int(units["size_bytes"][-1])
+        if first not in chosen:
+            continue
+        used = valid_batch_prefix(view_batch_units(files.read_file(state.files.queue_directory / name)))
+        if len(units) < used or _has_record(files, state.files.log_directory / name, end - first):
+            yield first
+
+
+def _has_record(files: Files, path: Path, position_bytes: int) -> bool:
     head = memoryview(bytearray(FILLER_BYTES))
-    with closing(files.open(state.files.log_directory / name, writable=False)) as log:
-        if log.read_into(head, max(0, end - first)) < FILLER_BYTES:
+    with closing(files.open(path, writable=False)) as log:
+        if log.read_into(head, position_bytes) < FILLER_BYTES:
             return False
     return FILLER.struct.unpack(head)[1] in {MAGIC_V1, MAGIC_V2}

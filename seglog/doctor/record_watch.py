@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,7 +14,7 @@ from seglog.doctor.key_check import NO_DIFF, KeyDiff, compare_keys
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files import Files
 from seglog.storage.format.index_build import KEY_ROW
-from seglog.storage.kernels.keys import index_keys
+from seglog.storage.kernels.keys import RecordKeys
 from seglog.storage.kernels.walk import Rows
 
 MINUTE_MS: Final = 60_000
@@ -61,14 +60,18 @@ class RecordWatch:
         self._at = phy_offset
         self._reset()
 
-    def note(
-        self, window: memoryview, phy_offset: int, rows: Rows, _queues: Sequence[tuple[str, int]]
-    ) -> None:
-        """Takes in records that follow each other from the start of the window on."""
+    @property
+    def tags(self) -> bool:
+        """Whether tags are among the keys that it wants to be told."""
+        return self._index.has_tags
+
+    def note(self, rows: Rows, keys: RecordKeys) -> None:
+        """Takes in the next records, which follow those before."""
         self._records += len(rows)
+        self._with_crc += keys.with_crc
         self._note_times(rows)
         last = rows[-1]
-        self._compare(window[: int(last["phy_offset"]) + int(last["size_bytes"]) - phy_offset], phy_offset)
+        self._compare(keys, int(last["phy_offset"]) + int(last["size_bytes"]))
 
     def end(self, stretch: Stretch) -> None:
         """Ends the stretch: behind its last record no entry may lead anywhere."""
@@ -88,17 +91,20 @@ class RecordWatch:
         self._keys = NO_DIFF
 
     def _note_times(self, rows: Rows) -> None:
-        minutes, inverse = np.unique(rows["store_timestamp_ms"] // MINUTE_MS, return_inverse=True)
+        times = rows["store_timestamp_ms"]
+        first = int(times.min()) // MINUTE_MS
+        if int(times.max()) // MINUTE_MS == first:  # as of most windows
+            self._minute_records[first] += len(rows)
+            self._minute_bytes[first] += int(rows["size_bytes"].sum(dtype=np.int64))
+            return
+        minutes, inverse = np.unique(times // MINUTE_MS, return_inverse=True)
         counts = np.bincount(inverse, minlength=len(minutes))
         sizes = np.bincount(inverse, rows["size_bytes"], minlength=len(minutes))
         for minute, count, size in zip(minutes.tolist(), counts.tolist(), sizes.tolist(), strict=True):
             self._minute_records[minute] += count
             self._minute_bytes[minute] += int(size)
 
-    def _compare(self, records: memoryview, phy_offset: int) -> None:
-        end = phy_offset + len(records)
-        found = index_keys(records, phy_offset, tags=self._index.has_tags)
-        self._with_crc += found.with_crc
+    def _compare(self, found: RecordKeys, end: int) -> None:
         wanted = found.rows
         begun, self._at = self._at, end
         is_covered = end <= self._index.end_phy_offset and not found.lost

@@ -17,14 +17,17 @@ from seglog.clock import Clock
 from seglog.doctor.actions import Action
 from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
+from seglog.doctor.cut_log import cut_log_finding
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_bits import mend_bits
+from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
-from seglog.doctor.mend_files import mend_files, mend_own
+from seglog.doctor.mend_files import lengthen_log, mend_files, mend_own
 from seglog.doctor.mend_heads import mend_heads
+from seglog.doctor.mend_keys import mend_keys
 from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_timer import mend_timer
@@ -54,10 +57,12 @@ class FileSizes:
     Attributes:
         queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
         index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
+        segment_bytes: Of a commit-log file (``mappedFileSizeCommitLog``): the only one may have been cut.
     """
 
     queue_file_bytes: int | None = None
     index: IndexGeometry | None = None
+    segment_bytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -104,14 +109,22 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     """
     sizes = sizes or FileSizes()
     draft = DraftFiles(files)
+    lengthened = [] if sizes.segment_bytes is None else [*lengthen_log(draft, root, sizes.segment_bytes)]
     before = _survey(draft, root, sizes)
     if not before.log_files and any(queue.sizes for queue in before.queue_files.values()):
         return Plan(root, draft, [], [], before.findings, [Finding("log-empty", COMMIT_LOG)])
+    if (cut := cut_log_finding(before)) is not None:
+        return Plan(root, draft, [], [], before.findings, [cut])
     index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
-    actions = [*mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
+    actions = [*lengthened, *mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
     found = _survey(draft, root, sizes) if actions else before
-    bits = [*mend_bits(found, draft), *mend_heads(found, draft)]
+    bits = [
+        *mend_bits(found, draft),
+        *mend_heads(found, draft),
+        *mend_keys(found, draft, index_findings),
+        *mend_compacted(found, draft),
+    ]
     if bits:
         actions += bits
         found = _survey(draft, root, sizes)

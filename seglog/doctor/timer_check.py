@@ -86,7 +86,7 @@ def timer_findings(
         words = (str(TIMER_WHEEL_FILE_BYTES), str(wheel_bytes))
         findings.append(Finding("timer-wheel-size", TIMER_WHEEL, 0, 0, *words))
     else:
-        findings += _wheel_findings(files.read_file(root / TIMER_WHEEL), log, check)
+        findings += _wheel_findings(files.read_file(root / TIMER_WHEEL), log, check, min_phy_offset)
     return log.findings + findings
 
 
@@ -181,7 +181,9 @@ def _stray_units(
             )
 
 
-def _wheel_findings(data: bytes, log: _TimerLog, check: TimerCheckpoint) -> list[Finding]:
+def _wheel_findings(
+    data: bytes, log: _TimerLog, check: TimerCheckpoint, min_phy_offset: int
+) -> list[Finding]:
     slots = view_timer_slots(data)
     positions = np.concatenate([np.empty(0, np.int64), *log.positions])
     times = np.concatenate([np.empty(0, np.int64), *log.slot_times_ms])
@@ -194,9 +196,13 @@ def _wheel_findings(data: bytes, log: _TimerLog, check: TimerCheckpoint) -> list
     last = chosen["last_position"].astype(np.int64)
     at = np.searchsorted(positions, last).clip(max=max(len(positions) - 1, 0))
     if len(positions):
-        leads = (positions[at] == last) & (times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"])
+        # Whoever takes files of the log away leaves those that a waiting slot begins in.
+        leads = (positions[at] == last) & np.isin(chosen["first_position"].astype(np.int64), positions)
+        leads &= times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"]
     else:
         leads = np.zeros(len(last), np.bool_)
+    if min_phy_offset == 0:  # the timer removes no file whose messages are there
+        leads &= chosen["first_position"] >= log.start
     wrong = np.flatnonzero(~leads)
     if not len(wrong):
         return []
@@ -207,8 +213,8 @@ def _wheel_findings(data: bytes, log: _TimerLog, check: TimerCheckpoint) -> list
             TIMER_WHEEL,
             int(numbers[first]) * TIMER_SLOT.size_bytes,
             len(wrong) * TIMER_SLOT.size_bytes,
-            f"a unit of {slot_ms[first]} in the timer log",
-            f"place {last[first]}",
+            f"units of {slot_ms[first]} in the timer log",
+            f"places {chosen['first_position'][first]} to {last[first]}",
             int(np.clip(chosen["message_count"][wrong], 0, None).sum()),
         )
     ]

@@ -12,7 +12,7 @@ from typing import Final
 
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.compaction import COMPACTION
+from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.segments import STAGED_SUFFIX
 
 _FILES: Final = re.compile(
@@ -140,8 +140,17 @@ def _judge_config(depth: int, name: str, is_dir: bool) -> str:
     return "stray" if depth == 2 else ""
 
 
+def _judge_compaction(depth: int, name: str, is_dir: bool) -> str:
+    if depth > 2:
+        return ""  # told with the messages of their topics
+    if is_dir:
+        return "" if name in (COMPACTION_LOG, COMPACTION_QUEUE) else "stray"
+    return "" if name.removesuffix(".bak").removesuffix(".tmp") == POSITION_FILE else "stray"
+
+
 _JUDGES: Final[dict[str, Callable[[int, str, bool], str]]] = {
     **dict.fromkeys(_SEGMENT_FOLDERS, _judge_segments),
     **dict.fromkeys(_QUEUE_FOLDERS, _judge_queues),
     names.CONFIG: _judge_config,
+    COMPACTION: _judge_compaction,
 }

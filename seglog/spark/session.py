@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -57,6 +58,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 """
 _SHOWN_LINES: Final = 5
+_QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def pyspark_problem() -> str | None:
@@ -163,12 +165,19 @@ def plain_errors() -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True  # they would print what is raised, with its Java stack, before it is
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         text = str(error).partition("JVM stacktrace")[0]
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
         raise SparkJobError(" / ".join(lines[:_SHOWN_LINES]) or type(error).__name__) from error
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
 
 
 def is_submitted() -> bool:

@@ -150,7 +150,7 @@ def load_state(
         is_next = first == (kept[-1] + sizes.log_bytes if kept else 0)
         if not is_next and not compacted:
             break
-        valid, is_sound = _sound_units(files, found, first, units.max_offset)
+        valid, is_sound = sound_units(files, found, first, units.max_offset)
         units.begin_file(first, valid)
         kept.append(first)
         if not is_sound and not compacted:
@@ -165,10 +165,15 @@ def load_state(
     return CompactionState(found, units, kept, dropped + found.strays)
 
 
-def _sound_units(
-    files: Files, found: CompactionFiles, first: int, max_offset: int
-) -> tuple[BatchUnits, bool]:
-    """Returns the leading units of a file that lead to records, and whether those are all of its units."""
+def sound_units(files: Files, found: CompactionFiles, first: int, max_offset: int) -> tuple[BatchUnits, bool]:
+    """Returns the leading units of a file that lead to records, and whether those are all of its units.
+
+    Args:
+        files: Where the store is.
+        found: The files of the queue.
+        first: First offset of the file.
+        max_offset: Queue offset behind the last message of the files before it.
+    """
     name = segment_file_name(first)
     units = view_batch_units(files.read_file(found.queue_directory / name))
     used = valid_batch_prefix(units)
@@ -177,10 +182,11 @@ def _sound_units(
     units = units[:used]
     with closing(files.open(found.log_directory / name, writable=False)) as log:
         for index, unit in enumerate(units.tolist()):
-            phy_offset, size, _code, _time, base, *_ = unit
+            phy_offset, size, _code, _time, base, count, *_ = unit
             record = memoryview(bytearray(size if 0 <= phy_offset - first < found.logs[first] else 0))
             log.read_into(record, max(0, phy_offset - first))
-            if base < max_offset or not _is_sound(record, phy_offset, base):
+            # With another count a reader would go on at another offset.
+            if base < max_offset or count != 1 or not _is_sound(record, phy_offset, base):
                 return units[:index], False
             max_offset = base + 1
     return units, is_ended

@@ -13,10 +13,11 @@ Source: ``ConfigManager.java load/persist``, ``MixAll.java string2File``.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files import Files
@@ -24,6 +25,14 @@ from seglog.storage.format.config_json import decode_config, encode_config
 from seglog.storage.format.config_value import ConfigValue
 
 T = TypeVar("T")
+
+_TABLE: Final = re.compile(r"(.+\.json|timermetrics|transactionMetrics)(\.bak)?")
+"""Names of files under ``config/`` that hold JSON."""
+
+
+def is_config_table(name: str) -> bool:
+    """Returns whether a file under ``config/`` of that name holds JSON, a backup included."""
+    return _TABLE.fullmatch(name) is not None
 
 
 class ConfigFile:

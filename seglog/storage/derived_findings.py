@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
+from seglog.storage.config_file import is_config_table
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
@@ -75,7 +76,7 @@ def config_findings(files: Files, root: Path) -> list[Finding]:
     """Returns the config files that are no JSON."""
     found: list[Finding] = []
     for entry in files.list_dir(root / CONFIG):
-        if entry.is_dir or not entry.name.endswith((".json", ".json.bak")):
+        if entry.is_dir or not is_config_table(entry.name):
             continue
         data = files.read_file(root / CONFIG / entry.name)
         try:

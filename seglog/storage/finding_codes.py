@@ -501,7 +501,7 @@ TIMER_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "slots of the timerwheel lead to no unit of the timer log",
         "those of that second are not delivered in time",
-        "the wheel is made again from the timer log",
+        "the wheel is made again from the timer log, which gets what it lacks from the commit log",
         _REPAIR,
     ),
     "timer-log-damaged": Code(

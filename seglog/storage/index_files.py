@@ -6,6 +6,7 @@ in the log instead.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,29 @@ def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
     finally:
         handle.close()
     return file.header.index_count - 1 - entry
+
+
+def hashes_at(files: Files, file: IndexFile, phy_offset: int) -> set[int]:
+    """Returns the key hashes of the entries that lead to a record, found by its place.
+
+    Entries lie in the order of the log; where damage broke that order, some may not be found.
+    """
+    numbers = range(1, min(file.header.index_count, file.geometry.entry_count))
+    found: set[int] = set()
+    handle = files.open(file.path, writable=False)
+    try:
+
+        def place_of(entry: int) -> int:
+            return int(INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))[1])
+
+        for entry in numbers[bisect_left(numbers, phy_offset, key=place_of) :]:
+            hashed, place, _diff_s, _next = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
+            if place != phy_offset:
+                break
+            found.add(hashed)
+    finally:
+        handle.close()
+    return found
 
 
 def load_index_file(files: Files, path: Path) -> memoryview:

@@ -18,13 +18,11 @@ from seglog.clock import Clock
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format import properties as props
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
 from seglog.storage.format.index_geometry import index_damage
-from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key
+from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS, IndexView
 from seglog.storage.format.names import INDEX
-from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files, load_index_file
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex
@@ -169,10 +167,10 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
     else:
         records = _records(files, found, first, last)
     for record in reversed(records[:-1] or records):
-        tag = props.find_property(record.properties, props.TAGS.encode())
-        if tag is None or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        tag = telling_tag(record)
+        if tag is None:
             continue
-        hashed = key_hash(tag_key(record.topic, tag.decode("utf-8", "replace")))
+        hashed = key_hash(tag_key(record.topic, tag))
         for place, _time_ms in iter_places(files, file, hashed, 0, MAX_TIMESTAMP_MS):
             if place <= record.phy_offset:
                 return place == record.phy_offset

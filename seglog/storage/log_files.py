@@ -6,6 +6,7 @@ would then end the process. Maps are for the native kernels, whose guard tells t
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,12 +85,16 @@ class LogReader:
     def read(self, phy_offset: int, size_bytes: int) -> memoryview:
         """Returns up to ``size_bytes`` from one segment; shorter where the file ends, empty if it is gone."""
         size_bytes = min(size_bytes, self.available(phy_offset))
+        # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
+        return self.read_into(phy_offset, np.empty(size_bytes, np.uint8).data)
+
+    def read_into(self, phy_offset: int, buffer: memoryview) -> memoryview:
+        """Reads from one segment into memory of the caller's; returns the part of it that was filled."""
+        buffer = buffer[: self.available(phy_offset)]
         position = phy_offset % self._segment_size_bytes
         handle = self._open(phy_offset - position)
-        if handle is None or not size_bytes:
+        if handle is None or not len(buffer):
             return memoryview(b"")
-        # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
-        buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         return buffer[: handle.read_into(buffer, position)]
 
     def map(self, phy_offset: int) -> memoryview | None:
@@ -107,6 +112,20 @@ class LogReader:
             except (OSError, ValueError):
                 self._map = None
         return self._map
+
+    def let_go(self, start: int, end: int) -> None:
+        """Gives back the pages of a stretch of the map: they count as memory of ours once they were read.
+
+        They stay in the system's cache, and may be read again.
+        """
+        if self._map is None or self._first_offset is None:
+            return
+        pages = self._map.obj
+        if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            first = (start - self._first_offset) // mmap.PAGESIZE * mmap.PAGESIZE
+            last = min(end - self._first_offset, len(pages))
+            if first < last:
+                pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def available(self, phy_offset: int) -> int:
         """Returns how many bytes the file of ``phy_offset`` has from there on."""

@@ -28,6 +28,7 @@ from seglog.storage.format.seal import (
     block_count,
     checksum,
 )
+from seglog.storage.kernels.sums import block_checksums
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import ZERO
@@ -109,11 +110,6 @@ def iter_chunks(handle: OpenFile, start: int, end: int) -> Iterator[memoryview]:
         yield wanted[:count]
         if count < len(wanted):
             return
-
-
-def block_checksums(chunk: memoryview) -> list[int]:
-    """Returns the CRC-32C of every block in bytes that begin where a block does."""
-    return [checksum(chunk[at : at + SEAL_BLOCK_BYTES]) for at in range(0, len(chunk), SEAL_BLOCK_BYTES)]
 
 
 @dataclass(slots=True)

@@ -25,10 +25,11 @@ from seglog.storage.findings import Finding
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.kernels.sums import block_checksums
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import LogScan
-from seglog.storage.seal import block_checksums, iter_chunks
+from seglog.storage.seal import iter_chunks
 
 _THREADS: Final = 2
 """Two cores read and sum 10 GB/s from the page cache, one 6; no disk here feeds more."""

@@ -113,6 +113,31 @@ def test_what_holds_the_body_elsewhere_is_named_and_the_exit_code_is_1(seglog, l
     assert [one["commitLogOffset"] for one in paper["mentions"]] == [put.phy_offset]
 
 
+MENTIONS = {
+    "alone": (b"%s", True),
+    "in JSON": (b'{"id":"%s","n":1}', True),
+    "at the end of a sentence": (b"it was %s.", True),
+    "as a part first, then alone": (b"%s0 and %s", True),
+    "with more behind": (b"saw %s0", False),
+    "with more before": (b"saw x%s", False),
+    "in a longer name": (b"%s-b a_%s", False),
+}
+
+
+@pytest.mark.parametrize("name", MENTIONS)
+@pytest.mark.parametrize("wanted", [UNIQUE, "order-1"])
+def test_an_id_within_a_longer_one_is_no_mention(seglog, life, name, wanted):
+    text, is_mention = MENTIONS[name]
+    body = text.replace(b"%s", wanted.encode())
+    with MessageStore.open(life.path) as store:
+        put = store.put("traces", body)
+        keyed = store.put("traces", b"x", keys=wanted + "0", properties={"UNIQ_KEY": wanted + "1"})
+    paper = seglog("erase", life.path, wanted, "--yes", "--json").lines[0]
+    assert [one["commitLogOffset"] for one in paper["mentions"]] == [put.phy_offset] * is_mention
+    assert keyed.phy_offset not in {copy["commitLogOffset"] for copy in paper["copies"]}
+    assert body in raw(life.path)
+
+
 def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog, tmp_path):
     life = live(tmp_path / "s", others=150)
     assert verify_store(life.path, seal=True).sealed

@@ -7,9 +7,11 @@ import shutil
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.format.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.lives import GROUP, TOPIC, UNIQUE, live
+from tests.support.stores import SMALL_INDEX
 
 
 @pytest.fixture
@@ -177,3 +179,56 @@ def test_messages_that_wait_on_stores_without_a_broker(seglog, tmp_path):
     pending, rolled_back = (stages(seglog("explain", tx, key, "--json"))[-1] for key in ("txk0", "txk3"))
     assert pending["wait"]["state"] == "pending"
     assert rolled_back["wait"]["state"] == "rolled-back"
+
+
+PREPARED, COMMIT, ROLLBACK = 4, 8, 12
+
+
+def old_transaction(path, *ends):
+    """A transaction as 3.x and 4.x wrote it: PREPARED in its own topic, and its end behind it."""
+    properties = encode_properties({"UNIQ_KEY": "TX9", "KEYS": "k9"})
+    with MessageStore.open(path, **SMALL_INDEX) as store:
+        half = store.append("T", 0, b"half", properties, 0, sys_flag=PREPARED)
+        for end in ends:
+            body = b"half" if end == COMMIT else b""
+            place = half.phy_offset
+            store.append("T", 0, body, properties, 0, sys_flag=end, prepared_transaction_offset=place)
+        for number in range(30):
+            store.put("T", b"x", keys=f"other{number}")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ends", "roles", "is_scanned"),
+    [
+        ((), ["prepared"], True),
+        ((COMMIT,), ["prepared", "committed"], False),
+        ((ROLLBACK,), ["prepared", "rolled-back"], True),
+    ],
+)
+def test_the_end_of_an_old_transaction_is_found_though_no_index_has_it(
+    seglog, tmp_path, ends, roles, is_scanned
+):
+    path = old_transaction(tmp_path / "old", *ends)
+    ran = seglog("explain", path, "k9", "--json")
+    assert [stage["role"] for stage in stages(ran)] == roles
+    assert (sum(one["records"] for one in ran.lines[-1]["scanned"]) > 30) == is_scanned
+    told = seglog("explain", path, "k9", "--no-scan")
+    assert ("not looked at: ROLLBACK records" in told.stdout) == is_scanned
+
+
+def test_index_entries_of_tags_are_shown_where_there_are_any(seglog, broker_store, life):
+    (stage,) = stages(seglog("explain", broker_store, "0102FC00000001070A0B12EAA80000000C", "--json"))
+    assert [(entry["key"], entry["isTag"]) for entry in stage["index"]] == [
+        ("0102FC00000001070A0B12EAA80000000C", False),
+        ("gk", False),
+        ("TagA", True),
+    ]
+    assert "in the index by the unique key, gk, tag TagA" in seglog("explain", broker_store, "gk").stdout
+    for stage in stages(seglog("explain", life.path, UNIQUE, "--json")):
+        assert ("fruit" in {entry["key"] for entry in stage["index"] if entry["isTag"]}) == (
+            stage["tags"] == "fruit"
+        )
+    (path,) = (life.path / "index").iterdir()
+    path.write_bytes(bytes(path.stat().st_size))
+    assert not any(stage["index"] for stage in stages(seglog("explain", life.path, UNIQUE, "--json")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from seglog.storage.files import RealFiles
@@ -79,13 +81,6 @@ def test_undo_says_what_was_changed_since(seglog, hole):
     assert (line["number"], line["finished"]) == (1, True)
 
 
-def test_what_cannot_be_repaired_is_said(seglog, tmp_path):
-    shown = seglog("repair", golden.extract("d-propflip", tmp_path))
-    assert shown.exit_code == 1
-    assert "nothing to do: no repair can put right what is left" in shown.stdout
-    assert "record-keys" in shown.stdout
-
-
 def test_a_store_in_use_is_refused(seglog, hole):
     lock = RealFiles().lock(hole)
     for arguments in ((), ("--apply", "--yes")):
@@ -108,6 +103,25 @@ def test_what_no_file_tells_can_be_given(seglog, tmp_path):
     assert shown.exit_code == 0
     assert "400 messages saved, 0 lost for good" in shown.stdout
     assert (root / "consumequeue" / "TopicA" / "0" / f"{0:020d}").stat().st_size == 2000
+
+
+def test_length_of_the_only_log_file_can_be_given(seglog, tmp_path):
+    root = golden.extract("tx", tmp_path)
+    (log,) = (root / "commitlog").iterdir()
+    size = log.stat().st_size
+    os.truncate(log, 9000)
+    before = tree_digest(root)
+    refused = seglog("repair", root, "--apply", "--yes")
+    assert refused.exit_code == 1
+    assert "no repair can put right what is left" in refused.stdout
+    assert "--segment-bytes" in refused.stdout
+    assert tree_digest(root).keys() == before.keys()
+    assert log.stat().st_size == 9000
+    shown = seglog("repair", root, "--segment-bytes", size, "--apply", "--yes")
+    assert shown.exit_code == 0
+    assert log.stat().st_size == size
+    assert "lost for good" in shown.stdout
+    assert seglog("check", root).exit_code == 0
 
 
 def test_no_store_is_no_store(seglog, tmp_path):

@@ -45,6 +45,35 @@ def test_tail_agrees_with_the_end_of_the_log_of_a_real_store(seglog, tmp_path):
     assert [line["commitLogOffset"] for line in shown] == [line["pos"] for line in logged[-50:]]
 
 
+def test_what_is_lost_stands_before_the_next_message_of_its_queue(seglog, tmp_path):
+    path = golden.extract("d-zeropage-last", tmp_path)
+    shown = seglog("tail", path, "-n", 60, "--json").lines
+    lost = [line for line in shown if line.get("kind") == "lost"]
+    assert sum(line["count"] for line in lost) == 11
+    assert len(shown) - len(lost) == 60
+    for at, line in enumerate(shown):
+        if line in lost:
+            queue = line["topic"], line["queueId"]
+            behind = next(
+                one for one in shown[at:] if "body" in one and (one["topic"], one["queueId"]) == queue
+            )
+            assert behind["queueOffset"] == line["firstOffset"] + line["count"]
+    told = seglog("tail", path, "-n", 60).stdout.splitlines()
+    first = lost[0]
+    assert sum(line.endswith("  lost") for line in told) == len(lost)
+    assert any(
+        line.startswith(f"{first['topic']}/{first['queueId']} @{first['firstOffset']}") for line in told
+    )
+    assert not any(line.endswith("  lost") for line in seglog("tail", path, "-n", 2).stdout.splitlines())
+
+
+def test_a_lost_end_is_shown_last(seglog, tmp_path):
+    path = golden.extract("d-trunclast", tmp_path)
+    shown = seglog("tail", path, "-n", 5, "--json").lines
+    assert [line.get("kind") == "lost" for line in shown[:5]] == [False] * 5
+    assert sum(line["count"] for line in shown[5:]) == 32
+
+
 def test_following_shows_what_another_process_writes_also_to_new_queues(command_line, seglog, store):
     tail = subprocess.Popen(
         [*command_line, "tail", store, "-f", "-n", "1", "--json"],
@@ -82,4 +111,5 @@ def test_following_one_topic_keeps_silent_about_others(command_line, seglog, sto
 
 def test_damaged_records_are_left_out(seglog, tmp_path):
     path = golden.extract("d-magic", tmp_path)
-    assert len(seglog("tail", path, "-n", 1000, "--json").lines) == 399
+    shown = seglog("tail", path, "-n", 1000, "--json").lines
+    assert [line["kind"] for line in shown].count("message") == 399

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -35,6 +36,25 @@ DIALOGUES = {
     "info-verify": ("d-magic", ["info", "d-magic", "--verify"]),
     "verify-intact": ("roll", ["verify", "roll"]),
     "verify-flipped-body": ("d-bodyflip-first", ["verify", "d-bodyflip-first"]),
+    "verify-seal": (
+        "roll",
+        ["verify", "roll"],
+        ["verify", "--seal", "roll"],
+        ["verify", "roll"],
+        ["verify", "--seal", "roll"],
+    ),
+    "verify-seal-damaged": ("d-zeropage-first", ["verify", "--seal", "d-zeropage-first"]),
+    "tail": (
+        "d-zeropage-last",
+        ["tail", "d-zeropage-last", "-n", "30"],
+        ["tail", "d-zeropage-last", "TopicB", "-n", "2"],
+    ),
+    "tail-json": ("d-trunclast", ["tail", "d-trunclast", "TopicA", "-n", "1", "--json"]),
+    "put": (
+        "tx",
+        ["put", "tx", "orders", "hello", "--tags", "new", "--key", "k1"],
+        ["get", "tx", "orders"],
+    ),
     "segments": ("d-zeropage-last", ["segments", "d-zeropage-last"]),
     "queues": ("d-cqtrunc", ["queues", "d-cqtrunc"]),
     "cq": ("d-cqgarbage", ["cq", "show", "d-cqgarbage", "TopicA", "0", "--count", "8"]),
@@ -45,6 +65,7 @@ DIALOGUES = {
     "dump": ("delay", ["dump", "delay"]),
     "get": ("tx", ["get", "tx", "TxTopic", "--count", "2", "--body", "hex"]),
     "query": ("tx", ["query", "tx", "TxTopic", "nothing"]),
+    "query-key": ("tx", ["query", "tx", "TxTopic", "txk1"]),
     "du": ("tx", ["du", "tx"]),
     "id": ("tx", ["id", "decode", "7F00000100002A9F0000000000000000"]),
     "explain": ("broker-store", ["explain", "broker-store", "gk"]),
@@ -109,6 +130,32 @@ DIALOGUES = {
         ["check", "d-zeropage-first"],
         ["undo", "d-zeropage-first"],
     ),
+    "repair-nothing": ("roll", ["repair", "roll"]),
+    "no-log": (
+        "real-conf",
+        ["rm", "real-conf/commitlog"],
+        ["check", "real-conf"],
+        ["repair", "real-conf", "--apply", "--yes"],
+    ),
+    "broken-timer": (
+        "real-conf",
+        ["rm", "real-conf/timerlog/00000000000000000000"],
+        ["check", "real-conf"],
+        ["repair", "real-conf", "--apply", "--yes"],
+        ["check", "real-conf"],
+    ),
+    "lost-timercheck": (
+        "real-conf",
+        ["rm", "real-conf/config/timercheck"],
+        ["repair", "real-conf", "--apply", "--yes"],
+    ),
+    "broken-filter-data": (
+        "real-conf",
+        ["rm", "real-conf/consumequeue_ext/TopicX/1/00000000000000000000"],
+        ["check", "real-conf"],
+        ["repair", "real-conf", "--apply", "--yes"],
+        ["undo", "real-conf"],
+    ),
     "missing-queue": (
         "d-cqqueue-missing-halt",
         ["check", "d-cqqueue-missing-halt"],
@@ -128,7 +175,7 @@ DIALOGUES = {
         ["check", "d-indexgarbage-halt"],
     ),
 }
-"""The store that lies in the current folder, and what is typed there in turn, after ``seglog``."""
+"""The store that lies in the current folder, and what is typed there, after ``seglog`` or ``rm -r``."""
 
 VARYING = (
     (re.compile(r"\d+\.\d s, [\d.]+ \w+/s"), "0.1 s, 1.0 MiB/s"),
@@ -141,6 +188,7 @@ VARYING = (
     (re.compile(r"^(try +|since )[-0-9]{10} [:.0-9]{12}", re.MULTILINE), r"\g<1>2026-11-21 12:00:00.000"),
     (re.compile(r"^[-0-9]{10} [:.0-9]{12}(  cg1 )", re.MULTILINE), r"2026-11-21 12:00:00.000\g<1>"),
     (re.compile(r"(begins at )\d{13}( ms)"), r"\g<1>1800000000000\g<2>"),
+    (re.compile(r"[-0-9]{10} [:.0-9]{12}(  new  k1)"), r"2026-11-21 12:00:00.000\g<1>"),
     # What holes save depends on the file system.
     (re.compile(r"^(disk +)\S+ \S+ for files of", re.MULTILINE), r"\g<1>1.0 MiB for files of"),
 )
@@ -157,12 +205,20 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     time.tzset()
 
 
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_dialogue_is_the_one_that_was_read(name, tmp_path, request):
     store, *typed = DIALOGUES[name]
     golden.extract(store, tmp_path)
     told = ""
     for words in typed:
+        if words[0] == "rm":
+            remove(tmp_path / words[1])
+            told += f"$ rm -r {words[1]}\n"
+            continue
         ran = CliRunner().invoke(commands, words, prog_name="seglog")
         told += f"$ seglog {' '.join(words)}\n{ran.stdout}{ran.stderr}exit {ran.exit_code}\n"
     told = told.replace(str(tmp_path), "/data")

@@ -11,7 +11,7 @@ from seglog.doctor.check import check_store
 from seglog.storage.finding_codes import CODES
 from seglog.storage.store import MessageStore
 from tests.support import golden
-from tests.support.broker_damage import DAMAGES, compacted, mixed, own, real, sealed
+from tests.support.broker_damage import DAMAGES, compacted, compacted_once, mixed, own, plain, real, sealed
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 
@@ -43,7 +43,7 @@ def test_damage_has_a_code_and_nothing_is_written(name, stores, tmp_path):
         assert golden.tree_digest(root) == digest
 
 
-@pytest.mark.parametrize("make", [own, sealed, mixed, compacted, real])
+@pytest.mark.parametrize("make", [own, plain, sealed, mixed, compacted, compacted_once, real])
 def test_undamaged_these_stores_are_clean(make, stores):
     _root, report = stores(make)
     assert report.is_clean, [str(finding) for finding in report.findings]
@@ -85,7 +85,7 @@ def test_every_code_that_is_no_older_one_has_a_damage_here():
         # by the survey, verify and open, which have tests of their own
         "log-torn-tail", "log-tail-lost", "messages-lost", "tombstones", "log-spare", "log-block-changed",
         "recovery-point-unused", "seal-stale", "topic-name", "queue-beyond-log", "queue-file-size",
-            "queue-deleted", "checkpoint-behind",
+            "queue-deleted", "rescan-due", "checkpoint-behind",
         # in this folder
         "in-use", "file-owner", "half-pending", "op-beyond-half", "offset-below-queue",
         "delay-offset-below",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,6 +27,7 @@ from seglog.storage.files import RealFile
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.kernels import BOTH, running
 from tests.support.mixed import fill_mixed
 from tests.support.sealed import flip, sealed_store, segment
 from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock
@@ -195,7 +198,8 @@ def test_threads_that_read_a_store_do_not_mind_each_other(tmp_path):
     assert len({told(report) for report in reports}) == 1
 
 
-def test_bad_sectors_cost_what_is_in_them(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kernels", BOTH)
+def test_bad_sectors_cost_what_is_in_them(kernels, tmp_path, monkeypatch):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
         fill(store, 400)
@@ -208,8 +212,19 @@ def test_bad_sectors_cost_what_is_in_them(tmp_path, monkeypatch):
             raise OSError(errno.EIO, "Input/output error")
         return read(self, buffer, position)
 
+    def failing_map(self):
+        """A map that faults where the sectors are bad, and behind them."""
+        copy = tmp_path / "copy"
+        shutil.copyfile(self._path, copy)
+        with copy.open("rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        os.truncate(copy, bad.start)
+        return memoryview(memory)
+
     monkeypatch.setattr(RealFile, "read_into", failing)
-    report = check_store(root)
+    monkeypatch.setattr(RealFile, "map", failing_map)
+    with running(kernels):
+        report = check_store(root)
     codes = {finding.code for finding in report.findings}
     assert {"file-unreadable", "log-hole"} <= codes
     (hole,) = report.holes

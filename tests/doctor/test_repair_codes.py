@@ -30,7 +30,6 @@ NOT_MENDED = {
     "topic-name": "no queue can have such a name",
     "queue-kind": "which of both is meant only the operator knows",
     "queue-gap": "the log has nothing for these offsets; units that RocketMQ passes over stand there",
-    "record-keys": "log and index disagree without a checksum; neither is believed over the other",
     "config-shape": "which value is meant only the operator knows",
     "delay-offset-missing": "how far a level came only the operator knows",
     "op-beyond-half": "nothing need be done",

@@ -257,6 +257,24 @@ class Judge:
         compacted = [line for line in lines if line["kind"] == "compacted"]
         return compacted, lines[len(compacted) :]
 
+    def run_timer(
+        self, path: Path, seconds: float, geometry: Geometry = DEFAULT_GEOMETRY, **config: object
+    ) -> Line:
+        """Lets the real store's timer deliver what is due for some time.
+
+        Args:
+            path: The store directory.
+            seconds: How long it runs.
+            geometry: Sizes to tell the store.
+            config: Further properties of MessageStoreConfig.
+
+        Returns:
+            The ``timer`` line: ``error`` if the timer refused to load, how far it came in its topic else.
+        """
+        question = {"op": "timer", "seconds": seconds} | _target(path, geometry, config)
+        (answer,) = self._ask(question)
+        return answer
+
     def try_lock(
         self,
         path: Path,

@@ -275,5 +275,18 @@ def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert {"| kernel", "| audit", "| read", "| binaryFile"} <= set(rows)
+    assert {"| kernel", "| audit", "| read", "| reconcile", "| compact", "| binaryFile"} <= set(rows)
     assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
+
+
+def test_a_check_is_measured_beside_the_kernel_and_keeps_below_200_mib(tmp_path):
+    native()
+    sizes = ("--size", "0.02", "--rounds", "1", "--directory", str(tmp_path))
+    done = perf(*sizes, "--write", str(tmp_path / "R.md"), module="perf.bench_check")
+    assert (done.returncode, done.stderr) == (0, "")
+    *_, keyed, plain = done.stdout.splitlines()
+    assert keyed.startswith("| three keys, ")
+    assert plain.startswith("| no keys, ")
+    assert all(float(row.split(" | ")[-1].split(" ")[0]) < 200 for row in (keyed, plain))
+    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
+    assert (tmp_path / "R.md").read_text() == "# A check beside the bare verify kernel\n" + done.stdout

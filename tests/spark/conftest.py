@@ -18,6 +18,6 @@ def spark():
         if os.environ.get("CI"):
             pytest.fail(f"the Spark tests cannot run: {problem}", pytrace=False)
         pytest.skip(problem)
-    session = local_session("seglog tests")
+    session = local_session("seglog tests", conf={"spark.sql.shuffle.partitions": "4"})
     yield session
     session.stop()

@@ -191,6 +191,7 @@ def test_spark_submit_runs_the_same_command_on_the_master_it_is_given(spark, tmp
     roots = [golden.extract(name, tmp_path) for name in ("d-magic", "roll")]
     submit = Path(pyspark.__path__[0]) / "bin" / "spark-submit"
     settings = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    settings += ["--driver-java-options", "-XX:TieredStopAtLevel=1"]
     command = [submit, *settings, entry.__file__, "audit", *roots, "--output", tmp_path / "out"]
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

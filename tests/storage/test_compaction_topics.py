@@ -165,7 +165,7 @@ def test_lost_files_are_made_again_from_the_commit_log(stores, lost):
     assert compaction_files(root) == before
 
 
-@pytest.mark.parametrize("damage", ["unit", "record", "behind the end", "left over", "subfolder"])
+@pytest.mark.parametrize("damage", ["unit", "count", "record", "behind the end", "left over", "subfolder"])
 def test_damaged_files_are_set_right(stores, damage):
     root = stores / "filled"
     before = compaction_files(root)
@@ -174,6 +174,10 @@ def test_damaged_files_are_set_right(stores, damage):
     log = folder / "compactionLog" / "Comp" / "0" / "00000000000000019320"
     if damage == "unit":
         queue.write_bytes(b"\0" * 46 + queue.read_bytes()[46:])
+    elif damage == "count":  # of messages of a unit: readers would go on behind them
+        data = bytearray(queue.read_bytes())
+        data[46 + 36] = 0x40
+        queue.write_bytes(data)
     elif damage == "record":
         data = bytearray(log.read_bytes())
         data[95] ^= 1

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.format.compaction import compaction_sizes
+from seglog.storage.format.compaction import compaction_sizes, encode_positions
 from seglog.storage.format.tombstone import encode_fillers
 from seglog.storage.seal_files import SEALS
 from seglog.storage.segments import STAGED_SUFFIX
@@ -67,6 +67,13 @@ def compacted(root: Path) -> Path:
     with small_store(root) as store:
         for number in range(40):
             store.put("C", b"c" * 60, keys=f"k{number % 5}")
+    return root
+
+
+def compacted_once(root: Path) -> Path:
+    """The same, after a compaction that found nothing to drop: names may have gaps now."""
+    compacted(root)
+    (root / "compaction" / "position-checkpoint").write_text(encode_positions({("C", 0): 26}))
     return root
 
 
@@ -229,7 +236,16 @@ LOG = "commitlog/*"
 FIRST_LOG, NEXT_LOG = f"commitlog/{0:020d}", f"commitlog/{4096:020d}"
 QUEUE = "consumequeue/Topic0/0"
 TOPICS = "config/topics.json"
+
+
+def last_copy_gone(root: Path) -> None:
+    path = max((root / "compaction/compactionLog/C/0").iterdir())
+    poke(path, 0, bytes(200))
+
+
 KEPT = f"compaction/compactionLog/C/0/compacting/{0:020d}"
+LATER = f"{2 * compaction_sizes(4000, 460).log_bytes:020d}"
+"""The third pair of files of a compaction topic."""
 ENTRY_AT = 40 + 4 * 50 + 3 * 20
 """Of the third entry of an index file of 50 slots."""
 
@@ -297,6 +313,30 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a queue file of a compaction": (compacted, gone("compaction/compactionCq/C/0/*"), {"compaction-pair"}),
     "a short file of a compaction": (compacted, cut("compaction/*Cq/C/0/*", 46), {"compaction-file"}),
     "a message of a compaction": (compacted, flipped("compaction/*Log/C/0/*", 95), {"compaction-damaged"}),
+    "a pair of a compacted topic": (
+        compacted_once,
+        gone(f"compaction/compactionLog/C/0/*{LATER}"),
+        {"compaction-pair"},
+    ),
+    "units of a compacted topic": (
+        compacted_once,
+        put(f"compaction/compactionCq/C/0/*{LATER}", 92, bytes(460 - 92)),
+        {"compaction-damaged"},
+    ),
+    "a message of a compacted topic": (
+        compacted_once,
+        flipped(f"compaction/compactionLog/C/0/*{LATER}", 95),
+        {"compaction-damaged"},
+    ),
+    "how far a topic was compacted": (
+        compacted_once,
+        cut("compaction/position-checkpoint", 9),
+        {"config-damaged"},
+    ),
+    "a copy of a compaction": (compacted, last_copy_gone, {"compaction-damaged"}),
+    "a foreign file among compactions": (compacted, new("compaction/x"), {"stray"}),
+    "metrics of the timer": (real, cut("config/timermetrics", 20), {"config-damaged"}),
+    "the first file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
     "timercheck": (real, gone("config/timercheck"), {"timer-check-missing"}),
     "a short timercheck": (real, cut("config/timercheck", 56), {"timer-check-size"}),
     "a queue offset of the timer": (real, timer(2, 1 << 40), {"timer-check-ahead"}),
@@ -306,6 +346,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a slot of the timer wheel": (real, wheel_slot, {"timer-slot-wrong"}),
     "a unit of the timer log": (real, put("timerlog/*", 52, bytes(52)), {"timer-log-damaged"}),
     "a place in the timer log": (real, put("timerlog/*", 28, struct.pack(">q", 5)), {"timer-unit-stray"}),
+    "a file of the timer log": (real, gone("timerlog/*"), {"timer-slot-wrong"}),
     "a foreign file in the timer log": (real, new("timerlog/x"), {"timer-log-file"}),
     "delay offsets behind their queues": (real, delays(1 << 30), {"delay-offset-beyond"}),
     "delay offsets": (real, delays(0), {"delay-offset-missing"}),

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from seglog.doctor.repair import FileSizes
 from seglog.errors import SeglogError
-from seglog.storage.format.names import COMMIT_LOG
+from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
 from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock
 
 SECTOR_BYTES: Final = 512
 LOG_SHARE: Final = 0.6
-"""How much of the damage goes to the commit log; the rest goes to whatever file comes up."""
+"""How much of the damage goes to the commit log; the rest goes to the other parts of the store alike."""
 
 COMPACTED: Final = "Compacted"
 """The compaction topic of a store that has one."""
@@ -51,6 +52,7 @@ class Subject:
         older: The same directory at an earlier moment, where stale sectors come from.
         records: All that it serves.
         ends: Where each queue goes on.
+        sizes: What the configuration says of files of which a damage may leave none.
     """
 
     root: Path
@@ -58,6 +60,7 @@ class Subject:
     records: dict[Key, Stored]
     ends: dict[tuple[str, int], int]
     segment_size_bytes: int
+    sizes: FileSizes
 
     @property
     def has_record_crc(self) -> bool:
@@ -65,11 +68,11 @@ class Subject:
         return all(b"__CRC32#" in record.properties for record in self.records.values())
 
     @classmethod
-    def of(cls, root: Path, older: Path | None = None) -> Subject:
+    def of(cls, root: Path, older: Path, sizes: FileSizes) -> Subject:
         """Reads an undamaged store."""
         with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
             return cls(
-                root, older or root, read_records(store), _ends(store), store.geometry.segment_size_bytes
+                root, older, read_records(store), _ends(store), store.geometry.segment_size_bytes, sizes
             )
 
     def hits(self, damaged: Path) -> set[Key]:
@@ -206,10 +209,17 @@ def _content(path: Path) -> bytes:
 
 
 def _pick(root: Path, chance: random.Random) -> Path:
-    """Returns a file with content; the lock file has none, and is nobody's loss."""
+    """Returns a file with content: of the log, or of any part of the store, large or small.
+
+    The lock file holds what nobody reads.
+    """
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
     log = [path for path in files if path.parent.name == COMMIT_LOG]
-    return chance.choice(log if chance.random() < LOG_SHARE else files)
+    if chance.random() < LOG_SHARE:
+        return chance.choice(log)
+    parts = sorted({path.relative_to(root).parts[0] for path in files} - {COMMIT_LOG, LOCK_FILE})
+    part = chance.choice(parts)
+    return chance.choice([path for path in files if path.relative_to(root).parts[0] == part])
 
 
 def _place(data: bytearray, chance: random.Random) -> int:
@@ -222,11 +232,14 @@ def _changing(
     what: str, change: Callable[[Subject, Path, bytearray, random.Random], str]
 ) -> Callable[[Subject, Path, random.Random], str]:
     def act(subject: Subject, root: Path, chance: random.Random) -> str:
-        path = _pick(root, chance)
-        data = bytearray(path.read_bytes())
-        detail = change(subject, path.relative_to(root), data, chance)
-        path.write_bytes(data)
-        return f"{what} {path.relative_to(root)} {detail}"
+        while True:  # zeros written over zeros are no damage
+            path = _pick(root, chance)
+            content = path.read_bytes()
+            data = bytearray(content)
+            detail = change(subject, path.relative_to(root), data, chance)
+            if data != content:
+                path.write_bytes(data)
+                return f"{what} {path.relative_to(root)} {detail}"
 
     return act
 

@@ -18,6 +18,7 @@ from seglog.storage.store import MessageStore
 from tests.support.stores import Served, served
 
 STEP_MS: Final = 1000
+BEGIN_MS: Final = 1_800_000_000_000
 SIZES: Final[dict[str, Any]] = {
     "segment_size_bytes": 16384,
     "queue_file_size_bytes": 2000,
@@ -43,10 +44,12 @@ class Filled:
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
 
-def fill_random(root: Path, seed: int, count: int = 700, *, record_crc: bool | None = None) -> Filled:
+def fill_random(
+    root: Path, seed: int, count: int = 700, *, record_crc: bool | None = None, begin_ms: int = BEGIN_MS
+) -> Filled:
     """Makes a store of keyed and other messages in three topics, tombstones among them, and two groups."""
     rng = random.Random(seed)
-    clock = VirtualClock(1_800_000_000_000)
+    clock = VirtualClock(begin_ms)
     with MessageStore.open(root, clock=clock, record_crc=record_crc, **SIZES) as store:
         for number in range(count):
             topic, queue_id = rng.choice(["Prices", "Events", "Long" * 40]), rng.randrange(2)

@@ -12,11 +12,15 @@ import pytest
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import append as append_module
 from seglog.storage.kernels import entries as entries_module
+from seglog.storage.kernels import groups as groups_module
 from seglog.storage.kernels import indexing as indexing_module
 from seglog.storage.kernels import keys as keys_module
 from seglog.storage.kernels import side_by_side as side_by_side_module
+from seglog.storage.kernels import strings as strings_module
+from seglog.storage.kernels import sums as sums_module
 from seglog.storage.kernels import units as units_module
 from seglog.storage.kernels import walk as walk_module
+from seglog.storage.kernels import walk_into as walk_into_module
 
 BOTH = (PYTHON, NATIVE)
 
@@ -37,6 +41,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(walk_module, "native_walk", module and module.walk)
         patch.setattr(walk_module, "native_find", module and module.find_record)
         patch.setattr(keys_module, "native_keys", module and module.index_keys)
+        patch.setattr(groups_module, "native_group", module and module.group_rows)
+        patch.setattr(walk_into_module, "native_into", module and module.walk_into)
         patch.setattr(side_by_side_module, "native_stretch", module and module.walk_stretch)
         patch.setattr(indexing_module, "native_key_rows", module and module.key_rows)
         patch.setattr(indexing_module, "native_put_keys", module and module.put_keys)
@@ -44,5 +50,9 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(entries_module, "native_extent", module and module.entries_extent)
         patch.setattr(entries_module, "native_follow", module and module.follow_entries)
         patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
+        patch.setattr(sums_module, "native_block_sums", module and module.block_sums)
+        patch.setattr(strings_module, "native_copy", module and module.copy_strings)
+        patch.setattr(strings_module, "native_map", module and module.property_map)
+        patch.setattr(strings_module, "native_values", module and module.property_values)
         patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
         yield

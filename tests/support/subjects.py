@@ -1,4 +1,4 @@
-"""The five stores that campaigns of random damage are made on: three of our own, two of RocketMQ's."""
+"""The stores that campaigns of random damage are made on: three of our own, three of RocketMQ's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from seglog.doctor.repair import FileSizes
 from seglog.storage.format.compaction import compaction_sizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.names import COMMIT_LOG, CONSUME_QUEUE
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.sys_flag import (
     INNER_BATCH,
@@ -23,14 +25,37 @@ from tests.support import golden
 from tests.support.campaign import COMPACTED, Subject
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, fill, new_clock
 
-SUBJECTS: Final = ("own killed", "own with record CRC", "own of every kind", "roll", "propcrc")
+SUBJECTS: Final = ("own killed", "own with record CRC", "own of every kind", "roll", "propcrc", "real-conf")
+"""The last is a whole broker directory: timer, delay levels, transactions, filter data, config files."""
+
+_OWN_SIZES: Final = FileSizes(QUEUE_FILE_BYTES, IndexGeometry(50, 200))
+_GOLDEN_SIZES: Final = FileSizes(2000, IndexGeometry(500, 2000))
+_BROKER_SIZES: Final = FileSizes(2000, IndexGeometry(100, 400), 1 << 20)
 
 
 def make_subject(name: str, folder: Path) -> Subject:
     """Makes one of :data:`SUBJECTS` in an empty folder."""
     if name.startswith("own"):
         return _own(folder, name)
-    return Subject.of(golden.extract(name, folder))
+    root = golden.extract(name, folder)
+    # A note of our lab's, and what RocketMQ keeps in RocksDB: a check says that it does not look at that.
+    (root / "lab.properties").unlink(missing_ok=True)
+    shutil.rmtree(root / "rocksdbstore", ignore_errors=True)
+    sizes = _BROKER_SIZES if name == "real-conf" else _GOLDEN_SIZES
+    return Subject.of(root, _half_written(root, folder / "older"), sizes)
+
+
+def _half_written(root: Path, older: Path) -> Path:
+    """Copies log and queues as they may have been once: nothing in the second half of what was written."""
+    for part in (COMMIT_LOG, CONSUME_QUEUE):
+        for path in sorted((root / part).rglob("*")):
+            if path.is_file():
+                content = path.read_bytes()
+                kept = content[: len(content.rstrip(b"\0")) // 2].ljust(len(content), b"\0")
+                target = older / path.relative_to(root)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(kept)
+    return older
 
 
 def _put_every_kind(store: MessageStore, number: int) -> None:
@@ -83,4 +108,4 @@ def _own(folder: Path, kind: str) -> Subject:
     if kind == "own killed":
         root = shutil.copytree(root, folder / "killed")
     store.close()
-    return Subject.of(root, folder / "older")
+    return Subject.of(root, folder / "older", _OWN_SIZES)

@@ -17,6 +17,12 @@ from seglog.cli.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
     "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",
+    "reconcile": "Say where each group is in each queue, and what became of each message.",
+    "compact": "Keep the last message of each key; show what goes, or do it.",
+    "retain": "Drop messages of single topics by age, size or key; show what goes, or do it.",
+    "archive": "Add the messages of a store to an archive in Parquet, each once.",
+    "restore": "Put archived messages back where they were, in a new store or an old one.",
+    "sql": "Ask a question in SQL about messages, queues, offsets and the key index.",
 }
 """Name and one line of help; module ``seglog.cli.spark.<name>`` holds ``command``."""
 

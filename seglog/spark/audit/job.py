@@ -12,16 +12,11 @@ from seglog.doctor.check import StoreCheck
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.index_chains import chain_finding
 from seglog.doctor.index_facts import IndexFacts
-from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import SplitOutcome, walk_split
-from seglog.doctor.record_watch import Seen
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files import RealFiles
 from seglog.storage.findings import Finding
 from seglog.storage.format.seal import Seal
 from seglog.storage.seal_files import read_seal
@@ -117,38 +112,11 @@ def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession) -> list[Walke
     return found
 
 
-def stretches_on_spark(plan: AuditPlan, spark: SparkSession) -> Iterator[Stretch]:
-    """Yields the stretches of a log, those of one split in order; its index and seals are not looked at."""
-    # Tasks get what they need of the plan: not all of it can be sent.
-    splits, root, geometry, topics = plan.splits, plan.root, plan.geometry, plan.batch_topics
-    verify = plan.verify
-    if not splits:
-        return
-
-    def scan_splits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        scan = SplitScan(RealFiles(), root, geometry, topics, verify=verify)
-        try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    stretches = tuple(scan.run(splits[number]))
-                    seen = (Seen(0, 0, (), NO_DIFF),) * len(stretches)
-                    yield to_batch(0, SplitOutcome(number, (), stretches, seen), ())
-        finally:
-            scan.close()
-
-    tasks = _task_count(sum(split.end - split.start for split in splits), len(splits), spark)
-    table = spark.range(0, len(splits), 1, tasks).mapInArrow(scan_splits, spark_schema()).toArrow()
-    for _store, outcome, _findings in from_table(table):
-        if outcome is not None:
-            yield from outcome.stretches
-
-
 def outcomes_frame(walks: Sequence[StoreWalk], spark: SparkSession) -> DataFrame:
     """Returns the table of outcomes, :data:`~seglog.spark.audit.outcome_rows.OUTCOME`, not computed yet."""
     firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
     count = firsts[-1]
-    log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
-    numbers = spark.range(0, count, 1, _task_count(log_bytes, count, spark))
+    numbers = spark.range(0, count, 1, _task_count(walks, count, spark.sparkContext.defaultParallelism))
     return numbers.mapInArrow(_stepper(walks, firsts), spark_schema())
 
 
@@ -168,8 +136,7 @@ def _stepper(
     return do_steps
 
 
-def _task_count(log_bytes: int, steps: int, spark: SparkSession) -> int:
+def _task_count(walks: Sequence[StoreWalk], steps: int, parallelism: int) -> int:
     """Returns one task for each split, or for as many small ones as make a split of the default length."""
-    return max(
-        1, min(steps, max(spark.sparkContext.defaultParallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES)))
-    )
+    log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
+    return max(1, min(steps, max(parallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES))))

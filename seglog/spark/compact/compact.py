@@ -173,7 +173,7 @@ class Compaction:
         keep_empty_queues(files, plan, staged)
         write_compaction_logs(files, plan, staged, slices)
         runner.write_queues(staged, slices, plan.task.geometry.queue_file_size_bytes)
-        finish_staging(files, plan, staged, written, self.clock)
+        finish_staging(files, plan, staged, written, runner, self.clock)
         manifest = Manifest(
             plan.segments[0].first,
             state_of_store(files, plan.root),

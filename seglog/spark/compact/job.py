@@ -8,7 +8,7 @@ machine must see; whatever is run twice writes the same bytes under the same nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.spark.audit.job import stretches_on_spark
+from seglog.doctor.check_report import CheckReport
+from seglog.doctor.index_facts import IndexFacts
+from seglog.spark.audit.job import StoreWalk, walk_on_spark
+from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.phases import (
     KEYED,
     LOSER,
@@ -41,6 +44,8 @@ _SHARE_BYTES: Final = 512 << 20
 """Log whose keyed records one task compares: some millions, 52 bytes each."""
 _SPARK_NAMES: Final = {"i4": "int", "i8": "bigint", "i1": "tinyint", "b1": "boolean"}
 _SENTINEL: Final = -1
+_NO_INDEX: Final = IndexFacts((), (), has_tags=False, end_phy_offset=0)
+"""Of the old store only the log is walked: its index is not taken over."""
 _QUEUE_PART: Final = pa.schema(
     [
         ("part", pa.int32()),
@@ -97,7 +102,15 @@ class SparkRunner:
 
     def scan(self, plan: AuditPlan) -> Iterator[Stretch]:
         """Walks the log."""
-        return stretches_on_spark(plan, self._spark)
+        tasks_need = replace(plan, queue_files={}, batch_files={}, log_files=[], findings=[])
+        walk = StoreWalk(tasks_need, frozenset(), _NO_INDEX, is_closed=True)
+        (walked,) = walk_on_spark([walk], self._spark)
+        for outcome in walked.outcomes:
+            yield from outcome.stretches
+
+    def check(self, root: Path) -> CheckReport:
+        """Checks a store."""
+        return audit_store(root, spark=self._spark)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 1 to 3 as one job."""

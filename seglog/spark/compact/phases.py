@@ -16,6 +16,8 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from seglog.doctor.check import check_store
+from seglog.doctor.check_report import CheckReport
 from seglog.spark.compact.decide import decide, find_losers, is_mapped
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.queues import write_queue
@@ -59,6 +61,10 @@ class Runner(Protocol):
 
     def scan(self, plan: AuditPlan) -> Iterable[Stretch]:
         """Walks the log, checksums and all."""
+        ...
+
+    def check(self, root: Path) -> CheckReport:
+        """Looks at everything in a store, as `seglog check` does."""
         ...
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
@@ -145,6 +151,10 @@ class LocalRunner:
                 yield from scan.run(split)
         finally:
             scan.close()
+
+    def check(self, root: Path) -> CheckReport:
+        """Checks a store."""
+        return check_store(root)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 1 to 3."""

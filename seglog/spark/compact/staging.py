@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.doctor.check import check_store
 from seglog.errors import StoreError
+from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import CompactionPlan, compaction_topics
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.queues import load_units
@@ -129,7 +129,12 @@ def write_compaction_logs(
 
 
 def finish_staging(
-    files: RestoringFiles, plan: CompactionPlan, staged: Path, written: Sequence[WrittenSegment], clock: Clock
+    files: RestoringFiles,
+    plan: CompactionPlan,
+    staged: Path,
+    written: Sequence[WrittenSegment],
+    runner: Runner,
+    clock: Clock,
 ) -> None:
     """Makes what is made from the log, and checks everything.
 
@@ -159,9 +164,9 @@ def finish_staging(
         pass
     for first, stamp in stamps.items():
         files.set_stamp(segment_path(staged, first), stamp)
-    report = check_store(staged)
+    report = runner.check(staged)
     wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
-    before = wrong and {_place(finding) for finding in check_store(plan.root).findings}
+    before = wrong and {_place(finding) for finding in runner.check(plan.root).findings}
     for finding in wrong:
         if _place(finding) not in before:
             raise StoreError(

@@ -106,6 +106,11 @@ def named_columns(names: Iterable[str]) -> tuple[Wanted, ...]:
     return tuple(Wanted(name, column(name).types[0]) for name in names)
 
 
+def spark_name(kind: pa.DataType) -> str:
+    """Returns what Spark calls a type."""
+    return _SPARK_NAMES[kind]
+
+
 def spark_columns(wanted: Sequence[Wanted]) -> str:
     """Returns columns as Spark states them."""
     return ", ".join(f"`{one.name}` {_SPARK_NAMES[one.type]}" for one in wanted)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.spark.remote_files import is_address
+from seglog.spark.source.append_job import AppendJob
 from seglog.spark.source.columns import named_columns, spark_columns, usual_columns, wanted_columns
 from seglog.spark.source.options import parse_options
 from seglog.spark.source.readers import TableReader, message_reader
+from seglog.spark.source.staging import check_written_schema
 from seglog.spark.source.tables import SCHEMAS, check_table_schema
+from seglog.spark.source.writer import MessageWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -22,7 +28,7 @@ NAME = "seglog"
 
 
 class SeglogDataSource(DataSource):
-    """Messages of RocketMQ stores as rows.
+    """Messages of RocketMQ stores as rows, and rows as messages.
 
     Args:
         options: See :mod:`seglog.spark.source.options`.
@@ -68,3 +74,18 @@ class SeglogDataSource(DataSource):
                 "reading a stream needs PySpark 4.2 or newer", help="pip install -U 'pyspark>=4.2,<5'"
             ) from error
         return MessageStreamReader(self._parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))
+
+    @override
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Returns a writer that appends messages to one store."""
+        if overwrite:
+            raise InvalidArgumentError("a log can only be appended to", help='write with .mode("append")')
+        if len(self._parsed.paths) != 1:
+            raise InvalidArgumentError("messages are written to one store at a time")
+        if is_address(self._parsed.paths[0]):
+            raise InvalidArgumentError(
+                "a remote store can only be read", help="write to a local or mounted folder"
+            )
+        check_written_schema(to_arrow_schema(schema, timezone="UTC"))
+        job_id = self._parsed.job_id or uuid.uuid4().hex
+        return MessageWriter(AppendJob(Path(self._parsed.paths[0]).absolute(), job_id))

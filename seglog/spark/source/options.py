@@ -7,6 +7,7 @@ error: a typo must not read everything.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -45,6 +46,7 @@ class Options:
         max_offsets_per_trigger: Messages in a batch of a stream; None for all that are there.
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
         decompress: Whether bodies are inflated.
+        job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
         table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
 
@@ -64,6 +66,7 @@ class Options:
     max_offsets_per_trigger: int | None = None
     access_path: AccessPath = "auto"
     decompress: bool = False
+    job_id: str | None = None
     table: Table = "messages"
 
     @property
@@ -100,7 +103,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         known = _KNOWN.get(name.lower())
         if known is None:
             raise InvalidArgumentError(
-                f"seglog has no option {name!r}", help=f"options are {', '.join(_NAMES)}"
+                f"seglog has no option {name!r}", help=f"options are {', '.join(NAMES)}"
             )
         try:
             values[known[0]] = known[1](text)
@@ -119,7 +122,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
 
 def _name(name: str) -> str:
-    return next(known for known in _NAMES if known.lower() == name.lower())
+    return next(known for known in NAMES if known.lower() == name.lower())
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -166,6 +169,12 @@ def _word(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _job_id(text: str) -> str:
+    if not _JOB_ID.fullmatch(text):
+        raise ValueError("it must be 1 to 64 letters, digits, - and _")
+    return text
+
+
 def _place(*words: str) -> Callable[[str], Place]:
     """Reads where to begin or end, as the Kafka source does; -2 is the start of a queue, -1 its end."""
 
@@ -186,9 +195,10 @@ def _place(*words: str) -> Callable[[str], Place]:
     return parse
 
 
+_JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SPECIAL: Final = {"earliest": -2, "latest": -1}
 _MAX_DIGITS: Final = 18
-_NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "path": ("paths", _paths),
     "paths": ("paths", _paths),
     "topic": ("topics", lambda text: frozenset(_list(text))),
@@ -206,6 +216,8 @@ _NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _at_least(1)),
     "accessPath": ("access_path", _word("auto", "cq", "scan")),
     "decompress": ("decompress", _bool),
+    "jobId": ("job_id", _job_id),
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
-_KNOWN: Final = {name.lower(): known for name, known in _NAMES.items()}
+"""Each option as users write it, with its attribute of :class:`Options` and what reads its text."""
+_KNOWN: Final = {name.lower(): known for name, known in NAMES.items()}

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from seglog.spark.source.strings import as_text, gather
+from seglog.spark.source.strings import as_text, gather, text_of
 from seglog.storage.format.properties import ENTRY_END, NAME_END
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
+from seglog.storage.kernels.strings import Ends, property_map, property_values
 
 _MANY_NAMES = 62
 """More names than bits of a number: then entries are sorted to find those that occur twice."""
@@ -51,34 +52,66 @@ class PropertyColumns:
     """
 
     def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
+        self._where = buffer, starts, sizes
+
+    def mapping(self, kind: pa.DataType) -> pa.Array:
+        """Returns all properties of each record as a map."""
+        found = property_map(*self._where)
+        if found is None:
+            offsets, names, values = self._slow.mapping()
+        else:
+            offsets = found.row_offsets
+            names = text_of(found.name_offsets, found.names)
+            values = text_of(found.value_offsets, found.values)
+        pairs = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
+        return pa.Array.from_buffers(
+            kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], null_count=0, children=[pairs]
+        )
+
+    def values(self, name: str) -> pa.Array:
+        """Returns the value of one property of each record as text, null where it has none."""
+        found = property_values(*self._where, name)
+        if found is None:
+            return self._slow.values(name)
+        return as_text(gather(self._where[0], *found, found[1] > 0))
+
+    @cached_property
+    def _slow(self) -> SlowPropertyColumns:
+        return SlowPropertyColumns(*self._where)
+
+
+class SlowPropertyColumns:
+    """The same without native kernels, and for records with more entries than those take.
+
+    Args:
+        buffer: The window.
+        starts: ``(n,)``, where the properties of each record start.
+        sizes: ``(n,)``, their lengths.
+    """
+
+    def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
         self._count = len(starts)
         # Each with a separator behind it: 4.x writers leave the last one out.
         self._ends = np.cumsum(sizes + 1)
         self._packed = np.full(int(self._ends[-1]) if len(sizes) else 0, ENTRY_END, np.uint8)
         copy_ranges(buffer, starts, sizes, self._packed, self._ends - sizes - 1)
 
-    def mapping(self, kind: pa.DataType) -> pa.Array:
-        """Returns all properties of each record as a map."""
+    def mapping(self) -> tuple[Ends, pa.Array, pa.Array]:
+        """Returns the entries of each record as offsets, their names and their values."""
         entries = self._unique
-        counts = np.bincount(entries.rows, minlength=self._count)
         offsets = np.zeros(self._count + 1, np.int32)
-        offsets[1:] = np.cumsum(counts)
+        offsets[1:] = np.cumsum(np.bincount(entries.rows, minlength=self._count))
         names = self._text(entries.name_starts, entries.name_ends)
-        values = self._text(entries.name_ends + 1, entries.ends)
-        pairs = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
-        return pa.Array.from_buffers(
-            kind, self._count, [None, pa.py_buffer(offsets)], null_count=0, children=[pairs]
-        )
+        return offsets, names, self._text(entries.name_ends + 1, entries.ends)
 
     def values(self, name: str) -> pa.Array:
-        """Returns the value of one property of each record as text, null where it has none."""
+        """Returns what :meth:`PropertyColumns.values` does."""
         entries = self._entries
         wanted = np.frombuffer(name.encode(), np.uint8)
         found = np.flatnonzero(entries.name_ends - entries.name_starts == len(wanted))
         item = np.dtype(f"V{len(wanted)}")
-        here = overlapping(self._packed, item)[entries.name_starts[found]]
-        found = found[here.view(np.uint8).reshape(-1, len(wanted)).__eq__(wanted).all(axis=1)]
-        chosen = entries.at(found)
+        here = overlapping(self._packed, item)[entries.name_starts[found]].view(np.uint8)
+        chosen = entries.at(found[(here.reshape(-1, len(wanted)) == wanted).all(axis=1)])
         starts, ends = np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
         is_there = np.zeros(self._count, np.bool_)
         # Where one occurs twice the last assignment stays.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from seglog.errors import CorruptError
+from seglog.spark.remote_files import locate
 from seglog.spark.source.batches import Constants, iter_batches
 from seglog.spark.source.columns import Wanted
 from seglog.spark.source.log_plan import LogPlan, LogSplit, Loss, plan_log
@@ -17,7 +18,6 @@ from seglog.spark.source.queue_path import QueuePath
 from seglog.spark.source.selection import Chooser, Selection
 from seglog.spark.source.split_rows import SplitRows, Window
 from seglog.storage.audit.splits import MIN_SPLIT_BYTES
-from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.geometry import StoreGeometry
 
@@ -83,10 +83,11 @@ def read_piece(
         if options.fail_on_data_loss:
             raise loss_error(loss, piece.geometry)
 
-    files = RealFiles()
+    path = options.paths[piece.store]
+    files, _root = locate(path)
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=options.batch_rows)
     names = rows.queues.names
-    constants = Constants(options.broker_name(piece.store), str(piece.root))
+    constants = Constants(options.broker_name(piece.store), path)
     try:
         windows: Iterable[Window] | None = None
         if options.access_path != "scan" and selection.names_queues:
@@ -101,9 +102,8 @@ def read_piece(
 
 
 def _plan(path: str, options: Options) -> LogPlan:
-    plan = plan_log(
-        Path(path).absolute(), RealFiles(), split_bytes=options.max_partition_bytes, verify=options.verify
-    )
+    files, root = locate(path)
+    plan = plan_log(root, files, split_bytes=options.max_partition_bytes, verify=options.verify)
     if plan.losses and options.fail_on_data_loss:
         raise loss_error(plan.losses[0], plan.geometry)
     return plan

@@ -15,7 +15,6 @@ from typing_extensions import override
 from seglog.spark.source.pushdown import push
 from seglog.spark.source.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.tables import TablePiece, plan_table, read_table
-from seglog.storage.files import RealFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,10 +99,10 @@ class TableReader(DataSourceReader):
     @override
     def partitions(self) -> list[InputPartition]:
         """Returns one partition for each piece."""
-        return [TablePartition(piece) for piece in plan_table(self._options, RealFiles())]
+        return [TablePartition(piece) for piece in plan_table(self._options)]
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a partition."""
         if isinstance(partition, TablePartition):
-            yield from read_table(partition.piece, self._options, RealFiles(), self._names)
+            yield from read_table(partition.piece, self._options, self._names)

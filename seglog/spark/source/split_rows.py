@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.spark.source.log_plan import LogSplit, Loss
 from seglog.storage.audit.split_scan import SplitScan
@@ -74,19 +75,24 @@ class SplitRows:
         self._verify = verify
         self._batch_rows = batch_rows
         self._window_bytes = _WINDOW_BYTES
+        # New memory for each window would take as long as the walk over it.
+        self._scratch: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
         self.queues = QueueTable()
 
-    def windows(self, split: LogSplit, lose: Callable[[Loss], None]) -> Iterator[Window]:
+    def windows(
+        self, split: LogSplit, lose: Callable[[Loss], None], *, keep: bool = False
+    ) -> Iterator[Window]:
         """Yields the records of a split in log order.
 
         Args:
             split: The split.
             lose: Told of every stretch of it without records, where that is no end of a file or log.
+            keep: Whether a window's memory stays when the next one is asked for: then it is not used again.
         """
         begin = max(split.floor, split.start - LOOK_BACK_BYTES)
         position = begin if begin == split.floor else self._next_record(begin, split)
         while position is not None:
-            position = yield from self._stretch(split, position, lose)
+            position = yield from self._stretch(split, position, lose, keep=keep)
 
     def close(self) -> None:
         """Closes the files that were read last."""
@@ -98,13 +104,13 @@ class SplitRows:
         return self._reader.read(phy_offset, size_bytes)
 
     def _stretch(
-        self, split: LogSplit, position: int, lose: Callable[[Loss], None]
+        self, split: LogSplit, position: int, lose: Callable[[Loss], None], *, keep: bool
     ) -> Generator[Window, None, int | None]:
         """Yields records one behind the other; returns where the split goes on, None at its end."""
         need = 0
         while position < split.end:
             need = max(need, min(self._window_bytes, split.end - position))
-            memory = self._reader.read(position, min(need, split.segment_end - position))
+            memory = self._read(position, min(need, split.segment_end - position), keep=keep)
             result = walk(memory, position, split.segment_end, self.queues, verify=self._verify)
             places = result.rows["phy_offset"]
             first, behind = np.searchsorted(places, (split.start, split.end)).tolist()
@@ -128,6 +134,13 @@ class SplitRows:
                     lose(Loss(position, end, damage.kind, str(damage.expected), str(damage.found)))
                 return resumed
         return None
+
+    def _read(self, phy_offset: int, size_bytes: int, *, keep: bool) -> memoryview:
+        if keep:
+            return self._reader.read(phy_offset, size_bytes)
+        if len(self._scratch) < size_bytes:
+            self._scratch = np.empty(size_bytes, np.uint8)
+        return self._reader.read_into(phy_offset, self._scratch[:size_bytes].data)
 
     def _next_record(self, start: int, split: LogSplit) -> int | None:
         whole = Split(0, split.floor, split.end, split.segment_end)

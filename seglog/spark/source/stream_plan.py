@@ -21,6 +21,7 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 
 from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.spark.remote_files import locate
 from seglog.spark.source.log_plan import LogPlan, Loss, cut_file, find_end
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import Piece, loss_error, pieces_of
@@ -43,6 +44,15 @@ class StoreOffset(TypedDict):
 StreamOffset: TypeAlias = dict[str, StoreOffset]
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A store that is followed."""
+
+    name: str
+    files: Files
+    root: Path
+
+
 @dataclass(slots=True)
 class _Walked:
     """A stretch of a log as the driver walked it.
@@ -62,11 +72,9 @@ class StreamPlan:
 
     Attributes:
         options: What was asked for.
-        files: Where the stores are.
     """
 
     options: Options
-    files: Files
     _targets: dict[str, int] = field(default_factory=dict)
     _walked: dict[tuple[str, int, int], tuple[Loss, ...]] = field(default_factory=dict)
 
@@ -76,21 +84,21 @@ class StreamPlan:
         From offsets by queue the log is read from its start; what lies before them is left out.
         """
         begin: StreamOffset = {}
-        for name, root in self._stores():
-            listing = list_store(self.files, root)
+        for store in self._stores():
+            listing = list_store(store.files, store.root)
             first = listing.log_files[0].first_offset if listing.log_files else 0
-            begin[name] = {"physicalOffset": first, "storeTimestamp": 0, "queues": {}}
+            begin[store.name] = {"physicalOffset": first, "storeTimestamp": 0, "queues": {}}
         if self.options.starting in (None, "latest"):
             return self.advance(begin, None)
         return begin
 
     def stop_at_end(self) -> None:
         """Takes nothing from now on that was written after this."""
-        for name, root in self._stores():
-            listing = list_store(self.files, root)
+        for store in self._stores():
+            listing = list_store(store.files, store.root)
             segment = listing.geometry.segment_size_bytes
-            self._targets[name], _holes = find_end(
-                self.files, root, listing.log_files, segment, verify=self.options.verify
+            self._targets[store.name], _holes = find_end(
+                store.files, store.root, listing.log_files, segment, verify=self.options.verify
             )
 
     def advance(self, start: StreamOffset, max_messages: int | None) -> StreamOffset:
@@ -106,12 +114,12 @@ class StreamPlan:
         end: StreamOffset = {}
         stores = list(self._stores())
         left = max_messages
-        for number, (name, root) in enumerate(stores):
+        for number, store in enumerate(stores):
             share = None if left is None else -(-left // (len(stores) - number))
-            begin = start.get(name, _nothing())
-            found, taken = self._walk(name, root, begin, MOST, share)
-            self._walked[name, begin["physicalOffset"], found.end["physicalOffset"]] = found.holes
-            end[name] = found.end
+            begin = start.get(store.name, _nothing())
+            found, taken = self._walk(store, begin, MOST, share)
+            self._walked[store.name, begin["physicalOffset"], found.end["physicalOffset"]] = found.holes
+            end[store.name] = found.end
             left = None if left is None else left - taken
         return end
 
@@ -121,52 +129,53 @@ class StreamPlan:
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
         """
-        plans = [self._plan(name, root, start.get(name, _nothing()), end) for name, root in self._stores()]
+        plans = [self._plan(store, start.get(store.name, _nothing()), end) for store in self._stores()]
         return pieces_of(plans, self.options)
 
     def forget(self, end: StreamOffset) -> None:
         """Told that a batch is done: what is known of it is not needed any more."""
         self._walked = {key: holes for key, holes in self._walked.items() if key[2] > _place(end, key[0])}
 
-    def _stores(self) -> Iterator[tuple[str, Path]]:
+    def _stores(self) -> Iterator[_Store]:
         for number, path in enumerate(self.options.paths):
-            yield self.options.broker_name(number) or path, Path(path).absolute()
+            yield _Store(self.options.broker_name(number) or path, *locate(path))
 
-    def _plan(self, name: str, root: Path, start: StoreOffset, end: StreamOffset) -> LogPlan:
-        if name not in end:
+    def _plan(self, store: _Store, start: StoreOffset, end: StreamOffset) -> LogPlan:
+        if store.name not in end:
             raise InvalidArgumentError(
-                f"the checkpoint of this stream knows nothing of {name}",
+                f"the checkpoint of this stream knows nothing of {store.name}",
                 help="begin with a new checkpointLocation, or read the same stores by the same names",
             )
-        extent = range(start["physicalOffset"], _place(end, name))
-        holes = self._walked.get((name, extent.start, extent.stop))
+        extent = range(start["physicalOffset"], _place(end, store.name))
+        holes = self._walked.get((store.name, extent.start, extent.stop))
         if holes is None:
-            holes = self._walk(name, root, start, extent.stop, None)[0].holes
-        listing = list_store(self.files, root)
+            holes = self._walk(store, start, extent.stop, None)[0].holes
+        listing = list_store(store.files, store.root)
         segment = listing.geometry.segment_size_bytes
         splits = [
             split
             for file in listing.log_files
             for split in cut_file(file, segment, extent, holes, self.options.max_partition_bytes)
         ]
-        return LogPlan(root, listing.geometry, tuple(splits), holes, extent.stop)
+        return LogPlan(store.root, listing.geometry, tuple(splits), holes, extent.stop)
 
     def _walk(
-        self, name: str, root: Path, start: StoreOffset, end: int, max_messages: int | None
+        self, store: _Store, start: StoreOffset, end: int, max_messages: int | None
     ) -> tuple[_Walked, int]:
         """Walks on from a place; returns what was walked, and how many messages are in it."""
-        listing = list_store(self.files, root)
+        listing = list_store(store.files, store.root)
         segment = listing.geometry.segment_size_bytes
-        reader = LogReader(self.files, root, segment)
+        reader = LogReader(store.files, store.root, segment)
         scan = LogScan(reader, listing.log_files, segment, verify=self.options.verify)
+        end = min(end, self._targets.get(store.name, end))
         begin, retained = self._resume(scan, listing, start)
         steps = _Steps(begin, Chooser(self.options.selection, scan.queues.names), scan.queues)
         try:
             for rows in scan.iter_rows():
-                if not steps.add(rows, min(end, self._targets.get(name, end)), max_messages):
+                if not steps.add(rows, end, max_messages):
                     break
             else:
-                steps.reach(min(scan.end_phy_offset, end, self._targets.get(name, end)))
+                steps.reach(min(scan.end_phy_offset, end))
         finally:
             scan.close()
         holes = retained + tuple(

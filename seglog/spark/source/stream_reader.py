@@ -17,7 +17,6 @@ from typing_extensions import override
 from seglog.spark.source.read_plan import read_piece
 from seglog.spark.source.readers import PiecePartition
 from seglog.spark.source.stream_plan import StreamOffset, StreamPlan
-from seglog.storage.files import RealFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +36,7 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, wanted: Sequence[Wanted]) -> None:
         self._options = options
         self._wanted = wanted
-        self._plan = StreamPlan(options, RealFiles())
+        self._plan = StreamPlan(options)
 
     @override
     def initialOffset(self) -> dict[str, object]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges
+from seglog.storage.kernels.gather import Bytes, Ints, Mask
+from seglog.storage.kernels.strings import Ends, copied
 
 
 def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = None) -> pa.Array:
@@ -25,11 +26,9 @@ def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = Non
     """
     if is_there is not None:
         sizes = np.where(is_there, sizes, 0)
-    ends = np.cumsum(sizes)
     offsets = np.zeros(len(sizes) + 1, np.int32)
-    offsets[1:] = ends
-    data = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    copy_ranges(buffer, starts, sizes, data, ends - sizes)
+    np.cumsum(sizes, out=offsets[1:])
+    data = copied(buffer, starts, sizes)
     validity = None if is_there is None or is_there.all() else _bits(is_there)
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
@@ -46,6 +45,12 @@ def as_text(strings: pa.Array) -> pa.Array:
         # Rare enough for a step of Python each.
         found = [None if raw is None else raw.decode("utf-8", "replace") for raw in strings.to_pylist()]
         return pa.array(found, pa.string())
+
+
+def text_of(offsets: Ends, data: Bytes) -> pa.Array:
+    """Returns strings that lie one behind the other as a ``string`` array."""
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return as_text(pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers))
 
 
 def fixed_width(characters: Bytes) -> pa.Array:

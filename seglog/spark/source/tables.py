@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from seglog.doctor.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError
+from seglog.spark.remote_files import locate
 from seglog.spark.source.options import Options
 from seglog.storage.files import Files
 from seglog.storage.format.index import INDEX_ENTRY
@@ -87,27 +88,27 @@ class TablePiece:
     file: Path | None = None
 
 
-def plan_table(options: Options, files: Files) -> list[TablePiece]:
+def plan_table(options: Options) -> list[TablePiece]:
     """Returns what the tasks read of a table."""
-    roots = [Path(path).absolute() for path in options.paths]
+    stores = [locate(path) for path in options.paths]
     if options.table != "index":
-        return [TablePiece(number, root) for number, root in enumerate(roots)]
+        return [TablePiece(number, root) for number, (_files, root) in enumerate(stores)]
     return [
         TablePiece(number, root, file.path)
-        for number, root in enumerate(roots)
+        for number, (files, root) in enumerate(stores)
         for file in list_index_files(files, root)[0]
     ]
 
 
-def read_table(
-    piece: TablePiece, options: Options, files: Files, names: list[str]
-) -> Iterator[pa.RecordBatch]:
+def read_table(piece: TablePiece, options: Options, names: list[str]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a piece, of the columns that are wanted."""
+    path = options.paths[piece.store]
+    files, _root = locate(path)
     schema = SCHEMAS[options.table]
     made = {"queues": _queues, "offsets": _offsets, "index": _index}[options.table]
     for columns in made(piece, options, files):
         count = len(next(iter(columns.values())))
-        columns["store"] = pa.repeat(pa.scalar(str(piece.root), _STRING), count)
+        columns["store"] = pa.repeat(pa.scalar(path, _STRING), count)
         columns["brokerName"] = pa.repeat(pa.scalar(options.broker_name(piece.store), _STRING), count)
         wanted = pa.schema([schema.field(name) for name in names])
         yield pa.RecordBatch.from_arrays([columns[name] for name in names], schema=wanted)

@@ -19,10 +19,12 @@ from seglog.storage.format import properties as props
 from seglog.storage.format.index import key_hash
 from seglog.storage.format.index_view import IndexView
 from seglog.storage.format.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from seglog.storage.format.tombstone import LOST
 
 UNIQ_KEY_NAME: Final = props.UNIQ_KEY.encode()
 KEYS_NAME: Final = props.KEYS.encode()
 TAGS_NAME: Final = props.TAGS.encode()
+_OF_TOMBSTONES: Final = LOST.encode()
 
 
 class IndexedRecord(NamedTuple):
@@ -64,6 +66,17 @@ def record_keys(topic: str, properties: bytes, sys_flag: int, *, tags: bool) -> 
     return keys
 
 
+def telling_tag(record: IndexedRecord) -> str | None:
+    """Returns the tag by which a record tells whether an index has tags, None if it cannot.
+
+    ROLLBACK records are in none, and the tag of a tombstone is younger than the index.
+    """
+    tag = props.find_property(record.properties, TAGS_NAME)
+    if tag in (None, _OF_TOMBSTONES) or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        return None
+    return key_text(tag)
+
+
 def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | None:
     """Returns whether a file has entries for tags (5.4.0 and later), None if these records cannot tell.
 
@@ -77,10 +90,10 @@ def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | No
         is_inside = header.begin_phy_offset <= record.phy_offset < header.end_phy_offset or (
             record.phy_offset == header.end_phy_offset and not view.is_full
         )
-        tag = props.find_property(record.properties, TAGS_NAME)
-        if tag is None or not is_inside or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        tag = telling_tag(record)
+        if tag is None or not is_inside:
             continue
-        return view.holds(key_hash(tag_key(record.topic, key_text(tag))), record.phy_offset)
+        return view.holds(key_hash(tag_key(record.topic, tag)), record.phy_offset)
     return None
 
 

@@ -74,8 +74,43 @@ def walk_stretch(
         TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
-def find_record(buffer: memoryview, phy_offset: int, start: int, /) -> int:
-    """Returns the first place at or behind ``start`` where a whole record proves itself, -1 without one.
+def walk_into(
+    buffer: memoryview,
+    phy_offset: int,
+    start: int,
+    until: int,
+    verify: bool,
+    number: Callable[[bytes, int], int],
+    rows: memoryview,
+    keys: memoryview | None,
+    tags: bool,
+    /,
+) -> tuple[int, list[int], int, bool, int, list[int], int]:
+    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: Where in it to begin.
+        until: Where in it to end; the last record may go on behind it.
+        verify: Whether to compute checksums.
+        number: As :func:`walk` takes it.
+        rows: Takes the rows, packed as ``ROW``; the walk ends where there is no more room for them.
+        keys: Takes the keys, packed as ``KEY_ROW``; the walk ends before a record whose keys have no room.
+            None if nobody wants them.
+        tags: Whether tags are keys.
+
+    Returns:
+        How many rows; where the records lie whose properties say more about queues; where the walk stopped;
+        whether for lack of room; how many keys; where the tombstones lie, which have none; and how many
+        records have a record CRC.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
+def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one.
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
@@ -98,6 +133,22 @@ def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memory
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def block_sums(buffer: memoryview, block_bytes: int, /) -> list[int] | None:
+    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
+    """
+
+def group_rows(
+    rows: memoryview, queue_count: int, grouped: memoryview, /
+) -> list[tuple[int, int, int, int, int]] | None:
+    """Does what :func:`seglog.storage.kernels.groups.group` does; None where it does nothing.
+
+    Returns:
+        Number, records, bytes, least and greatest store time of each queue, by the numbers.
     """
 
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
@@ -125,6 +176,73 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
     Returns:
         The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
         many records have a record CRC.
+    """
+
+def copy_strings(buffer: memoryview, starts: memoryview, sizes: memoryview, target: memoryview, /) -> None:
+    """Copies strings of a buffer one behind the other.
+
+    Args:
+        buffer: Where they lie.
+        starts: Where each starts, 64-bit numbers.
+        sizes: How long each is, 64-bit numbers.
+        target: Takes them.
+
+    Raises:
+        ValueError: A string does not lie within the buffer, or all together not within the target.
+        TruncatedError: As of :func:`walk_stretch`.
+    """
+
+def property_map(
+    buffer: memoryview,
+    starts: memoryview,
+    sizes: memoryview,
+    row_ends: memoryview,
+    name_ends: memoryview,
+    names: memoryview,
+    value_ends: memoryview,
+    values: memoryview,
+    /,
+) -> int:
+    """Takes properties of many records apart, as ``decode_properties`` takes those of one.
+
+    Args:
+        buffer: Where they lie.
+        starts: As of :func:`copy_strings`, one for each record.
+        sizes: Likewise.
+        row_ends: Takes for each record how many entries there are up to its end, 32-bit numbers.
+        name_ends: Takes where the name of each entry ends in ``names``, 32-bit numbers.
+        names: Takes the names.
+        value_ends: Takes where the value of each entry ends in ``values``, 32-bit numbers.
+        values: Takes the values.
+
+    Returns:
+        How many entries there are; -1 where they have no room, or a record has more than 64.
+
+    Raises:
+        As :func:`copy_strings`.
+    """
+
+def property_values(
+    buffer: memoryview,
+    starts: memoryview,
+    sizes: memoryview,
+    name: bytes,
+    value_starts: memoryview,
+    value_sizes: memoryview,
+    /,
+) -> None:
+    """Finds the value of one property of many records, as ``find_property`` finds that of one.
+
+    Args:
+        buffer: As of :func:`property_map`.
+        starts: Likewise.
+        sizes: Likewise.
+        name: The name, with the 0x01 behind it.
+        value_starts: Takes where in the buffer each value starts, 64-bit numbers.
+        value_sizes: Takes how long each is, 0 for none.
+
+    Raises:
+        As :func:`copy_strings`.
     """
 
 def populate(pages: memoryview, /) -> bool:

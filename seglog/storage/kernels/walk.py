@@ -59,7 +59,7 @@ Rows = npt.NDArray[np.void]
 NativeWalk: TypeAlias = Callable[
     [memoryview, int, bool, Callable[[bytes, int], int]], tuple[bytes, list[int], int]
 ]
-NativeFind: TypeAlias = Callable[[memoryview, int, int], int]
+NativeFind: TypeAlias = Callable[[memoryview, int, int, int], int]
 
 native_walk: NativeWalk | None = None
 native_find: NativeFind | None = None
@@ -216,14 +216,31 @@ def iter_resync(buffer: memoryview, phy_offset: int, start: int) -> Iterator[int
         phy_offset: Physical offset of its first byte.
         start: First place to consider.
     """
+    found = next_record(buffer, phy_offset, start, len(buffer))
+    while found is not None:
+        yield found
+        found = next_record(buffer, phy_offset, found + 1, len(buffer))
+
+
+def next_record(buffer: memoryview, phy_offset: int, start: int, until: int) -> int | None:
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, None without one.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        start: First place to consider.
+        until: End of the places; the record may go on behind it.
+
+    Raises:
+        TruncatedError: The buffer is a map, and a byte of it cannot be read any more.
+    """
     if native_find is not None:
-        while (start := native_find(buffer, phy_offset, start)) >= 0:
-            yield start
-            start += 1
-        return
+        at = native_find(buffer, phy_offset, start, until)
+        return at if at >= 0 else None
     for found in _MAGIC.finditer(buffer, start + MAGIC_AT):
         at = found.start() - MAGIC_AT
-        if len(buffer) - at < MIN_RECORD_BYTES:
-            return
+        if at >= until or len(buffer) - at < MIN_RECORD_BYTES:
+            return None
         if not isinstance(examine(buffer, at, phy_offset + at), Damage):
-            yield at
+            return at
+    return None

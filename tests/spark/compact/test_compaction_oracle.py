@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check import check_store
 from seglog.errors import SeglogError, StoreError
@@ -14,7 +15,8 @@ from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy, Verdict
 from seglog.spark.compact.swap import old_store
 from seglog.storage.files import RealFiles
-from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
+from seglog.storage.format.compaction import compaction_sizes
+from tests.support.compactions import SIZES, STEP_MS, assert_survived, fill_random, survivors
 
 POLICIES = [
     {"Prices": Policy(compact=True, delete_retention_ms=100 * STEP_MS)},
@@ -128,3 +130,40 @@ def test_damaged_and_unclosed_stores_are_refused(tmp_path):
     with pytest.raises(StoreError, match="not in order"):
         compaction(filled, POLICIES[0]).apply()
     assert not (tmp_path / "s.compact").exists()
+
+
+@pytest.mark.parametrize("lost_segments", [0, 2])
+def test_compaction_log_keeps_what_the_commit_log_lost_to_retention(tmp_path, lost_segments):
+    root = tmp_path / "s"
+    (root / "config").mkdir(parents=True)
+    table = {"Comp": {"topicName": "Comp", "attributes": {"cleanup.policy": "COMPACTION"}}}
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    clock = VirtualClock(1_700_000_000_000)
+    sizes = SIZES | {"compaction_sizes": compaction_sizes(10_000, 1_000)}
+    last = {}
+    with MessageStore.open(root, clock=clock, **sizes) as store:
+        for number in range(400):
+            # Some keys are only met in the segments that go, and one of them is deleted there.
+            key = f"early{number % 5}" if number < 40 else f"k{number % 11}"
+            body = b"" if number in (37, 399) else b"%d " % number * 30
+            store.put("Comp", body, keys=key)
+            last[key] = number, body
+            clock.advance(1000)
+    for segment in sorted((root / "commitlog").iterdir())[:lost_segments]:
+        segment.unlink()
+    job = Compaction(
+        root,
+        {"Comp": Policy(compact=True, delete_retention_ms=10_000)},
+        split_bytes=6_000,
+        runner=LocalRunner(RealFiles()),
+        clock=clock,
+    )
+    assert job.apply().is_done
+    with MessageStore.open(root, read_only=True) as store:
+        at, found = -1, {}
+        while len(result := store.get("Comp", 0, at)):
+            found |= {message.queue_offset: message.body for message in result}
+            at = result.next_offset
+        assert store.max_offset("Comp", 0) == 400
+    assert found == {number: body for number, body in last.values() if number != 37}
+    assert check_store(root).is_clean

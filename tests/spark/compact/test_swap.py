@@ -125,7 +125,7 @@ def test_staging_that_fails_anywhere_leaves_the_store_as_it_was(stores, tmp_path
     original, now_ms, before, after = stores
     counted = Fault()
     compaction(copy_of(original, tmp_path / "counted"), now_ms, SwapFiles(counted)).apply()
-    for at in range(2, counted.count, counted.count // 25):
+    for at in range(2, counted.count, counted.count // 12):
         root = copy_of(original, tmp_path / f"{at}")
         fault = Fault(at, errno.ENOSPC, sticky=True)
         with contextlib.suppress(SeglogError, OSError):

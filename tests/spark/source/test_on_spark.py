@@ -9,9 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from seglog import MessageStore
+from seglog.spark.source.columns import COLUMNS
 from tests.support.golden import expected, extract
 
 pytestmark = pytest.mark.spark
+EVERY = ",".join(column.name for column in COLUMNS)
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -163,3 +165,22 @@ def test_a_stream_reads_every_message_once_over_restarts(spark, tmp_path):
     rows = sorted(tuple(row) for row in spark.read.parquet(out).collect())
     wanted = [("A", queue, at) for queue in (0, 1) for at in range(50)] + [("B", 0, at) for at in range(30)]
     assert rows == wanted
+
+
+def test_rows_are_appended_to_a_store_and_read_back(spark, tmp_path):
+    root, copy = extract("comp", tmp_path), tmp_path / "copy"
+    frame = spark.read.format("seglog").option("columns", EVERY).load(str(root)).repartition(3)
+    for _ in range(2):
+        frame.write.format("seglog").mode("append").option("jobId", "copy-1").save(str(copy))
+    kept = ["topic", "queueId", "body", "properties", "flag", "sysFlag", "bornTimestamp", "bornHost"]
+
+    def rows(path):
+        found = spark.read.format("seglog").load(str(path)).select(kept).collect()
+        for row in found:
+            row["properties"].pop("__CRC32#", None)
+        return sorted(map(str, found))
+
+    assert rows(copy) == rows(root)
+    with pytest.raises(PySparkException, match="only be appended to"):
+        frame.write.format("seglog").mode("overwrite").save(str(copy))
+    assert [path.name for path in tmp_path.iterdir() if "spark-" in path.name] == []

@@ -14,7 +14,6 @@ from seglog.spark.source.columns import named_columns
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import read_piece
 from seglog.spark.source.stream_plan import StreamPlan
-from seglog.storage.files import RealFiles
 from tests.support.golden import expected, extract
 
 COLUMNS = named_columns(["topic", "queueId", "queueOffset", "physicalOffset", "body"])
@@ -29,7 +28,7 @@ class Stream:
         self.at = self.plan.initial()
 
     def restart(self):
-        self.plan = StreamPlan(self.options, RealFiles())
+        self.plan = StreamPlan(self.options)
 
     def batch(self, max_messages=None):
         end = json.loads(json.dumps(self.plan.advance(self.at, max_messages)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -128,3 +129,107 @@ def test_message_that_happens_to_have_the_flag_is_no_tombstone():
     assert not is_tombstone(memoryview(record))
     assert not is_tombstone(memoryview(Record(body=bytes(40)).pack()))
     assert not is_tombstone(memoryview(record)[:50])
+
+
+COMPRESSED, ZSTD, NEED_UNWRAP, INNER = 0x1, 0x300, 0x80, 0x40
+COMMITTED = 0x8
+KEPT = b"KEYS\x01k1\x02UNIQ_KEY\x01U7\x02"
+MARKS = b"SEGLOG_LOST\x011\x02TAGS\x01SEGLOG_LOST\x02"
+ROTTEN = Record(
+    queue_id=3, queue_offset=41, phy_offset=4096, flag=5, reconsume_times=2, prepared_transaction_offset=9,
+    body=b"r" * 90, properties=KEPT + b"TAGS\x01a\x02",
+)  # fmt: skip
+"""A record with a legible head, whatever became of its body."""
+
+
+def tombstone_of(rotten, *, record_crc=False, damage=b"?"):
+    """Returns the tombstone of a record whose body has another byte than its checksum was made of."""
+    record = bytearray(rotten.pack())
+    if rotten.body:
+        at = bytes(record).rindex(rotten.body)
+        record[at : at + 1] = damage
+    lost = LostRecord("", 0, 0, rotten.phy_offset, len(record), legible=bytes(record))
+    return encode_tombstone(lost, NOW_MS, record_crc=record_crc)
+
+
+def wanted(rotten, properties, **changes):
+    """Returns the bytes of a record of the same size with other properties, the rest of it zeros."""
+    made = replace(rotten, flag=LOST_FLAG, properties=properties, **changes)
+    spare = len(rotten.pack()) - len(replace(made, body=b"").pack())
+    return replace(made, body=bytes(spare)).pack()
+
+
+@pytest.mark.parametrize(
+    "bits", [0, COMPRESSED, COMPRESSED | ZSTD, NEED_UNWRAP | INNER, COMMITTED | COMPRESSED]
+)
+def test_tombstone_of_a_legible_record_keeps_its_head_and_properties(bits):
+    rotten = replace(ROTTEN, sys_flag=bits)
+    stone = tombstone_of(rotten)
+    assert stone == wanted(rotten, KEPT + MARKS, sys_flag=bits & COMMITTED)
+    assert valid(stone, 4096).queue_offset == 41
+    assert is_tombstone(memoryview(stone))
+
+
+@pytest.mark.parametrize("length", [15, 16])
+def test_tombstone_keeps_addresses_of_either_kind(length):
+    address = bytes(range(4 if length == 15 else 16))
+    rotten = replace(ROTTEN, born_address=address, store_address=address)
+    assert tombstone_of(rotten) == wanted(rotten, KEPT + MARKS)
+
+
+def test_tombstone_of_a_record_with_checksum_has_a_new_one():
+    rotten = replace(ROTTEN, record_crc=True)
+    assert tombstone_of(rotten) == wanted(rotten, KEPT + MARKS)
+    assert tombstone_of(ROTTEN, record_crc=True) == wanted(ROTTEN, KEPT + MARKS, record_crc=True)
+
+
+@pytest.mark.parametrize(
+    ("spare", "marks"), [(0, b""), (13, b""), (14, MARKS[:14]), (30, MARKS[:14]), (31, MARKS), (32, MARKS)]
+)
+def test_marks_of_a_tombstone_take_their_room_from_the_body(spare, marks):
+    rotten = replace(ROTTEN, body=b"r" * spare, properties=KEPT)
+    assert tombstone_of(rotten) == wanted(rotten, KEPT + marks)
+
+
+def test_tombstone_leaves_out_properties_that_hold_zeros_or_have_no_name():
+    rotten = replace(ROTTEN, properties=b"A\x01\0\0\0\x02" + KEPT + b"\x01x\x02rest")
+    assert tombstone_of(rotten) == wanted(rotten, KEPT + MARKS)
+
+
+WAITING = {
+    # What each topic's service needs so that a message that it cannot read does not stop it.
+    "rmq_sys_wheel_timer": b"TIMER_OUT_MS\x011700000060000\x02REAL_TOPIC\x01T\x02REAL_QID\x013\x02",
+    "SCHEDULE_TOPIC_XXXX": b"REAL_TOPIC\x01T\x02REAL_QID\x013\x02",
+    "RMQ_SYS_TRANS_HALF_TOPIC": b"REAL_TOPIC\x01T\x02REAL_QID\x013\x02PGROUP\x01g\x02TRAN_MSG\x01true\x02",
+    "rmq_sys_REVIVE_LOG_DefaultCluster": b"",
+}
+
+
+@pytest.mark.parametrize("topic", WAITING)
+def test_a_rotten_message_of_the_broker_reaches_its_topic_as_a_tombstone(topic):
+    rotten = replace(ROTTEN, topic=topic.encode(), properties=WAITING[topic] + b"TAGS\x01ck\x02")
+    stone = tombstone_of(rotten)
+    assert stone == wanted(rotten, WAITING[topic] + MARKS)
+
+
+def test_the_delay_of_a_rotten_delayed_message_goes_so_that_its_queue_unit_knows_the_tombstone():
+    rotten = replace(ROTTEN, topic=b"SCHEDULE_TOPIC_XXXX", properties=b"DELAY\x013\x02" + KEPT)
+    assert tombstone_of(rotten) == wanted(rotten, KEPT + MARKS)
+    assert valid(tombstone_of(rotten), 4096).tags_code == LOST_TAGS_CODE
+    plain = replace(ROTTEN, properties=b"DELAY\x013\x02" + KEPT)
+    assert tombstone_of(plain) == wanted(plain, b"DELAY\x013\x02" + KEPT + MARKS)
+
+
+@pytest.mark.parametrize("topic", ["rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"])
+@pytest.mark.parametrize("room", [0, 40, 74, 100, 300])
+def test_what_a_brokers_service_needs_is_whole_or_left_out(topic, room):
+    size = min_tombstone_bytes(topic.encode()) + room
+    stone = encode_tombstone(LostRecord(topic, 0, 1, 0, size), NOW_MS, record_crc=False)
+    found = decode_message(memoryview(stone)).properties
+    needed = {
+        "rmq_sys_wheel_timer": {"TIMER_OUT_MS", "REAL_TOPIC", "REAL_QID"},
+        "SCHEDULE_TOPIC_XXXX": {"REAL_TOPIC", "REAL_QID"},
+        "RMQ_SYS_TRANS_HALF_TOPIC": {"REAL_TOPIC", "REAL_QID", "PGROUP", "TRANSACTION_CHECK_TIMES"},
+    }[topic]
+    assert needed & found.keys() in (needed, set())
+    assert room < 100 or needed <= found.keys()

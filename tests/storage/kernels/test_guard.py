@@ -53,7 +53,7 @@ def walk_stretch(view):
 
 
 def find_behind(view):
-    native().find_record(view, 1, 5 * PAGE)
+    native().find_record(view, 1, 5 * PAGE, len(view))
 
 
 CALLS = {
@@ -175,7 +175,7 @@ HANDLERS = """
     elif kind == "faulthandler":
         faulthandler.enable()
     try:
-        _native.find_record(view, 1, 0)
+        _native.find_record(view, 1, 0, len(view))
     except TruncatedError:
         told.append("truncated")
     if kind in ("python", "ignored"):
@@ -218,7 +218,7 @@ BESIDE = """
     zeros = memoryview(bytes(1 << 28))
     def search():
         while True:
-            _native.find_record(zeros, 1, 0)
+            _native.find_record(zeros, 1, 0, len(zeros))
     threading.Thread(target=search, daemon=True).start()
     time.sleep(0.2)
     if kind == "sent":

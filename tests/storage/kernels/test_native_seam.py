@@ -8,6 +8,7 @@ import pytest
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.host import Host
+from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.kernels.append import PythonDraft
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, walk
 from tests.support.case_names import said
@@ -44,7 +45,7 @@ def test_a_number_that_fits_no_row_is_refused(number):
 @pytest.mark.parametrize("phy_offset", [2**63 - 1, 2**63, 2**70, -1])
 def test_where_no_record_can_lie_none_is_found(phy_offset):
     assert native().walk(LOG, phy_offset, True, QueueTable().number) == (b"", [], 0)
-    assert native().find_record(LOG, phy_offset, 0) == -1
+    assert native().find_record(LOG, phy_offset, 0, len(LOG)) == -1
 
 
 def test_the_last_record_that_can_be_is_found():
@@ -56,7 +57,7 @@ def test_the_last_record_that_can_be_is_found():
 
 @pytest.mark.parametrize("start", [-5, 0, len(LOG), len(LOG) + 1, 2**62])
 def test_a_search_may_begin_anywhere(start):
-    assert native().find_record(LOG, 0, start) == (0 if start <= 0 else -1)
+    assert native().find_record(LOG, 0, start, len(LOG) + 5) == (0 if start <= 0 else -1)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_nothing_leaks_from_a_walk():
     view = bytearray(LOG)
     for _ in range(3):
         native().walk(memoryview(view), 0, True, QueueTable().number)
-        native().find_record(memoryview(view), 1, 0)
+        native().find_record(memoryview(view), 1, 0, 1 << 40)
         native().crc32(view)
     view.append(0)  # a buffer that is still held could not grow
     assert len(view) == len(LOG) + 1
@@ -208,3 +209,30 @@ def test_numbers_that_no_field_holds_are_not_written():
     made = new_draft()
     with pytest.raises(OverflowError):
         made.write(memoryview(bytearray(made.size_bytes)), 0, 2**63, 0, 0)
+
+
+@pytest.mark.parametrize(("until", "found"), [(-1, -1), (0, -1), (1, 0), (len(LOG), 0)])
+def test_a_search_ends_where_it_is_told(until, found):
+    assert native().find_record(LOG, 0, 0, until) == found
+
+
+def test_a_walk_into_memory_stops_where_rows_or_keys_have_no_room():
+    queues, log = QueueTable(), memoryview(pack_log([Record(properties=b"KEYS\x01a b\x02")] * 5))
+    size = len(log) // 5
+
+    def walked(rows, keys):
+        room = memoryview(bytearray(rows * ROW.itemsize)), memoryview(bytearray(keys * KEY_ROW.itemsize))
+        return native().walk_into(log, 0, 0, len(log), True, queues.number, *room, True)
+
+    assert walked(5, 10) == (5, [], 5 * size, False, 10, [], 0)
+    assert walked(3, 10) == (3, [], 3 * size, True, 6, [], 0)
+    assert walked(5, 7) == (3, [], 3 * size, True, 6, [], 0)
+    assert walked(5, 1) == (0, [], 0, True, 0, [], 0)
+    rows = memoryview(bytearray(5 * ROW.itemsize))
+    assert native().walk_into(log, 0, size, len(log), True, queues.number, rows, None, True)[:3] == (
+        4,
+        [],
+        5 * size,
+    )
+    with pytest.raises(ValueError, match="within"):
+        native().walk_into(log, 0, 2, 1, True, queues.number, rows, None, True)

@@ -5,7 +5,6 @@
 #include "../layout.h"
 #include "guard.h"
 #include "java_hash.h"
-#include "properties.h"
 #include "record.h"
 #include "rows.h"
 
@@ -41,25 +40,34 @@ static struct span take_piece(struct span *joined)
     return piece;
 }
 
-void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags)
+uint32_t key_hash_before(struct span topic)
+{
+    return java_hash_on(java_hash_on(0, topic), TEXT("#"));
+}
+
+void keys_of_values(struct key_rows *keys, const struct record *record, const struct index_values *values,
+                    uint32_t hash_before, int64_t phy_offset, bool tags)
 {
     if ((record->sys_flag & SEGLOG_TRANSACTION_MASK) == SEGLOG_TRANSACTION_ROLLBACK)
         return;
-    uint32_t before = java_hash_on(java_hash_on(0, record->topic), TEXT("#"));
-    struct span unique = property_value(record->properties, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
-    if (unique.size)
-        add(keys, java_hash_on(before, unique), record, phy_offset);
-    struct span joined = property_value(record->properties, TEXT(SEGLOG_KEYS_NAME "\001"));
+    if (values->unique_key.size)
+        add(keys, java_hash_on(hash_before, values->unique_key), record, phy_offset);
+    struct span joined = values->keys;
     while (joined.size) {
         struct span piece = take_piece(&joined);
         if (piece.size)
-            add(keys, java_hash_on(before, piece), record, phy_offset);
+            add(keys, java_hash_on(hash_before, piece), record, phy_offset);
     }
-    struct span tag = {NULL, 0};
-    if (tags)
-        tag = property_value(record->properties, TEXT(SEGLOG_TAGS_NAME "\001"));
-    if (tag.size)
-        add(keys, java_hash_on(java_hash_on(before, TEXT("T#")), tag), record, phy_offset);
+    if (tags && values->tags.size) {
+        uint32_t before_tag = java_hash_on(hash_before, TEXT("T#"));
+        add(keys, java_hash_on(before_tag, values->tags), record, phy_offset);
+    }
+}
+
+void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags)
+{
+    struct index_values values = index_values_of(record->properties);
+    keys_of_values(keys, record, &values, key_hash_before(record->topic), phy_offset, tags);
 }
 
 size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags)

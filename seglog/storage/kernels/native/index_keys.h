@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "bytes.h"
+#include "properties.h"
 #include "record.h"
 
 /* Rows of SEGLOG_KEY_ROW_SIZE bytes, in the byte order of the machine. */
@@ -12,6 +13,13 @@ struct key_rows {
     uint8_t *rows;
     size_t count, room;
 };
+
+/* Java's hash of what stands before the keys of a topic: its name and `#`. */
+uint32_t key_hash_before(struct span topic);
+
+/* Adds the keys of a record whose values were found; where there is no room for one, it is only counted. */
+void keys_of_values(struct key_rows *keys, const struct record *record, const struct index_values *values,
+                    uint32_t hash_before, int64_t phy_offset, bool tags);
 
 /* Adds the keys of a record; where there is no room for one, it is only counted. */
 void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags);

@@ -1,6 +1,7 @@
 #include "java_hash.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 enum { REPLACEMENT = 0xFFFD };
 
@@ -54,9 +55,35 @@ static uint32_t with_unit(uint32_t code, uint32_t unit)
     return 31 * code + unit;
 }
 
+/* Powers of 31, modulo 2**32. */
+#define P2 (31u * 31u)
+#define P4 (P2 * P2)
+
+enum { WORD = 8 };
+
+/* Eight characters at a time: a product for each that waits for no other, instead of one after the other. */
+static uint32_t with_word(uint32_t code, const uint8_t *at)
+{
+    uint32_t high = at[0] * (P2 * 31u) + at[1] * P2 + at[2] * 31u + at[3];
+    uint32_t low = at[4] * (P2 * 31u) + at[5] * P2 + at[6] * 31u + at[7];
+    return code * (P4 * P4) + (high * P4 + low);
+}
+
+static bool is_ascii_word(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return (word & 0x8080808080808080u) == 0;
+}
+
 uint32_t java_hash_on(uint32_t code, struct span text)
 {
     while (text.size) {
+        if (text.size >= WORD && is_ascii_word(text.at)) {
+            code = with_word(code, text.at);
+            text = span_of(text.at + WORD, text.size - WORD);
+            continue;
+        }
         if (text.at[0] < 0x80) {
             code = with_unit(code, text.at[0]);
             text = span_of(text.at + 1, text.size - 1);

@@ -4,6 +4,7 @@
 #include "python_api.h"
 
 #include "../layout.h"
+#include "column_calls.h"
 #include "crc32.h"
 #include "decoder_type.h"
 #include "draft_type.h"
@@ -16,6 +17,7 @@
 #include "populate.h"
 #include "queues.h"
 #include "reads_type.h"
+#include "sum_calls.h"
 #include "tag_set.h"
 #include "take.h"
 #include "tips.h"
@@ -74,6 +76,7 @@ static PyMethodDef methods[] = {
     {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
     {"walk", py_walk, METH_VARARGS, NULL},
     {"walk_stretch", py_walk_stretch, METH_VARARGS, NULL},
+    {"walk_into", py_walk_into, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
@@ -81,7 +84,12 @@ static PyMethodDef methods[] = {
     {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
     {"follow_entries", py_follow_entries, METH_VARARGS, NULL},
     {"entries_stand_for", py_entries_stand_for, METH_VARARGS, NULL},
+    {"group_rows", py_group_rows, METH_VARARGS, NULL},
+    {"block_sums", py_block_sums, METH_VARARGS, NULL},
     {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
+    {"copy_strings", py_copy_strings, METH_VARARGS, NULL},
+    {"property_map", py_property_map, METH_VARARGS, NULL},
+    {"property_values", py_property_values, METH_VARARGS, NULL},
     {"populate", py_populate, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -36,6 +36,40 @@ struct span property_value(struct span properties, struct span name)
     return value;
 }
 
+#define NAMED(literal) span_of((const uint8_t *)(literal "\001"), sizeof(literal))
+
+static void take_value(struct span entry, struct span name, struct span *value)
+{
+    if (entry.size > name.size && begins_with(entry, name))
+        *value = behind(entry, name.size);
+}
+
+struct index_values index_values_of(struct span properties)
+{
+    struct index_values found = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    while (properties.size) {
+        size_t entry_size = size_up_to(properties, SEGLOG_ENTRY_END);
+        struct span entry = span_of(properties.at, entry_size);
+        switch (properties.at[0]) { /* the three differ in their first byte */
+        case 'U':
+            take_value(entry, NAMED(SEGLOG_UNIQ_KEY_NAME), &found.unique_key);
+            break;
+        case 'K':
+            take_value(entry, NAMED(SEGLOG_KEYS_NAME), &found.keys);
+            break;
+        case 'T':
+            take_value(entry, NAMED(SEGLOG_TAGS_NAME), &found.tags);
+            break;
+        default:
+            break;
+        }
+        if (entry_size == properties.size)
+            break;
+        properties = behind(properties, entry_size + 1);
+    }
+    return found;
+}
+
 bool properties_hold(struct span properties, struct span text)
 {
     while (properties.size >= text.size) {

@@ -11,6 +11,14 @@
  */
 struct span property_value(struct span properties, struct span name);
 
+/* The values under which the key index has a record, as property_value() finds each. */
+struct index_values {
+    struct span unique_key, keys, tags;
+};
+
+/* Finds them in one pass. */
+struct index_values index_values_of(struct span properties);
+
 bool properties_hold(struct span properties, struct span text);
 
 /* Whether they hold the zeros of a write that did not reach the disk. */

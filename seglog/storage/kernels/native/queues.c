@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guard.h"
+#include "index_keys.h"
 
 #define FACTOR 0x9E3779B97F4A7C15u /* 2**64 over the golden ratio: odd, and its bits are well mixed */
 
@@ -106,7 +107,8 @@ int32_t queues_number(struct queues *queues, struct span topic, int32_t queue_id
         return -1;
     if (!copy_topic(queues, topic))
         return -1;
-    struct queue queue = {span_of(queues->unlisted, topic.size), hash, queue_id};
+    struct span copy = span_of(queues->unlisted, topic.size);
+    struct queue queue = {copy, hash, key_hash_before(copy), queue_id};
     queues->list[queues->count] = queue;
     queues->unlisted = NULL;
     *free_slot(queues, hash) = (uint32_t)++queues->count;

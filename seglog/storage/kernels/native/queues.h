@@ -9,6 +9,7 @@
 struct queue {
     struct span topic; /* a copy: the log may be gone when it is asked for */
     uint64_t hash;
+    uint32_t key_hash_before; /* as index_keys.h says */
     int32_t id;
 };
 

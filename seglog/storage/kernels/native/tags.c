@@ -37,14 +37,20 @@ static struct span value_of(struct span properties, const char *name_and_end, si
     return property_value(properties, span_of((const uint8_t *)name_and_end, size));
 }
 
-int64_t unit_tags_code(struct span topic, struct span properties, int64_t store_timestamp_ms)
+int64_t tags_code_by_value(struct span topic, struct span properties, struct span tag, int64_t store_timestamp_ms)
 {
     static const char delay[] = SEGLOG_DELAY "\001";
-    static const char tags[] = SEGLOG_TAGS "\001";
     if (is_schedule_topic(topic)) {
         int level = delay_level(value_of(properties, delay, sizeof delay - 1));
         if (level > 0) /* wraps as Java's sum of longs does */
             return (int64_t)((uint64_t)store_timestamp_ms + (uint64_t)delay_levels_s[level - 1] * MS_PER_S);
     }
-    return java_hash(value_of(properties, tags, sizeof tags - 1));
+    return java_hash(tag);
+}
+
+int64_t unit_tags_code(struct span topic, struct span properties, int64_t store_timestamp_ms)
+{
+    static const char tags[] = SEGLOG_TAGS "\001";
+    struct span tag = value_of(properties, tags, sizeof tags - 1);
+    return tags_code_by_value(topic, properties, tag, store_timestamp_ms);
 }

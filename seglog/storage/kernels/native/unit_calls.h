@@ -4,6 +4,7 @@
 
 #include "python_api.h"
 
+PyObject *py_group_rows(PyObject *module, PyObject *args);
 PyObject *py_rows_stand_in(PyObject *module, PyObject *args);
 
 #endif

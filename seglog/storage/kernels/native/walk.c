@@ -29,28 +29,47 @@ static bool make_room(struct walk *walk)
     return true;
 }
 
-static void write_row(uint8_t *row, const struct record *record, int64_t phy_offset, int32_t queue)
+static void write_row(uint8_t *row, const struct record *record, int64_t phy_offset, int32_t queue,
+                      int64_t tags_code)
 {
     set_row_i64(row + SEGLOG_ROW_PHY_OFFSET_AT, phy_offset);
     set_row_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT, record->queue_offset);
-    set_row_i64(row + SEGLOG_ROW_TAGS_CODE_AT,
-              unit_tags_code(record->topic, record->properties, record->store_timestamp_ms));
+    set_row_i64(row + SEGLOG_ROW_TAGS_CODE_AT, tags_code);
     set_row_i64(row + SEGLOG_ROW_STORE_TIMESTAMP_MS_AT, record->store_timestamp_ms);
     set_row_i32(row + SEGLOG_ROW_SIZE_BYTES_AT, (int32_t)record->bytes.size);
     set_row_i32(row + SEGLOG_ROW_QUEUE_AT, queue);
     set_row_i32(row + SEGLOG_ROW_SYS_FLAG_AT, record->sys_flag);
 }
 
-static bool add(struct walk *walk, const struct record *record, int64_t phy_offset)
+/* Notes the keys of a record; its tag is found on the way. */
+static enum noted note_keys(struct walk *walk, const struct record *record, int64_t phy_offset, int32_t queue,
+                            int64_t *tags_code)
+{
+    struct index_values values = index_values_of(record->properties);
+    *tags_code =
+        tags_code_by_value(record->topic, record->properties, values.tags, record->store_timestamp_ms);
+    return window_keys_note(walk->keys, record, &values, walk->queues.list[queue].key_hash_before,
+                            walk->position, phy_offset, walk->tags);
+}
+
+static enum noted add(struct walk *walk, const struct record *record, int64_t phy_offset)
 {
     static const char inner[] = SEGLOG_INNER_NAMES;
+    enum noted noted = NOTED;
+    int64_t tags_code;
     int32_t queue = queues_number(&walk->queues, record->topic, record->queue_id);
     if (queue < 0 || !make_room(walk))
-        return false;
-    write_row(walk->rows + walk->count++ * SEGLOG_ROW_SIZE, record, phy_offset, queue);
+        return NO_MEMORY;
+    if (walk->keys)
+        noted = note_keys(walk, record, phy_offset, queue, &tags_code);
+    else
+        tags_code = unit_tags_code(record->topic, record->properties, record->store_timestamp_ms);
+    if (noted != NOTED)
+        return noted;
+    write_row(walk->rows + walk->count++ * SEGLOG_ROW_SIZE, record, phy_offset, queue, tags_code);
     if (properties_hold(record->properties, span_of((const uint8_t *)inner, sizeof inner - 1)))
         walk->saying_more[walk->more_count++] = walk->position;
-    return true;
+    return NOTED;
 }
 
 static struct span from(struct span log, size_t position)
@@ -67,7 +86,7 @@ static bool read_at(struct span log, size_t position, int64_t phy_offset, struct
     return record_read(from(log, position), phy_offset + (int64_t)position, found);
 }
 
-static bool is_full(const struct walk *walk)
+static bool has_no_row(const struct walk *walk)
 {
     return walk->are_borrowed && walk->count == walk->room;
 }
@@ -75,10 +94,15 @@ static bool is_full(const struct walk *walk)
 bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size_t until, bool verify)
 {
     struct record record;
-    while (walk->position < until && !is_full(walk) && read_at(log, walk->position, phy_offset, &record) &&
-           (!verify || record_verifies(&record))) {
-        if (!add(walk, &record, phy_offset + (int64_t)walk->position))
-            return false;
+    while (walk->position < until) {
+        walk->is_full = has_no_row(walk);
+        if (walk->is_full || !read_at(log, walk->position, phy_offset, &record) ||
+            (verify && !record_verifies(&record)))
+            break;
+        enum noted noted = add(walk, &record, phy_offset + (int64_t)walk->position);
+        walk->is_full = noted == NO_ROOM;
+        if (noted != NOTED)
+            return walk->is_full;
         walk->position += record.bytes.size;
     }
     return true;

@@ -6,6 +6,7 @@
 
 #include "bytes.h"
 #include "queues.h"
+#include "window_keys.h"
 
 /* What a walk saw. All zero before it.
  *
@@ -13,14 +14,17 @@
  *     by `queues`. Ours, unless `are_borrowed`: then there is room for `room` of them, and the walk stops
  *     when it is full.
  * saying_more: where those records lie whose properties say more about queues.
- * position: where the walk stopped, because no record that is whole and right lies there.
+ * position: where the walk stopped: no record that is whole and right lies there, or `is_full`.
+ * keys: if there, takes what the key index must know of the records, tags too if `tags`; the walk stops when
+ *     that is full.
  */
 struct walk {
     uint8_t *rows;
     size_t *saying_more;
     size_t count, room, more_count, more_room, position;
     struct queues queues;
-    bool are_borrowed;
+    struct window_keys *keys;
+    bool are_borrowed, tags, is_full;
 };
 
 /* Walks on from walk->position up to the first record at or behind `until`; false without memory. */

@@ -163,14 +163,80 @@ PyObject *py_walk_stretch(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
+static PyObject *into_result(struct walk *walk, PyObject *number_of)
+{
+    if (!renumber(walk, number_of))
+        return NULL;
+    const struct window_keys *keys = walk->keys;
+    PyObject *saying_more = list_of_positions(walk->saying_more, walk->more_count);
+    PyObject *lost = keys ? list_of_positions(keys->lost, keys->lost_count) : PyList_New(0);
+    PyObject *is_full = PyBool_FromLong(walk->is_full);
+    if (saying_more && lost)
+        return Py_BuildValue("(nNnNnNn)", (Py_ssize_t)walk->count, saying_more, (Py_ssize_t)walk->position,
+                             is_full, (Py_ssize_t)(keys ? keys->keys.count : 0), lost,
+                             (Py_ssize_t)(keys ? keys->with_crc : 0));
+    Py_XDECREF(saying_more);
+    Py_XDECREF(lost);
+    Py_DECREF(is_full);
+    return NULL;
+}
+
+/* Walks into memory that the caller has; `keys` is NULL if nobody wants them. */
+static PyObject *walk_into(struct job *job, const Py_buffer *view, const Py_buffer *rows, const Py_buffer *keys,
+                           PyObject *offset, PyObject *number_of)
+{
+    struct window_keys window = {.are_borrowed = true};
+    PyObject *result = NULL;
+    job->walk.position = job->start;
+    job->walk.rows = rows->buf;
+    job->walk.room = (size_t)rows->len / SEGLOG_ROW_SIZE;
+    job->walk.are_borrowed = true;
+    if (keys) {
+        window.keys.rows = keys->buf;
+        window.keys.room = (size_t)keys->len / SEGLOG_KEY_ROW_SIZE;
+        job->walk.keys = &window;
+    }
+    if (run(job, view, offset, walk_job))
+        result = into_result(&job->walk, number_of);
+    walk_free(&job->walk);
+    window_keys_free(&window);
+    return result;
+}
+
+PyObject *py_walk_into(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view, rows, keys;
+    PyObject *offset, *number_of, *keys_or_none, *result = NULL;
+    Py_ssize_t start, until;
+    int verify, tags;
+    if (!PyArg_ParseTuple(args, "y*OnnpOw*Op", &view, &offset, &start, &until, &verify, &number_of, &rows,
+                          &keys_or_none, &tags))
+        return NULL;
+    bool has_keys = keys_or_none != Py_None;
+    if (start < 0 || start > until || until > view.len) {
+        PyErr_SetString(PyExc_ValueError, "a stretch lies within its buffer");
+    } else if (!has_keys || PyObject_GetBuffer(keys_or_none, &keys, PyBUF_WRITABLE) == 0) {
+        struct job job = {.start = (size_t)start, .until = (size_t)until, .verify = verify};
+        job.walk.tags = tags;
+        result = walk_into(&job, &view, &rows, has_keys ? &keys : NULL, offset, number_of);
+        if (has_keys)
+            PyBuffer_Release(&keys);
+    }
+    PyBuffer_Release(&rows);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 PyObject *py_find_record(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer view;
     PyObject *offset, *result = NULL;
-    Py_ssize_t start;
-    if (!PyArg_ParseTuple(args, "y*On", &view, &offset, &start))
+    Py_ssize_t start, until;
+    if (!PyArg_ParseTuple(args, "y*Onn", &view, &offset, &start, &until))
         return NULL;
-    struct job job = {.start = start > 0 ? (size_t)start : 0, .until = (size_t)view.len};
+    if (until > view.len)
+        until = view.len;
+    struct job job = {.start = start > 0 ? (size_t)start : 0, .until = until > 0 ? (size_t)until : 0};
     if (run(&job, &view, offset, find_job))
         result = PyLong_FromSsize_t(job.begin < job.log.size ? (Py_ssize_t)job.begin : -1);
     PyBuffer_Release(&view);

@@ -6,6 +6,7 @@
 
 PyObject *py_walk(PyObject *module, PyObject *args);
 PyObject *py_walk_stretch(PyObject *module, PyObject *args);
+PyObject *py_walk_into(PyObject *module, PyObject *args);
 PyObject *py_find_record(PyObject *module, PyObject *args);
 
 #endif

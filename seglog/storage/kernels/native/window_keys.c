@@ -33,20 +33,39 @@ static bool add_lost(struct window_keys *window, size_t position)
     return true;
 }
 
-static bool add_keys(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags)
+static enum noted add_keys(struct window_keys *window, const struct record *record,
+                           const struct index_values *values, uint32_t hash_before, int64_t phy_offset,
+                           bool tags)
 {
+    struct key_rows *keys = &window->keys;
     size_t before = keys->count;
-    keys_of_record(keys, record, phy_offset, tags);
+    keys_of_values(keys, record, values, hash_before, phy_offset, tags);
     while (keys->count > keys->room) {
         keys->count = before;
+        if (window->are_borrowed)
+            return NO_ROOM;
         uint8_t *rows = with_more_room(keys->rows, &keys->room, SEGLOG_KEY_ROW_SIZE);
         if (!rows)
-            return false;
+            return NO_MEMORY;
         keys->rows = rows;
         settle_memory();
-        keys_of_record(keys, record, phy_offset, tags);
+        keys_of_values(keys, record, values, hash_before, phy_offset, tags);
     }
-    return true;
+    return NOTED;
+}
+
+enum noted window_keys_note(struct window_keys *window, const struct record *record,
+                            const struct index_values *values, uint32_t hash_before, size_t position,
+                            int64_t phy_offset, bool tags)
+{
+    enum noted noted = NOTED;
+    if (!is_tombstone(record))
+        noted = add_keys(window, record, values, hash_before, phy_offset, tags);
+    else if (!add_lost(window, position))
+        noted = NO_MEMORY;
+    if (noted == NOTED)
+        window->with_crc += has_record_crc(record);
+    return noted;
 }
 
 bool window_keys_of(struct window_keys *window, struct span log, int64_t phy_offset, bool tags)
@@ -58,9 +77,9 @@ bool window_keys_of(struct window_keys *window, struct span log, int64_t phy_off
         settle_memory();
         if (!record_read(span_of(log.at + position, log.size - position), place, &record))
             break;
-        window->with_crc += has_record_crc(&record);
-        if (!(is_tombstone(&record) ? add_lost(window, position)
-                                    : add_keys(&window->keys, &record, place, tags)))
+        struct index_values values = index_values_of(record.properties);
+        uint32_t before = key_hash_before(record.topic);
+        if (window_keys_note(window, &record, &values, before, position, place, tags) != NOTED)
             return false;
         position += record.bytes.size;
     }
@@ -69,6 +88,7 @@ bool window_keys_of(struct window_keys *window, struct span log, int64_t phy_off
 
 void window_keys_free(struct window_keys *window)
 {
-    free(window->keys.rows);
+    if (!window->are_borrowed)
+        free(window->keys.rows);
     free(window->lost);
 }

@@ -18,6 +18,7 @@ final class Commands {
       case "write" -> write(request, answers);
       case "probe" -> probe(request, answers);
       case "compact" -> compact(request, answers);
+      case "timer" -> timer(request, answers);
       case "hold" -> hold(request, answers);
       case "trylock" -> tryLock(request, answers);
       case "bench" -> {
@@ -92,6 +93,16 @@ final class Commands {
         answers.line("end").put("sound", false).send();
         Runtime.getRuntime().halt(0);
       }
+    }
+    return true;
+  }
+
+  /** Runs the timer for the seconds of the request. */
+  private static boolean timer(Request request, Answers answers) throws Exception {
+    try (RealStore store = RealStore.open(request)) {
+      store.awaitDispatch();
+      Timers.run(store.engine(), request.seconds, answers);
+      store.awaitDispatch();
     }
     return true;
   }

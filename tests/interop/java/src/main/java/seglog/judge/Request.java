@@ -35,7 +35,7 @@ final class Request {
   /** trylock: after a refused start go through the shutdown that the broker goes through. */
   boolean likeBroker;
 
-  /** hold: how long at most; bench: how long to measure. */
+  /** hold: how long at most; timer: how long; bench: how long to measure. */
   double seconds = 3;
 
   /** bench: what to measure. */

@@ -1,0 +1,197 @@
+"""What ``compact`` and ``retain`` share: their options, how they run, and how plans are shown."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from seglog.cli import render
+from seglog.cli.spark.options import Cluster
+from seglog.cli.spark.results import Results
+from seglog.cli.spark.session import job_session
+from seglog.spark.compact.compact import Compacted, Compaction
+from seglog.spark.compact.plan import CompactionPlan, TopicPlan
+from seglog.spark.compact.policy import WORDS, Policy, Verdict
+from seglog.spark.compact.swap import discard_old, undo_swap
+from seglog.storage.files import RealFiles
+
+_REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be done with the plan.
+
+    Attributes:
+        apply: Whether it is carried out.
+        allow_undelivered: Whether messages may go that a group has still to read.
+        discard_old: Whether the old store is removed at the end.
+        undo: Whether the last one is taken back instead.
+    """
+
+    apply: bool
+    allow_undelivered: bool
+    discard_old: bool
+    undo: bool
+
+
+def wish(function: Callable[..., None]) -> Callable[..., None]:
+    """Hands ``wish``, a :class:`Wish`, to the command."""
+
+    @click.option("--apply", is_flag=True, help="Do it.  [default: only show what would be done]")
+    @click.option(
+        "--allow-undelivered", is_flag=True, help="Also drop messages that a group has still to read."
+    )
+    @click.option("--discard-old", is_flag=True, help="Remove the old store, which is kept beside the new.")
+    @click.option("--undo", is_flag=True, help="Put back the store as it was before the last --apply.")
+    @functools.wraps(function)
+    def call(*, apply: bool, allow_undelivered: bool, discard_old: bool, undo: bool, **rest: object) -> None:
+        if undo and (apply or discard_old):
+            raise click.UsageError("--undo goes with neither --apply nor --discard-old")
+        function(wish=Wish(apply, allow_undelivered, discard_old, undo), **rest)
+
+    return call
+
+
+def run(
+    paths: Sequence[Path],
+    policies: Mapping[str, Policy] | None,
+    wish: Wish,
+    cluster: Cluster,
+    results: Results,
+    step: str,
+) -> None:
+    """Plans, carries out or takes back what was asked for each store."""
+    if wish.undo or (wish.discard_old and not wish.apply):
+        for path in paths:
+            _turn_back(path, wish, results)
+        return
+    with job_session(cluster, step) as session:
+        for path in paths:
+            job = Compaction(path, policies, wish.allow_undelivered)
+            if not wish.apply:
+                _emit(path, job.plan(session), None, results)
+                continue
+            done = job.apply(session)
+            if wish.discard_old and done.old is not None:
+                discard_old(RealFiles(), path.absolute())
+            _emit(path, done.plan, done, results, is_discarded=wish.discard_old)
+
+
+def _turn_back(path: Path, wish: Wish, results: Results) -> None:
+    files, root = RealFiles(), path.absolute()
+    lock = files.lock(root)
+    try:
+        if wish.undo:
+            undo_swap(files, root)
+        else:
+            discard_old(files, root)
+    finally:
+        lock.release()
+    word = "put back" if wish.undo else "discarded"
+    if results.is_json:
+        render.emit({"kind": "compaction", "path": str(path), "result": word})
+    else:
+        render.facts({"store": render.printable(str(path)), "old store": word})
+
+
+def _emit(
+    path: Path,
+    plan: CompactionPlan | None,
+    done: Compacted | None,
+    results: Results,
+    *,
+    is_discarded: bool = False,
+) -> None:
+    result = "planned" if done is None else "compacted" if done.is_done else "nothing to drop"
+    if done is not None and done.was_finished:
+        result = "finished what an earlier run had begun"
+    old = str(done.old) if done is not None and done.old is not None and not is_discarded else None
+    if results.is_json:
+        fields: dict[str, object] = {"kind": "compaction", "path": str(path), "result": result, "old": old}
+        render.emit(fields | (_fields(plan) if plan is not None else {}))
+        return
+    render.facts(
+        {"store": render.printable(str(path)), "result": result} | ({"old store": old} if old else {})
+    )
+    if plan is not None:
+        _show(plan)
+
+
+def _fields(plan: CompactionPlan) -> dict[str, object]:
+    return {
+        "dropped": plan.dropped,
+        "bytesBefore": plan.bytes_before,
+        "bytesAfter": plan.bytes_after,
+        "topics": [
+            {
+                "topic": topic.topic,
+                "kept": topic.kept,
+                "dropped": topic.dropped,
+                "bytesBefore": topic.bytes_before,
+                "bytesAfter": topic.bytes_after,
+                "reasons": {WORDS[reason]: topic.records[reason] for reason in _REASONS},
+            }
+            for topic in plan.topics
+        ],
+        "undelivered": [
+            {
+                "group": one.group,
+                "topic": one.topic,
+                "queueId": one.queue_id,
+                "offset": one.offset,
+                "messages": one.messages,
+                "held": not plan.allows_undelivered,
+            }
+            for one in plan.undelivered
+        ],
+    }
+
+
+def _show(plan: CompactionPlan) -> None:
+    render.facts(
+        {
+            "dropped": render.count_text(plan.dropped, "message"),
+            "log": f"{render.size_text(plan.bytes_before)}, then {render.size_text(plan.bytes_after)}",
+        }
+    )
+    render.say()
+    render.table(
+        ("topic", "kept", "dropped", "size", "size then", "reasons"),
+        [_cells(topic) for topic in plan.topics],
+        numbers=("kept", "dropped", "size", "size then"),
+    )
+    if plan.undelivered:
+        render.say()
+        word = "dropped although" if plan.allows_undelivered else "held because"
+        render.say(f"{word} a group has not read them:")
+        render.table(
+            ("group", "topic", "queue", "at", "messages"),
+            [
+                (
+                    render.printable(one.group),
+                    render.printable(one.topic),
+                    str(one.queue_id),
+                    str(one.offset),
+                    str(one.messages),
+                )
+                for one in plan.undelivered
+            ],
+            numbers=("queue", "at", "messages"),
+        )
+
+
+def _cells(topic: TopicPlan) -> tuple[str, ...]:
+    reasons = [f"{topic.records[reason]} {WORDS[reason]}" for reason in _REASONS if topic.records[reason]]
+    return (
+        render.printable(topic.topic),
+        str(topic.kept),
+        str(topic.dropped),
+        render.size_text(topic.bytes_before),
+        render.size_text(topic.bytes_after),
+        ", ".join(reasons) or "-",
+    )

@@ -1,0 +1,78 @@
+"""``seglog spark restore``: archived messages come back to where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from seglog.cli import options, render
+from seglog.cli.spark import options as spark_options
+from seglog.cli.spark.amounts import Size
+from seglog.cli.spark.options import Cluster
+from seglog.cli.spark.session import job_session
+from seglog.spark.archive.restore import Restored, Sizes, restore_store
+
+
+@click.command
+@click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
+@options.store
+@click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
+@click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
+@click.option("--queue-file-size", type=Size(), help="Length of its queue files.  [default: 6000000]")
+@click.option("--apply", is_flag=True, help="Do it.  [default: only say what would be done]")
+@spark_options.cluster
+@options.as_json
+def command(
+    *,
+    folder: Path,
+    path: Path,
+    topics: Sequence[str],
+    segment_size: int | None,
+    queue_file_size: int | None,
+    apply: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Put the messages of ARCHIVE into STORE, a new one or one whose queues end where the archive goes on.
+
+    Topic, queue, queue offset, body, properties, times and hosts are as they were; places in the log, and so
+    offsetMsgIds, are new. A store that was there stays in STORE.compact/old; tables of topics and groups are
+    not in an archive.
+    """
+    sizes = Sizes(segment_size, queue_file_size)
+    with job_session(cluster, "restoring") as session:
+        done = restore_store(folder, path, session, topics=topics, apply=apply, sizes=sizes)
+    if as_json:
+        render.emit(_fields(folder, path, done, applied=apply))
+    else:
+        _show(path, done, applied=apply)
+
+
+def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[str, object]:
+    return {
+        "kind": "restore",
+        "path": str(path),
+        "archive": str(folder),
+        "applied": applied,
+        "new": done.is_new,
+        "messages": done.messages,
+        "skipped": done.skipped,
+        "old": str(done.old) if done.old is not None else None,
+        "queues": [
+            {"topic": one.topic, "queueId": one.queue_id, "first": one.first, "end": one.end}
+            for one in done.intervals
+        ],
+    }
+
+
+def _show(path: Path, done: Restored, *, applied: bool) -> None:
+    word = "restored" if applied else "would be restored"
+    queues = render.count_text(len(done.intervals), "queue")
+    named = {
+        "store": f"{render.printable(str(path))}, {'new' if done.is_new else 'as it was, and more'}",
+        word: f"{render.count_text(done.messages, 'message')} in {queues}",
+        "there already": render.count_text(done.skipped, "message"),
+    }
+    render.facts(named | ({"old store": str(done.old)} if done.old is not None else {}))

@@ -1,0 +1,118 @@
+"""Records whose keys or tag one flipped bit changed get it back, by what the index knows of them.
+
+Nothing covers the properties of a record without ``__CRC32#``. But the index has hashes of its keys: where
+one bit, and only one, gives the record exactly the keys that the index has of it, that bit was flipped.
+
+An entry of the index whose hash is damaged would ask for the same: the last letter of a key changes the hash
+as a flipped bit of it does. So the index must explain itself, chains included (a damaged hash falls into
+another chain), and the queue's unit must have the tag of the record that results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.doctor.actions import Action
+from seglog.doctor.index_entries import IndexEntries
+from seglog.doctor.index_facts import load_index
+from seglog.storage.audit.plan import plan_audit
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.flipped_bit import Bit, flipped
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record import Damage, examine
+from seglog.storage.kernels.keys import index_keys
+from seglog.storage.log_files import LogReader
+from seglog.storage.queue_files import read_units
+from seglog.storage.queue_overlay import has_own_tags_code
+from seglog.storage.survey import Survey
+
+_MAX_PROPERTIES_BYTES: Final = 4096
+_Hashes = npt.NDArray[np.int32]
+
+
+def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Iterator[Action]:
+    """Flips bits of properties back; yields what it did.
+
+    Args:
+        found: A survey of the store.
+        files: Where it is.
+        of_index: What the index says otherwise than the log.
+    """
+    if any(finding.code == "index-damaged" for finding in of_index):
+        return
+    facts = load_index(replace(plan_audit(found.root, files), root=found.root), files, is_live=False)
+    entries = IndexEntries(files, facts.outlines)
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        for finding in of_index:
+            if finding.code != "record-keys":
+                continue
+            place = int(finding.file.rpartition("/")[2]) + finding.position_bytes
+            at = int(np.searchsorted(found.rows["phy_offset"], place))
+            if at == len(found.rows) or int(found.rows["phy_offset"][at]) != place:
+                continue
+            record = bytes(reader.read(place, int(found.rows["size_bytes"][at])))
+            known = entries.in_range(place, place + 1)["key_hash"]
+            tags_codes = _tags_codes(found, files, found.rows[at])
+            bits = list(_bits(record, place, known, tags_codes, has_tags=facts.has_tags))
+            if len(bits) == 1:
+                yield _flip(found, files, place, record, bits[0])
+    finally:
+        reader.close()
+
+
+def _bits(
+    record: bytes, place: int, known: _Hashes, tags_codes: set[int], *, has_tags: bool
+) -> Iterator[Bit]:
+    """Yields the bits of which each alone gives a record the keys and the tag that are known of it."""
+    row = examine(memoryview(record), 0, place)
+    is_covered = record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME)
+    if isinstance(row, Damage) or is_covered or row.properties_bytes > _MAX_PROPERTIES_BYTES:
+        return
+    for position in range(row.properties_at, row.properties_at + row.properties_bytes):
+        for value in (1, 2, 4, 8, 16, 32, 64, 128):
+            right = memoryview(flipped(record, (position, value)))
+            if np.array_equal(index_keys(right, place, tags=has_tags).rows["key_hash"], known):
+                mended = examine(right, 0, place)
+                if not isinstance(mended, Damage) and tags_codes <= {mended.tags_code}:
+                    yield position, value
+
+
+def _tags_codes(found: Survey, files: Files, row: np.void) -> set[int]:
+    """Returns what the queue's file says of the tag of a record; nothing where it says something else."""
+    topic, queue_id = found.scan.queues.names[int(row["queue"])]
+    queue = found.queue_files.get((topic, queue_id))
+    if queue is None:
+        return set()
+    _first, stored = read_units(files, queue, found.geometry.queue_file_size_bytes)
+    of_record = stored[(stored["phy_offset"] == row["phy_offset"]) & ~has_own_tags_code(topic, stored)]
+    return set(of_record["tags_code"].tolist())
+
+
+def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> Action:
+    position, value = bit
+    start = place % found.geometry.segment_size_bytes
+    name = f"{COMMIT_LOG}/{segment_file_name(place - start)}"
+    now = record[position] ^ value
+    handle = files.open(found.root / name, writable=True)
+    try:
+        handle.write_at(bytes((now,)), start + position)
+        handle.sync()
+    finally:
+        handle.close()
+    return Action(
+        "bit",
+        name,
+        start + position,
+        1,
+        f"{record[position]:#04x} becomes {now:#04x} in a property, for the keys that the index knows",
+        saved=1,
+    )

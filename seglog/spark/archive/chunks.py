@@ -1,0 +1,163 @@
+"""Records on their way into a restored log: packed into chunks by the tasks that read them, and placed.
+
+A chunk holds records one behind the other, never more than a share of a segment, so that whole chunks fill
+segments well. Its file holds the records; a second one how long each is, and which have a record CRC.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seglog.errors import StoreError
+from seglog.spark.compact.placeholders import move_records
+from seglog.storage.files import RestoringFiles
+from seglog.storage.format import properties as props
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
+from seglog.storage.kernels.gather import Bytes, Ints, copy_ranges, overlapping
+
+CHUNKS: Final = ".chunks"
+_SHARE: Final = 16
+_CRC_WORD: Final = int.from_bytes(props.CRC_NAME[:4])
+
+
+class Chunk(NamedTuple):
+    """A chunk.
+
+    Attributes:
+        partition: Which share of the archive it is of; shares are in log order.
+        number: Its place in that.
+        name: Of its files.
+        size_bytes: How much it takes.
+        records: How many records it has.
+    """
+
+    partition: int
+    number: int
+    name: str
+    size_bytes: int
+    records: int
+
+
+class PlacedSegment(NamedTuple):
+    """A segment and what goes into it.
+
+    Attributes:
+        first: Physical offset of its first byte.
+        chunks: Its chunks in order.
+        is_last: Whether the log goes on behind them in this segment.
+    """
+
+    first: int
+    chunks: tuple[Chunk, ...]
+    is_last: bool
+
+
+def write_chunks(
+    files: RestoringFiles,
+    staged: Path,
+    partition: int,
+    batches: Iterator[pa.RecordBatch],
+    segment_bytes: int,
+) -> Iterator[Chunk]:
+    """Writes the records of a share of the archive; yields what became of them.
+
+    Args:
+        files: Where the store will be.
+        staged: The store that is being made.
+        partition: Number of the share.
+        batches: Records in log order, in the only column.
+        segment_bytes: Length of a segment.
+
+    Raises:
+        StoreError: A record does not fit into a segment.
+    """
+    limit = max(1, segment_bytes // _SHARE)
+    number = 0
+    for batch in batches:
+        data, starts, sizes = _bytes_of(batch.column(0))
+        if len(sizes) and int(sizes.max()) > segment_bytes - FILLER_BYTES:
+            raise StoreError(
+                f"a record of {sizes.max()} bytes does not fit into a segment of {segment_bytes}",
+                help="restore with larger segments",
+            )
+        begin = 0
+        while begin < len(sizes):
+            ends = np.cumsum(sizes[begin:])
+            end = begin + max(1, int(np.searchsorted(ends, limit, "right")))
+            yield _write(files, staged, (partition, number), data, starts[begin:end], sizes[begin:end])
+            begin, number = end, number + 1
+
+
+def place_chunks(chunks: Sequence[Chunk], first: int, segment_bytes: int) -> list[PlacedSegment]:
+    """Returns which chunks go into which segment, the first of which begins at ``first``."""
+    groups: list[tuple[list[Chunk], int]] = [([], 0)]
+    for chunk in sorted(chunks):
+        if groups[-1][1] + chunk.size_bytes > segment_bytes - FILLER_BYTES:
+            groups.append(([], 0))
+        taken, used = groups[-1]
+        groups[-1] = ([*taken, chunk], used + chunk.size_bytes)
+    return [
+        PlacedSegment(first + number * segment_bytes, tuple(taken), number == len(groups) - 1)
+        for number, (taken, _used) in enumerate(groups)
+    ]
+
+
+def write_placed(files: RestoringFiles, staged: Path, segment: PlacedSegment, segment_bytes: int) -> int:
+    """Writes a segment of the restored log, durably; returns how many records it has."""
+    path = staged / COMMIT_LOG / segment_file_name(segment.first)
+    attempt = staged / CHUNKS / f"{path.name}-{uuid.uuid4().hex}"
+    file = files.create(attempt, segment_bytes)
+    position = records = 0
+    try:
+        for chunk in segment.chunks:
+            data = np.frombuffer(bytearray(files.read_file(staged / CHUNKS / chunk.name)), np.uint8)
+            raw = files.read_file(staged / CHUNKS / f"{chunk.name}.sizes")
+            sizes = np.frombuffer(raw, np.int64)
+            places = np.cumsum(sizes) - sizes
+            move_records(data, places, segment.first + position + places, _crc_sizes(data, places, sizes))
+            file.write_at(data, position)  # type: ignore[arg-type]  # numpy is a buffer
+            position += len(data)
+            records += len(sizes)
+        if not segment.is_last:
+            file.write_at(FILLER.struct.pack(segment_bytes - position, MAGIC_BLANK), position)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(attempt, path)
+    return records
+
+
+def _write(
+    files: RestoringFiles, staged: Path, place: tuple[int, int], data: Bytes, starts: Ints, sizes: Ints
+) -> Chunk:
+    total = int(sizes.sum())
+    out = np.zeros(total, np.uint8)
+    copy_ranges(data, starts, sizes, out, np.cumsum(sizes) - sizes)
+    name = f"{place[0]}-{place[1]}-{uuid.uuid4().hex}"
+    files.write_file(staged / CHUNKS / name, out.tobytes(), sync=False)
+    files.write_file(staged / CHUNKS / f"{name}.sizes", sizes.astype(np.int64).tobytes(), sync=False)
+    return Chunk(*place, name, total, len(sizes))
+
+
+def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """Returns the bytes of a binary column, and where each value starts and how long it is."""
+    large = column.cast(pa.large_binary())
+    _validity, offsets, data = large.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
+    held: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return held, bounds[:-1].copy(), np.diff(bounds)
+
+
+def _crc_sizes(data: Bytes, places: Ints, sizes: Ints) -> Ints:
+    """Returns the sizes of records that have a record CRC, 0 for the others."""
+    words = overlapping(data, np.dtype(">u4"))
+    has_crc = words[places + sizes - props.CRC_PROPERTY_BYTES] == _CRC_WORD
+    return np.where(has_crc, sizes, 0)

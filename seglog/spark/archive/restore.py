@@ -1,0 +1,331 @@
+"""Makes a store of an archive, or adds to a store what the archive has behind its queues' ends.
+
+As with a compaction, the store is made or copied beside its place, checked, and put there at once. Queues,
+key index and checkpoint are made by the engine's recovery when it first opens the log, on the driver: 40
+bytes of its memory for each message.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from seglog.clock import Clock, SystemClock
+from seglog.doctor.backup import make_backup
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
+from seglog.spark.archive.archive import read_archive
+from seglog.spark.archive.chunks import (
+    CHUNKS,
+    Chunk,
+    place_chunks,
+    write_chunks,
+    write_placed,
+)
+from seglog.spark.archive.folder import ArchiveFolder, Interval, archived
+from seglog.spark.audit.stores import audit_store
+from seglog.spark.compact.swap import (
+    Manifest,
+    clear_rubbish,
+    finish_swap,
+    new_store,
+    old_store,
+    state_of_store,
+    work_folder,
+    write_manifest,
+)
+from seglog.storage.files import RealFiles
+from seglog.storage.findings import Severity
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record import FILLER, MAGIC_BLANK
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
+from seglog.storage.listing import list_store
+from seglog.storage.store import MessageStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHARE_BYTES: Final = 128 << 20
+_CHUNK_ROW: Final = "partition int, number int, name string, size_bytes bigint, records bigint"
+_CHUNK_SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("number", pa.int32()),
+        ("name", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("records", pa.int64()),
+    ]
+)
+_ORDER: Final = ("run", "physicalOffset")
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Lengths of the files of a new store; None for RocketMQ's defaults.
+
+    Attributes:
+        segment_bytes: Of a commit-log file.
+        queue_file_bytes: Of a queue file.
+        index: Division of an index file.
+    """
+
+    segment_bytes: int | None = None
+    queue_file_bytes: int | None = None
+    index: IndexGeometry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was, or would be, restored.
+
+    Attributes:
+        messages: Records that come into the store.
+        skipped: Records of the archive that the store has already.
+        intervals: What comes into each queue.
+        is_new: Whether the store is new.
+        old: Where the store is as it was; None for a new one, or where nothing was done.
+    """
+
+    messages: int
+    skipped: int
+    intervals: tuple[Interval, ...]
+    is_new: bool
+    old: Path | None
+
+
+def restore_store(
+    folder: Path,
+    root: Path,
+    spark: SparkSession,
+    *,
+    topics: Sequence[str] = (),
+    apply: bool = False,
+    sizes: Sizes | None = None,
+    clock: Clock | None = None,
+) -> Restored:
+    """Puts archived messages back where they were: topic, queue, queue offset and all that they say.
+
+    Args:
+        folder: The archive.
+        root: The store directory; a store is made where nothing is.
+        spark: The session.
+        topics: Topics that are wanted, all if empty.
+        apply: Whether to do it; else it is only said what would be done.
+        sizes: For a new store.
+        clock: The time.
+
+    Raises:
+        NotFoundError: There is no archive, or nothing wanted in it.
+        StoreError: Queue offsets between the store and the archive, or within the archive, are missing.
+        StoreLockedError: Somebody has the store open.
+        InvalidArgumentError: What the store was before its last compaction or restore is still there.
+    """
+    restore = _Restore(
+        folder, root.absolute(), spark, frozenset(topics), sizes or Sizes(), clock or SystemClock()
+    )
+    if not restore.files.exists(root) and not (apply and finish_swap(restore.files, restore.root)):
+        return restore.into_new(apply=apply)
+    lock = restore.files.lock(root)
+    try:
+        return restore.into_existing(apply=apply)
+    finally:
+        lock.release()
+
+
+class _Restore:
+    def __init__(
+        self,
+        folder: Path,
+        root: Path,
+        spark: SparkSession,
+        topics: frozenset[str],
+        sizes: Sizes,
+        clock: Clock,
+    ) -> None:
+        self.files = RealFiles()
+        self.root = root
+        self._spark = spark
+        self._sizes = sizes
+        self._clock = clock
+        rows = read_archive(spark, folder)
+        held = archived(ArchiveFolder(folder).runs())
+        self._held = {key: parts for key, parts in held.items() if not topics or key[0] in topics}
+        if rows is None or not self._held:
+            raise NotFoundError(
+                f"{folder} holds nothing that is wanted", help="seglog spark archive makes one"
+            )
+        self._rows = rows if not topics else rows.where(rows.topic.isin(*topics))
+
+    def into_new(self, *, apply: bool) -> Restored:
+        wanted = self._wanted({})
+        messages = self._rows.count()
+        done = Restored(messages, 0, wanted, is_new=True, old=None)
+        if not apply:
+            return done
+        clear_rubbish(self.files, self.root)
+        staged = new_store(self.root)
+        self.files.make_dirs(staged / COMMIT_LOG)
+        segment_bytes = self._sizes.segment_bytes or DEFAULT_SEGMENT_BYTES
+        # In a log that begins at 0 RocketMQ takes slots before a queue's first message for messages.
+        first = segment_bytes if any(one.first for one in wanted) else 0
+        self._write(self._rows, staged, first, segment_bytes)
+        self._finish(staged, wanted)
+        self.files.rename(staged, self.root)
+        self.files.sync_dir(self.root.parent)
+        self.files.remove_dir(work_folder(self.root))
+        return done
+
+    def into_existing(self, *, apply: bool) -> Restored:
+        files, root = self.files, self.root
+        if apply:
+            finish_swap(files, root)
+            clear_rubbish(files, root)
+            if files.exists(old_store(root)):
+                raise InvalidArgumentError(
+                    f"{old_store(root)} is what the store was before", help="discard it first"
+                )
+        with MessageStore.open(root, read_only=True) as store:
+            ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
+        wanted = self._wanted(ends)
+        rows = self._behind(ends)
+        messages = rows.count()
+        done = Restored(messages, self._rows.count() - messages, wanted, is_new=False, old=None)
+        if not apply or not messages:
+            return done
+        staged = new_store(root)
+        files.make_dirs(work_folder(root))
+        end, segment_bytes = _copy_store(files, root, staged)
+        first = self._write(rows, staged, end, segment_bytes)
+        self._finish(staged, wanted)
+        manifest = Manifest(
+            first, state_of_store(files, root), state_of_store(files, staged), self._clock.now_ms(), ()
+        )
+        write_manifest(files, root, manifest)
+        finish_swap(files, root)
+        return Restored(messages, done.skipped, wanted, is_new=False, old=old_store(root))
+
+    def _wanted(self, ends: Mapping[Key, int]) -> tuple[Interval, ...]:
+        """Returns what comes into each queue.
+
+        Raises:
+            StoreError: There is a gap.
+        """
+        found: list[Interval] = []
+        for key, parts in sorted(self._held.items()):
+            end = ends.get(key, 0)
+            behind = [part._replace(first=max(part.first, end)) for part in parts if part.end > end]
+            if not behind:
+                continue
+            if len(behind) > 1 or (end and behind[0].first != end):
+                missing = end if end and behind[0].first != end else behind[0].end
+                raise StoreError(
+                    f"the archive does not have {key[0]}/{key[1]} {missing}, so what follows cannot keep its"
+                    " queue offsets",
+                    help="leave the topic out, or import the messages with new offsets",
+                )
+            found.append(behind[0])
+        return tuple(found)
+
+    def _behind(self, ends: Mapping[Key, int]) -> DataFrame:
+        """Returns the rows that lie behind the ends of their queues."""
+        table = self._spark.createDataFrame(
+            [(topic, queue_id, end) for (topic, queue_id), end in ends.items()] or [("", -1, 0)],
+            "topic string, queueId int, storeEnd bigint",
+        )
+        joined = self._rows.join(table.hint("broadcast"), ["topic", "queueId"], "left")
+        return joined.where("queueOffset >= coalesce(storeEnd, 0)")
+
+    def _write(self, rows: DataFrame, staged: Path, first: int, segment_bytes: int) -> int:
+        """Writes segments from ``first`` on; returns it."""
+        files = self.files
+        files.make_dirs(staged / CHUNKS)
+        chunks = self._chunks(rows, staged, segment_bytes)
+        segments = place_chunks(chunks, first, segment_bytes)
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                numbers = batch.column(0).to_pylist()
+                counts = [write_placed(RealFiles(), staged, segments[at], segment_bytes) for at in numbers]
+                yield pa.RecordBatch.from_arrays([pa.array(counts, pa.int64())], ["records"])
+
+        frame = self._spark.range(0, len(segments), 1, max(1, len(segments)))
+        written = sum(frame.mapInArrow(write, "records bigint").toArrow()["records"].to_pylist())
+        if written != sum(chunk.records for chunk in chunks):
+            raise StoreError(f"{written} records were written", help="the store is as it was")
+        shutil.rmtree(staged / CHUNKS)
+        files.sync_dir(staged / COMMIT_LOG)
+        return first
+
+    def _chunks(self, rows: DataFrame, staged: Path, segment_bytes: int) -> list[Chunk]:
+        from pyspark.sql.functions import spark_partition_id
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            first = next(batches, None)
+            if first is None or not first.num_rows:
+                return
+            partition = first.column(1)[0].as_py()
+
+            def every() -> Iterator[pa.RecordBatch]:
+                yield first
+                yield from batches
+
+            made = write_chunks(RealFiles(), staged, partition, every(), segment_bytes)
+            yield pa.RecordBatch.from_pylist([chunk._asdict() for chunk in made], _CHUNK_SCHEMA)
+
+        total = rows.agg({"size": "sum"}).collect()[0][0] or 0
+        shares = max(1, -(-int(total) // _SHARE_BYTES))
+        ordered = rows.selectExpr(*_ORDER, "concat(head, body, tail) AS record")
+        ordered = ordered.repartitionByRange(shares, *_ORDER).sortWithinPartitions(*_ORDER)
+        ordered = ordered.select("record", spark_partition_id().alias("share"))
+        return [Chunk(**row) for row in ordered.mapInArrow(write, _CHUNK_ROW).toArrow().to_pylist()]
+
+    def _finish(self, staged: Path, wanted: Sequence[Interval]) -> None:
+        """Makes what is made from the log, and checks everything.
+
+        Raises:
+            StoreError: Something is not as it should be.
+        """
+        with MessageStore.open(
+            staged,
+            create=False,
+            segment_size_bytes=self._sizes.segment_bytes,
+            queue_file_size_bytes=self._sizes.queue_file_bytes,
+            index_geometry=self._sizes.index,
+            recovery_step_bytes=0,
+        ):
+            pass
+        report = audit_store(staged, spark=self._spark)
+        wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
+        if wrong:
+            raise StoreError(f"the restored store is not as it should be: {wrong[0]}")
+        ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in report.queues}
+        for one in wanted:
+            if ends.get((one.topic, one.queue_id)) != one.end:
+                raise StoreError(f"{one.topic}/{one.queue_id} does not end at {one.end} as it should")
+
+
+def _copy_store(files: RealFiles, root: Path, staged: Path) -> tuple[int, int]:
+    """Copies a store of which we hold the lock, and ends its last segment.
+
+    Returns:
+        Where new segments may begin, and their length.
+    """
+    end = make_backup(files, root, staged).end_phy_offset
+    listing = list_store(files, staged)
+    segment_bytes = listing.geometry.segment_size_bytes
+    position = end % segment_bytes
+    if position:
+        file = files.open(staged / COMMIT_LOG / segment_file_name(end - position), writable=True)
+        try:
+            file.set_size(segment_bytes)
+            file.write_at(FILLER.struct.pack(segment_bytes - position, MAGIC_BLANK), position)
+            file.sync()
+        finally:
+            file.close()
+    return end - position + (segment_bytes if position else 0), segment_bytes

@@ -1,0 +1,108 @@
+"""A whole reconciliation in one call: verdicts about queues and messages, counted, and written somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Final
+
+from seglog.spark.reconcile.counts import MessageCounts, count_verdicts
+from seglog.spark.reconcile.messages import message_verdicts
+from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict
+from seglog.spark.reconcile.receipts import load_receipts
+from seglog.spark.reconcile.stores import reconcile_stores
+from seglog.spark.reconcile.verdicts import DELIVERED, MESSAGE_FINDINGS, PENDING, QUEUE_FINDINGS
+from seglog.spark.save import save_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUEUE_COLUMNS: Final = (
+    "store string, group string, topic string, queueId int, offset long, minOffset long, maxOffset long,"
+    " lag long, missed long, verdict string, status string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reconciliation found.
+
+    Attributes:
+        stores: Their directories.
+        queues: The verdict for each group and queue.
+        counts: Verdicts about messages; None where nobody asked for them.
+        rows: Messages that are neither delivered nor pending, where they were asked for.
+    """
+
+    stores: list[str]
+    queues: list[QueueVerdict]
+    counts: MessageCounts | None
+    rows: list[dict[str, object]]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no verdict is a finding, and every message has its verdicts."""
+        if any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
+            return False
+        if self.counts is None:
+            return True
+        found = {verdict for _group, _topic, verdict in self.counts.verdicts}
+        return self.counts.adds_up and not found & MESSAGE_FINDINGS
+
+
+def reconcile_all(
+    spark: SparkSession,
+    paths: Iterable[str | PathLike[str]],
+    *,
+    earlier: Mapping[QueueKey, Earlier] | None = None,
+    messages: bool = False,
+    receipts: str | None = None,
+    verify: bool = True,
+    folder: str | None = None,
+    form: str = "parquet",
+    wants_rows: bool = False,
+) -> Outcome:
+    """Reconciles stores.
+
+    Args:
+        spark: A session.
+        paths: The store directories.
+        earlier: An earlier result.
+        messages: Whether to judge messages too.
+        receipts: Where receipts lie.
+        verify: Whether to compute checksums.
+        folder: Where to write the tables ``queues`` and ``messages``; None for nowhere.
+        form: ``parquet`` or ``json``.
+        wants_rows: Whether to return messages that are neither delivered nor pending.
+
+    Raises:
+        As :func:`~seglog.spark.reconcile.stores.reconcile_stores`.
+        InvalidArgumentError: The folder is there already, or receipts have not the columns that they need.
+    """
+    told = None if receipts is None else load_receipts(spark, receipts)
+    found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify)
+    if folder is not None:
+        save_table(queue_frame(spark, found.queues), f"{folder}/queues", form)
+    stores = [facts.store for facts in found.stores]
+    if not messages:
+        return Outcome(stores, found.queues, None, [])
+    frame = message_verdicts(spark, found.stores, told, verify=verify).persist()
+    try:
+        counts = count_verdicts(frame, found.stores)
+        if folder is not None:
+            save_table(frame, f"{folder}/messages", form)
+        return Outcome(stores, found.queues, counts, _rows(frame) if wants_rows else [])
+    finally:
+        frame.unpersist()
+
+
+def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFrame:
+    """Returns verdicts about queues as a table: :data:`QUEUE_COLUMNS`."""
+    return spark.createDataFrame([tuple(queue.fields().values()) for queue in queues], QUEUE_COLUMNS)
+
+
+def _rows(frame: DataFrame) -> list[dict[str, object]]:
+    odd = frame.where(~frame["verdict"].isin(DELIVERED, PENDING))
+    rows: list[dict[str, object]] = odd.toArrow().to_pylist()
+    return rows

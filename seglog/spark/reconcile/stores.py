@@ -1,0 +1,53 @@
+"""Reconciliations of stores: what is known of each, and the verdict for each group and queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from seglog.spark.audit.stores import audit_stores
+from seglog.spark.reconcile.facts import StoreFacts, load_facts
+from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict, queue_verdicts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Stores whose groups were held against their queues.
+
+    Attributes:
+        stores: What is known of them: what :func:`~seglog.spark.reconcile.messages.message_verdicts` takes.
+        queues: The verdict for each group and queue.
+    """
+
+    stores: list[StoreFacts]
+    queues: list[QueueVerdict]
+
+
+def reconcile_stores(
+    paths: Iterable[str | PathLike[str]],
+    *,
+    spark: SparkSession | None = None,
+    earlier: Mapping[QueueKey, Earlier] | None = None,
+    verify: bool = True,
+) -> Reconciled:
+    """Holds groups against queues; reads only.
+
+    The ends of queues are what an audit finds, which walks the logs.
+
+    Args:
+        paths: The store directories.
+        spark: As :func:`~seglog.spark.audit.stores.audit_stores` has it.
+        earlier: An earlier result (:func:`~seglog.spark.reconcile.since.load_earlier`); without one nothing
+            is stalled.
+        verify: Whether to compute checksums; records that are damaged otherwise count as there.
+
+    Raises:
+        As :func:`~seglog.spark.audit.stores.audit_stores`.
+    """
+    stores = [load_facts(report) for report in audit_stores(paths, spark=spark, verify=verify)]
+    return Reconciled(stores, queue_verdicts(stores, earlier))

@@ -1,0 +1,56 @@
+"""The writer of the data source for PySpark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from typing_extensions import override
+
+from seglog.spark.source.append_job import AppendJob
+from seglog.spark.source.staging import Staged, stage
+from seglog.storage.files import RealFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class StagedMessage(WriterCommitMessage):
+    """Tells the driver what a task put aside."""
+
+    def __init__(self, staged: Staged) -> None:
+        super().__init__()
+        self.staged = staged
+
+
+class MessageWriter(DataSourceArrowWriter):
+    """Appends rows to a store as messages.
+
+    Args:
+        job: What writes them.
+    """
+
+    def __init__(self, job: AppendJob) -> None:
+        self._job = job
+
+    @override
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Puts the rows of a task aside."""
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        path = self._job.staging / f"{number:06d}-{uuid.uuid4().hex}.arrow"
+        return StagedMessage(stage(iterator, path, number))
+
+    @override
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Appends what all tasks put aside."""
+        staged = [message.staged for message in messages if isinstance(message, StagedMessage)]
+        self._job.commit(staged, RealFiles())
+
+    @override
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Removes what tasks put aside; nothing was appended, or all of it will be when it is tried again."""
+        self._job.remove_staging()

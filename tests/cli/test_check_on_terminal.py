@@ -1,0 +1,92 @@
+"""A check on a terminal: it shows how far it is and how long it will take, and Ctrl-C loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from seglog.doctor.check import check_store
+from tests.support.sealed import flip, sealed_store, segment
+
+SLOW_CHECK = """
+import fcntl, sys, termios, time
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # it sends its signals to us
+from seglog.cli.main import main
+from seglog.doctor import check, log_walk
+walk = log_walk.LogWalk._walk
+def slowly(self, split):
+    time.sleep(0.3)
+    return walk(self, split)
+log_walk.LogWalk._walk = slowly
+check.check_store.__kwdefaults__["split_bytes"] = 1 << 16
+main()
+"""
+"""A check of a disk that takes 0.3 s for 64 KiB; the process, the terminal and the signal are real."""
+
+CTRL_C = b"\x03"
+TIME_LEFT = re.compile(r"checking the log .*/.*\d:\d\d:\d\d")
+
+
+class Terminal:
+    """A process on a terminal of its own."""
+
+    def __init__(self, *arguments, env):
+        self.shown = ""
+        self._ours, its = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SLOW_CHECK, *arguments],
+            stdin=its, stdout=its, stderr=its, env=env, start_new_session=True,
+        )  # fmt: skip
+        os.close(its)
+
+    def read_until(self, pattern):
+        """Reads on until what was shown matches; fails at the end of the output."""
+        while not pattern.search(self.shown):
+            self.shown += os.read(self._ours, 1 << 16).decode()
+
+    def press(self, keys):
+        """Types."""
+        os.write(self._ours, keys)
+
+    def end(self):
+        """Reads the rest; returns the exit code."""
+        with contextlib.suppress(OSError):  # Linux ends a terminal that nobody has open with EIO
+            while chunk := os.read(self._ours, 1 << 16):
+                self.shown += chunk.decode()
+        os.close(self._ours)
+        return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def env(tmp_path):
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "xterm", "COLUMNS": "160"}
+
+
+def test_ctrl_c_leaves_where_to_go_on_and_the_rest_finds_what_a_whole_check_finds(
+    seglog, env, tmp_path, monkeypatch
+):
+    root = tmp_path / "store"
+    sealed_store(root, record_crc=False)
+    flip(segment(root, 0), 100)
+    flip(segment(root, 2), 100)
+    terminal = Terminal("check", str(root), env=env)
+    terminal.read_until(TIME_LEFT)
+    terminal.press(CTRL_C)
+    assert terminal.end() == 130
+    (kept,) = (tmp_path / "state").rglob("*.jsonl")
+    assert f"seglog check {root} --resume {kept}" in " ".join(terminal.shown.split())
+    monkeypatch.setitem(check_store.__kwdefaults__, "split_bytes", 1 << 16)
+    *whole, all_of_it = seglog("check", root, "--json").lines
+    *found, rest = seglog("check", root, "--resume", kept, "--json").lines
+    assert found == whole
+    assert {line["code"] for line in found if "code" in line} >= {"log-hole", "seal-rot"}
+    assert rest["resumedBytes"] > 0
+    assert rest["resumedBytes"] + rest["bytes"] == all_of_it["bytes"]
+    assert rest["records"] == all_of_it["records"]
+    assert not kept.exists()

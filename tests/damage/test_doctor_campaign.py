@@ -1,0 +1,34 @@
+"""Random damage to six stores is seen but for what exact rules explain, repaired, and undone bit for bit.
+
+The outcome in full size is in docs/campaign.md; ``tools/damage-campaign`` runs it in pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.support.campaign_run import FULL_PIECES, Piece
+from tests.support.scale import scaled
+from tests.support.subjects import SUBJECTS
+from tests.support.trial import KIND_NAMES
+from tests.support.unseen import COPIES, NO_CHECKSUM
+
+WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
+
+
+@pytest.mark.parametrize("number", range(scaled(1, FULL_PIECES)))
+@pytest.mark.parametrize("store", SUBJECTS)
+def test_random_damage_is_seen_repaired_and_undone(
+    store, number, memory_path, request, record_testsuite_property
+):
+    trials = Piece(store, number).run(memory_path)
+    tally = Counter({"damages": len(trials), "seen": sum(trial.seen for trial in trials)})
+    tally.update(f"unseen: {trial.reason}" for trial in trials if not trial.seen)
+    for name, count in tally.items():
+        record_testsuite_property(f"{request.node.name}: {name}", count)
+    assert {trial.kind for trial in trials} == set(KIND_NAMES)
+    assert [(trial.seed, trial.damage, trial.broken) for trial in trials if not trial.is_good] == []
+    if store in WITH_RECORD_CRC:
+        assert {NO_CHECKSUM, COPIES}.isdisjoint(trial.reason for trial in trials)

@@ -1,0 +1,82 @@
+"""The timer's files are made again from the timer topic: what waits is kept, what was delivered is not."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from seglog.doctor.repair import repair_store
+from seglog.doctor.timer_messages import TimerMessage, wanted_units
+from seglog.storage.files import RealFiles
+from seglog.storage.format.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
+from seglog.storage.format.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
+from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
+from tests.support import golden
+from tests.support.stores import new_clock
+
+NOTHING = np.empty(0, TIMER_UNIT.dtype)
+READ_MS = 1_000_000_000_000
+
+
+def message(number, due_ms, *, key="", rolls=0):
+    return TimerMessage(1000 * number, 200, READ_MS - 5000, due_ms, 7, False, key, rolls)
+
+
+def places(wanted):
+    return [unit.phy_offset // 1000 for unit in wanted.units]
+
+
+def test_messages_that_wait_get_units_and_delivered_ones_none():
+    messages = [message(0, READ_MS - 1000), message(1, READ_MS), message(2, READ_MS + 9000)]
+    wanted = wanted_units(messages, NOTHING, READ_MS)
+    assert (places(wanted), wanted.made) == ([1, 2], 2)
+    assert [unit.fire_timestamp_ms for unit in wanted.units] == [READ_MS, READ_MS + 9000]
+
+
+def test_the_last_message_has_a_unit_in_any_case_but_one_that_is_never_read():
+    wanted = wanted_units([message(0, READ_MS + 1000), message(1, READ_MS - 1000)], NOTHING, READ_MS)
+    assert places(wanted) == [0, 1]
+    assert wanted.units[1].fire_timestamp_ms < READ_MS
+
+
+def test_units_that_are_there_stay_as_they_are_where_their_time_can_be():
+    due = READ_MS + 50_000
+    right = due_unit(due, READ_MS - 9000, 0, 200, 7)
+    wrong = due_unit(due + 5000, READ_MS - 9000, 1000, 200, 7)
+    far = due_unit(due + ROLL_WINDOW_MS, READ_MS - 9000, 2000, 200, 7)
+    messages = [message(0, due), message(1, due), message(2, due + ROLL_WINDOW_MS)]
+    wanted = wanted_units(messages, pack_units([right, wrong, far]), READ_MS)
+    assert (wanted.units[0], wanted.units[2], wanted.made) == (right, far, 1)
+    assert wanted.units[1].fire_timestamp_ms == due
+
+
+def test_a_message_that_was_put_again_waits_once():
+    due = READ_MS + ROLL_WINDOW_MS
+    messages = [message(0, due, key="a"), message(1, due, key="b"), message(2, due, key="a", rolls=1)]
+    assert places(wanted_units(messages, NOTHING, READ_MS)) == [1, 2]
+
+
+@pytest.mark.parametrize("name", golden.config_names())
+def test_without_log_and_wheel_all_that_waits_is_there_again(name, tmp_path):
+    root = golden.extract(name, tmp_path)
+    slots = view_timer_slots((root / "timerwheel").read_bytes())
+    check = decode_timer_checkpoint((root / "config" / "timercheck").read_bytes())
+    waiting = {
+        int(slot["slot_time"]): int(slot["message_count"])
+        for slot in slots[occupied_slots(slots)]
+        if slot["slot_time"] * 1000 >= check.last_read_timestamp_ms
+    }
+    assert sum(waiting.values()) == 60
+    shutil.rmtree(root / "timerlog")
+    (root / "timerwheel").unlink()
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    made = view_timer_slots((root / "timerwheel").read_bytes())
+    assert {int(s["slot_time"]): int(s["message_count"]) for s in made[occupied_slots(made)]} == waiting
+    (path,) = (root / "timerlog").iterdir()
+    assert len(read_timer_log(path.read_bytes()).units) == 60
+    assert path.stat().st_size == 100 << 20
+    after = decode_timer_checkpoint((root / "config" / "timercheck").read_bytes())
+    assert after.last_read_timestamp_ms == check.last_read_timestamp_ms
+    assert (after.last_queue_offset, after.last_flushed_position) == (90, 60 * 52)

@@ -1,0 +1,101 @@
+"""RocketMQ opens stores of the damage campaign once they are repaired, and serves what was intact."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog import MessageStore
+from seglog.doctor.repair import repair_store
+from seglog.storage.files import RealFiles
+from tests.interop.judge import SMALL_GEOMETRY, Geometry
+from tests.interop.lines import differences, place
+from tests.interop.test_repaired import as_is, crashed, ends
+from tests.support.scale import scaled
+from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, new_clock
+from tests.support.subjects import SUBJECTS, make_subject
+from tests.support.trial import KIND_NAMES, Patient, damage, is_all_gone
+
+pytestmark = pytest.mark.interop
+
+OWN = Geometry(SEGMENT_BYTES, QUEUE_FILE_BYTES, 50, 200)
+GEOMETRIES = {
+    "roll": SMALL_GEOMETRY,
+    "propcrc": SMALL_GEOMETRY,
+    "real-conf": Geometry(1 << 20, 2000, 100, 400),
+}
+CONFIGS = {
+    "own of every kind": {
+        "topics": {"Batches": {"queue.type": "BatchCQ"}, "Compacted": {"cleanup.policy": "COMPACTION"}},
+        "compactionMappedFileSize": 4000,
+        "compactionCqMappedFileSize": 460,
+        "mapperFileSizeBatchConsumeQueue": 460,
+        "enableLmq": True,
+        "enableMultiDispatch": True,
+    },
+    "real-conf": {"enableConsumeQueueExt": True, "mappedFileSizeConsumeQueueExt": 200},
+}
+ROUNDS = scaled(1, 20)
+
+
+@pytest.fixture(scope="module", params=SUBJECTS)
+def patient(request, tmp_path_factory):
+    return Patient.of(request.param, make_subject(request.param, tmp_path_factory.mktemp("subject")))
+
+
+def dumped(judge, name, root):
+    dump = judge.dump(root, GEOMETRIES.get(name, OWN), **CONFIGS.get(name, {}))
+    assert dump.refusal is None
+    return dump
+
+
+def repaired(patient, root):
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True, patient.subject.sizes)
+    return root
+
+
+@pytest.fixture(scope="module")
+def whole(judge, patient, tmp_path_factory):
+    """What the real store serves of the undamaged store; a repair of that one closes it, if anything."""
+    root = tmp_path_factory.mktemp("whole") / "store"
+    shutil.copytree(patient.subject.root, root)
+    return dumped(judge, patient.name, repaired(patient, root)).lines
+
+
+def records(patient, root, lines):
+    """Returns the bytes of the log that lines lead to, by place."""
+    segment = patient.subject.segment_size_bytes
+    logs = {
+        int(path.name): path.read_bytes() for path in (root / "commitlog").iterdir() if path.name.isdigit()
+    }
+    found = {}
+    for line in lines:
+        start = line["cqPos"] % segment
+        found[place(line)] = logs.get(line["cqPos"] - start, b"")[start : start + line["cqSize"]]
+    return found
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("kind", KIND_NAMES)
+def test_real_store_serves_what_a_damage_did_not_hit(judge, patient, whole, kind, number, tmp_path):
+    seed = KIND_NAMES.index(kind) + len(KIND_NAMES) * number
+    root = tmp_path / "copy"
+    _kind, outcome = damage(patient, root, seed)
+    if is_all_gone(patient.subject, root):
+        pytest.skip("the log is gone as a whole: a repair refuses to touch the store")
+    messages = [line for line in whole if line["kind"] == "msg"]
+    before, after = (records(patient, each, messages) for each in (patient.subject.root, root))
+    repaired(patient, root)
+    with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
+        start = store.min_phy_offset
+    crashed(root) if number % 2 else as_is(root)
+    dump = dumped(judge, patient.name, root)
+    assert ends(dump.lines) == ends(whole), outcome.damage
+    intact = [
+        line for line in messages if before[place(line)] == after[place(line)] and line["cqPos"] >= start
+    ]
+    served = {place(line): line for line in dump.of_kind("msg")}
+    assert {place(line) for line in intact} <= served.keys(), outcome.damage
+    found = [served[place(line)] for line in intact]
+    assert differences(intact, found, ignoring=["keyFound"]) == [], outcome.damage

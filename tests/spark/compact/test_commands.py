@@ -1,0 +1,58 @@
+"""``seglog spark compact`` and ``retain``: a plan first, then the store, and the way back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+from tests.support.compactions import fill_random, write_offsets
+
+pytestmark = pytest.mark.spark
+
+
+def run(*arguments):
+    return CliRunner().invoke(commands, ["spark", *map(str, arguments)])
+
+
+def told(*arguments):
+    ran = run(*arguments, "--json")
+    assert ran.exit_code == 0, ran.output
+    return json.loads(ran.stdout)
+
+
+def test_plan_apply_undo_and_discard(spark, tmp_path):
+    root = fill_random(tmp_path / "s", 3, 150, begin_ms=1_700_000_000_000).root
+    write_offsets(root, {("slow", "Prices", 0): 4, ("slow", "Prices", 1): 2})
+    plan = told("compact", root, "--topic", "Prices", "--delete-retention", "0s")
+    assert (plan["result"], plan["old"]) == ("planned", None)
+    held = {(one["group"], one["queueId"]): one["messages"] for one in plan["undelivered"] if one["held"]}
+    prices = next(topic for topic in plan["topics"] if topic["topic"] == "Prices")
+    assert 0 < max(held.values()) <= prices["reasons"]["held"] == sum(held.values())
+    ran = run("compact", root, "--topic", "Prices", "--allow-undelivered", "--apply")
+    assert "dropped although a group has not read them" in ran.stdout
+    assert (tmp_path / "s.compact" / "old").is_dir()
+    assert told("compact", root, "--undo")["result"] == "put back"
+    kept = told("retain", root, "--max-bytes", "Events=2k", "--allow-undelivered", "--apply", "--discard-old")
+    events = next(topic for topic in kept["topics"] if topic["topic"] == "Events")
+    assert events["reasons"]["oversize"] == events["dropped"] > 0
+    assert not (tmp_path / "s.compact").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retain", "x"], "nothing is asked"),
+        (["retain", "x", "--max-age", "Orders"], "no TOPIC=DURATION"),
+        (["retain", "x", "--max-age", "Orders=7"], "no duration such as 36h"),
+        (["retain", "x", "--max-bytes", "Orders=2q"], "no size such as 500MiB"),
+        (["retain", "x", "--erase-key", "Orders="], "no TOPIC=KEY"),
+        (["compact", "x", "--undo", "--apply"], "--undo goes with neither"),
+    ],
+)
+def test_wrong_usage_is_said_before_spark_starts(arguments, said):
+    ran = run(*arguments)
+    assert ran.exit_code == 2
+    assert said in ran.stderr

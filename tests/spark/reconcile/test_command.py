@@ -1,0 +1,85 @@
+"""The commands over stores with planted faults: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+from tests.spark.reconcile.oracle import Oracle
+from tests.spark.reconcile.planted import plant
+from tests.support import golden
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def run(spark):
+    """Runs a job in the session of the tests."""
+
+    def run(*words):
+        return CliRunner().invoke(commands, ["spark", *map(os.fspath, words)])
+
+    return run
+
+
+def test_reconcile_says_what_became_of_each_message_and_ends_with_1(run, tmp_path):
+    one = plant(tmp_path / "store", 3)
+    ran = run("reconcile", one.root, "--messages", "--json")
+    assert (ran.exit_code, ran.stderr) == (1, "")
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    expected = Oracle([one]).rows()
+    counts = {
+        (line["group"], line["topic"], line["verdict"]): line["messages"]
+        for line in lines
+        if line["kind"] == "count"
+    }
+    by_hand = {}
+    for (group, _store, topic, *_place, verdict), count in expected.items():
+        by_hand[group, topic, verdict] = by_hand.get((group, topic, verdict), 0) + count
+    assert counts == by_hand
+    odd = [line for line in lines if line["kind"] == "message"]
+    assert len(odd) == sum(
+        count for row, count in expected.items() if row[-1] not in ("delivered", "pending")
+    )
+    last = lines[-1]
+    assert (last["kind"], last["clean"], last["addsUp"]) == ("reconcile", False, True)
+    assert last["verdicts"] == last["messagesTimesGroups"] == expected.total()
+    (tmp_path / "earlier").write_text(ran.stdout)
+    again = run("reconcile", one.root, "--since", tmp_path / "earlier", "--output", tmp_path / "out")
+    assert again.exit_code == 1
+    assert "stalled" in again.stdout
+    assert " lag" in again.stdout  # the column; no verdict is lag any more
+    assert (tmp_path / "out" / "queues" / "_SUCCESS").exists()
+
+
+def test_reconcile_of_a_store_that_is_in_order_ends_with_0(run, tmp_path):
+    ran = run("reconcile", golden.extract("roll", tmp_path), "--messages")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert "messages: 400 messages, 400 verdicts" in ran.stdout
+
+
+def test_sql_answers_from_all_stores_and_says_what_is_wrong_with_a_question(run, tmp_path):
+    roots = [golden.extract(name, tmp_path) for name in ("roll", "d-magic")]
+    ran = run(
+        "sql",
+        *roots,
+        "SELECT m.store, count(*) AS n FROM messages m JOIN queues q"
+        " ON (m.store, m.topic, m.queueId) = (q.store, q.topic, q.queueId) GROUP BY 1 ORDER BY n",
+        "--json",
+    )
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(Path(row["store"]).name, row["n"]) for row in found] == [("d-magic", 399), ("roll", 400)]
+    table = run(
+        "sql", roots[0], "SELECT body, topic, properties FROM messages ORDER BY queueOffset, topic LIMIT 2"
+    )
+    assert table.exit_code == 0
+    assert len(table.stdout.splitlines()) == 3
+    wrong = run("sql", roots[0], "SELECT nothing FROM messages")
+    assert wrong.exit_code == 51
+    assert wrong.stderr.startswith("error: [UNRESOLVED_COLUMN")

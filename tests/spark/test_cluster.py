@@ -1,0 +1,133 @@
+"""A cluster of two workers does what one process does, also when one of them is killed on the way.
+
+The package reaches the executors as a zip, out of which no compiled kernel can be loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from seglog.clock import VirtualClock
+from seglog.doctor.check import check_store
+from seglog.spark.compact.compact import Compaction
+from seglog.spark.compact.phases import LocalRunner
+from seglog.spark.compact.policy import Policy
+from seglog.spark.compact.swap import new_store
+from seglog.spark.session import java_problem, pyspark_problem
+from seglog.storage.files import RealFiles
+from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
+from tests.support.spark_cluster import running_cluster, zip_package
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+POLICIES = {
+    "Prices": Policy(compact=True, delete_retention_ms=50 * STEP_MS),
+    "Events": Policy(compact=True, retention_bytes=15_000),
+}
+DRIVER = """
+import importlib.resources
+import json
+import sys
+from pathlib import Path
+
+from seglog.clock import VirtualClock
+from seglog.spark.audit.stores import audit_store
+from seglog.spark.session import local_session
+from tests.spark.test_cluster import job
+
+address, package, root, now_ms = sys.argv[1:]
+conf = {
+    "spark.executorEnv.PYTHONPATH": "",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.cores.max": "2",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+}
+session = local_session("seglog cluster", address, conf)
+session.sparkContext.addPyFile(package)
+
+
+def where(_number):
+    import seglog
+    from seglog.storage.kernels import KERNELS
+
+    data = importlib.resources.files("seglog") / "data" / "roll-store.tar.xz"
+    return seglog.__file__, KERNELS, len(data.read_bytes()) > 1000
+
+
+seen = session.sparkContext.parallelize(range(2), 2).map(where).collect()
+report = audit_store(Path(root), spark=session)
+print(json.dumps([seen, report.records, [str(finding) for finding in report.findings]]), flush=True)
+done = job(Path(root), int(now_ms)).apply(session)
+print(json.dumps([done.is_done, done.plan.dropped]), flush=True)
+session.stop()
+"""
+
+
+def job(root, now_ms, runner=None):
+    return Compaction(
+        root,
+        POLICIES,
+        split_bytes=8_000,
+        runner=runner,
+        clock=VirtualClock(now_ms),
+        draw=lambda _bits: 4711,
+    )
+
+
+def bytes_of(root):
+    return {
+        path.relative_to(root): path.read_bytes()
+        for folder in ("commitlog", "consumequeue")
+        for path in (root / folder).rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    problem = pyspark_problem() or java_problem()
+    if problem is not None:
+        if os.environ.get("CI"):
+            pytest.fail(f"the cluster test cannot run: {problem}", pytrace=False)
+        pytest.skip(problem)
+    (tmp_path / "cluster").mkdir()
+    with running_cluster(tmp_path / "cluster", workers=2) as running:
+        yield running
+
+
+def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
+    filled = fill_random(tmp_path / "s", 51, 400)
+    twin = tmp_path / "twin"
+    shutil.copytree(filled.root, twin, copy_function=shutil.copy2)
+    checked = check_store(filled.root)
+    wanted = job(twin, filled.now_ms, LocalRunner(RealFiles())).apply().plan
+    package = zip_package(tmp_path / "seglog-package.zip")
+    command = [sys.executable, "-c", DRIVER, cluster.address, package, filled.root, str(filled.now_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        try:
+            seen, records, findings = json.loads(driver.stdout.readline())
+            assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
+            for place, kernels, has_data in seen:
+                assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
+            while not any(new_store(filled.root).glob(".verdicts/*.npy")):
+                assert driver.poll() is None
+                time.sleep(0.01)
+            cluster.kill_worker(1)
+            assert json.loads(driver.stdout.readline()) == [True, wanted.dropped]
+            assert driver.wait() == 0
+        finally:
+            driver.kill()
+    assert bytes_of(filled.root) == bytes_of(twin)
+    assert_survived(filled.root, filled, survivors(filled, POLICIES))
