@@ -27,7 +27,7 @@ KINDS: Final[dict[str, str]] = {
     "checkpoint": "set the checkpoint to what the log holds",
     "own": "remove a damaged file of seglog's own",
     "config": "make a config file again",
-    "offset": "set an offset to the end of its queue",
+    "offset": "set an offset to where it can be",
     "half": "commit or roll back a half message",
 }
 """Stable short word of each kind of action, and what it does."""

@@ -319,7 +319,7 @@ class StoreCheck:
         return seal_findings(self.plan, seals, outcomes, self._files, newest_ms)
 
     def _other_findings(self, log: _Log) -> list[Finding]:
-        files, root, plan, tables = self._files, self._root, self.plan, self._tables
+        files, root, plan, tables = self._files, self._root, log.stitched.plan, self._tables
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
         findings = _empty_log_findings(plan)

@@ -72,7 +72,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
     lost = [at for at in addressed.tolist() if ext.find(int(units["tags_code"][at])).unit is None]
     if not lost:
         return
-    for at, code in zip(lost, _codes(found, units[lost]), strict=True):
+    for at, code in zip(lost, unit_codes(found, units[lost]), strict=True):
         place = (first_slot + at) * CQ_UNIT_BYTES
         position = place % file_bytes
         path = queue.directory / segment_file_name(place - position)
@@ -83,7 +83,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
     yield Action("filter", queue.name, detail=detail)
 
 
-def _codes(found: Survey, units: Units) -> list[int]:
+def unit_codes(found: Survey, units: Units) -> list[int]:
     """Returns the codes that units have where a queue is made from the log; 0 for one without record."""
     starts = found.rows["phy_offset"]
     if not len(starts):

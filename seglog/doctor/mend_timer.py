@@ -3,7 +3,7 @@
 RocketMQ makes up for little of this by itself: it refuses to start with a wheel or a file of a wrong length,
 and without ``timercheck`` it delivers again all that the commit log still has. What the timer took from its
 topic, and when each message is due, the commit log tells; only how far it came in time does not. A delivery
-is a record of the log itself, so the timer came about as far as the log: :data:`_MARGIN_MS` before its end it
+is a record of the log itself, so the timer came about as far as the log: :data:`MARGIN_MS` before its end it
 begins again, and what was due in between may be delivered twice, but nothing is left out.
 
 Source: ``store/.../timer/TimerMessageStore.java load, recover``.
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from seglog.doctor.actions import Action
 from seglog.doctor.copy_names import TIMER_TOPIC
+from seglog.doctor.mend_delays import MARGIN_MS
 from seglog.doctor.mend_files import move_away
 from seglog.doctor.other_problems import timer_problems
 from seglog.doctor.timer_check import TIMER_CHECK, TIMER_WHEEL
@@ -53,7 +54,6 @@ from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
 from seglog.words import count_text
 
-_MARGIN_MS: Final = 60_000
 _OF_LOG: Final = frozenset({"timer-log-damaged", "timer-log-file", "timer-unit-stray"})
 _OF_CHECK: Final = frozenset({"timer-check-missing", "timer-check-size", "timer-check-ahead"})
 
@@ -139,7 +139,7 @@ def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_b
         reader.close()
     read_ms = check.last_read_timestamp_ms
     if read_ms <= 0:
-        read_ms = max(0, found.scan.last_store_ms - _MARGIN_MS) // DEFAULT_PRECISION_MS * DEFAULT_PRECISION_MS
+        read_ms = max(0, found.scan.last_store_ms - MARGIN_MS) // DEFAULT_PRECISION_MS * DEFAULT_PRECISION_MS
     wanted = wanted_units(messages, stored, read_ms)
     is_log_new = bool(codes & _OF_LOG or wanted.made)
     if is_log_new:

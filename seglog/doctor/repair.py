@@ -23,6 +23,7 @@ from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
+from seglog.doctor.mend_delays import mend_delays
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
 from seglog.doctor.mend_files import lengthen_log, mend_files, mend_own
@@ -152,7 +153,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
-    actions += mend_offsets(draft, root, ends)
+    actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
     changes = changes_of(draft) if actions else []
     problems = dict.fromkeys(found.findings + index_findings + other_problems(found, draft))
     left = [one for one in problems if one.severity is not Severity.NOTE]

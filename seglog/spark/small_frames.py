@@ -10,6 +10,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_MAX_SMALL_ROWS: Final = 500_000
 _TYPES: Final = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 
 
@@ -28,3 +29,17 @@ def small_frame(spark: SparkSession, columns: str, rows: Iterable[tuple[object, 
     arrays = [pa.array([row[at] for row in rows], _TYPES[kind]) for at, (_name, kind) in enumerate(named)]
     table = pa.Table.from_arrays(arrays, names=[name for name, _kind in named])
     return sql.broadcast(spark.createDataFrame(table, columns))
+
+
+def sent_if_small(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """Computes a table that is mostly small; returns it as one that is sent to every task, if it is.
+
+    A join with it then does not move the other side. A table of more than half a million rows is returned as
+    it was, and is computed again where it is used.
+    """
+    from pyspark.sql import functions as sql
+
+    rows = frame.limit(_MAX_SMALL_ROWS + 1).toArrow()
+    if rows.num_rows > _MAX_SMALL_ROWS:
+        return frame
+    return sql.broadcast(spark.createDataFrame(rows, frame.schema))

@@ -340,8 +340,8 @@ INDEX_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
-        "compare it with the producer's copy; record CRCs, which new stores write, would have told",
-        "seglog log show STORE --at PLACE",
+        "a bit that alone explains it is flipped back; else the log is believed, and the index made anew",
+        _REPAIR,
     ),
 }
 """The key index, and what it tells of records."""
@@ -442,7 +442,8 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a delay level with messages has no offset",
         "RocketMQ delivers all of that level again",
-        "set the level's offset in config/delayOffset.json",
+        "the level gets an offset; what was due in the minute before the log's end may be delivered twice",
+        _REPAIR,
     ),
     "half-pending": Code(
         _NOTE,

@@ -13,9 +13,11 @@ from tests.support.scale import scaled
 from tests.support.subjects import SUBJECTS, make_subject
 
 EACH = scaled(100, 4000)
+SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]
+"""Its log is one file; once that is gone or cut, whoever opens the store cannot know that there was more."""
 
 
-@pytest.fixture(scope="module", params=SUBJECTS)
+@pytest.fixture(scope="module", params=SEVERAL_FILES)
 def subject(request, tmp_path_factory):
     return make_subject(request.param, tmp_path_factory.mktemp("subject"))
 

@@ -31,7 +31,6 @@ NOT_MENDED = {
     "queue-kind": "which of both is meant only the operator knows",
     "queue-gap": "the log has nothing for these offsets; units that RocketMQ passes over stand there",
     "config-shape": "which value is meant only the operator knows",
-    "delay-offset-missing": "how far a level came only the operator knows",
     "op-beyond-half": "nothing need be done",
 }
 """Codes that stay, and why."""

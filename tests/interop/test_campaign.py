@@ -11,7 +11,7 @@ from seglog.doctor.repair import repair_store
 from seglog.storage.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, Geometry
 from tests.interop.lines import differences, place
-from tests.interop.test_repaired import as_is, crashed, ends
+from tests.interop.test_repaired import as_is, bare, crashed, ends
 from tests.support.scale import scaled
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, new_clock
 from tests.support.subjects import SUBJECTS, make_subject
@@ -74,6 +74,33 @@ def records(patient, root, lines):
         start = line["cqPos"] % segment
         found[place(line)] = logs.get(line["cqPos"] - start, b"")[start : start + line["cqSize"]]
     return found
+
+
+@pytest.mark.parametrize("state", [as_is, crashed, bare])
+def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(judge, patient, whole, state, tmp_path):
+    if patient.name != "own of every kind":
+        pytest.skip("has no batches")
+    root = tmp_path / "copy"
+    shutil.copytree(patient.subject.root, root)
+    messages = [line for line in whole if line["kind"] == "msg"]
+    before = records(patient, root, messages)
+    for line in [line for line in messages if line["cqTopic"] == "Batches"][5:8]:
+        position = line["cqPos"] % SEGMENT_BYTES
+        path = root / "commitlog" / f"{line['cqPos'] - position:020d}"
+        content = bytearray(path.read_bytes())
+        content[position : position + line["cqSize"]] = bytes(line["cqSize"])
+        path.write_bytes(content)
+    shutil.rmtree(root / "batchconsumequeue")
+    after = records(patient, root, messages)
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, patient.subject.sizes)
+    told = {str(one) for action in plan.actions for one in action.lost}
+    assert told == {"Batches/0 15..23?"}, "any of three holes may have held them"
+    state(root)
+    dump = dumped(judge, patient.name, root)
+    assert ends(dump.lines) == ends(whole)
+    served = {place(line): line for line in dump.of_kind("msg")}
+    intact = [line for line in messages if before[place(line)] == after[place(line)]]
+    assert differences(intact, [served[place(line)] for line in intact], ignoring=["keyFound"]) == []
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))

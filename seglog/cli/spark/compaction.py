@@ -78,12 +78,12 @@ def run(
                 continue
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
-                discard_old(RealFiles(), path.absolute())
+                discard_old(RealFiles(), path.resolve())
             _emit(path, done.plan, done, results, is_discarded=wish.discard_old)
 
 
 def _turn_back(path: Path, wish: Wish, results: Results) -> None:
-    files, root = RealFiles(), path.absolute()
+    files, root = RealFiles(), path.resolve()
     lock = files.lock(root)
     try:
         if wish.undo:

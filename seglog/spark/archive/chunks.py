@@ -21,7 +21,7 @@ from seglog.storage.files import RestoringFiles
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
-from seglog.storage.kernels.gather import Bytes, Ints, copy_ranges, overlapping
+from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 
 CHUNKS: Final = ".chunks"
 _SHARE: Final = 16
@@ -122,7 +122,9 @@ def write_placed(files: RestoringFiles, staged: Path, segment: PlacedSegment, se
             raw = files.read_file(staged / CHUNKS / f"{chunk.name}.sizes")
             sizes = np.frombuffer(raw, np.int64)
             places = np.cumsum(sizes) - sizes
-            move_records(data, places, segment.first + position + places, _crc_sizes(data, places, sizes))
+            offsets = segment.first + position + places
+            moved = np.zeros(len(sizes), np.bool_)
+            move_records(data, places, sizes, offsets, _have_crc(data, places, sizes), moved)
             file.write_at(data, position)  # type: ignore[arg-type]  # numpy is a buffer
             position += len(data)
             records += len(sizes)
@@ -156,8 +158,8 @@ def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
     return held, bounds[:-1].copy(), np.diff(bounds)
 
 
-def _crc_sizes(data: Bytes, places: Ints, sizes: Ints) -> Ints:
-    """Returns the sizes of records that have a record CRC, 0 for the others."""
+def _have_crc(data: Bytes, places: Ints, sizes: Ints) -> Mask:
+    """Returns which records have a record CRC."""
     words = overlapping(data, np.dtype(">u4"))
-    has_crc = words[places + sizes - props.CRC_PROPERTY_BYTES] == _CRC_WORD
-    return np.where(has_crc, sizes, 0)
+    found: Mask = words[places + sizes - props.CRC_PROPERTY_BYTES] == _CRC_WORD
+    return found

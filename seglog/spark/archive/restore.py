@@ -30,6 +30,7 @@ from seglog.spark.archive.folder import ArchiveFolder, Interval, archived
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.swap import (
     Manifest,
+    check_swappable,
     clear_rubbish,
     finish_swap,
     new_store,
@@ -127,11 +128,11 @@ def restore_store(
         InvalidArgumentError: What the store was before its last compaction or restore is still there.
     """
     restore = _Restore(
-        folder, root.absolute(), spark, frozenset(topics), sizes or Sizes(), clock or SystemClock()
+        folder, root.resolve(), spark, frozenset(topics), sizes or Sizes(), clock or SystemClock()
     )
-    if not restore.files.exists(root) and not (apply and finish_swap(restore.files, restore.root)):
+    if not restore.files.exists(restore.root) and not (apply and finish_swap(restore.files, restore.root)):
         return restore.into_new(apply=apply)
-    lock = restore.files.lock(root)
+    lock = restore.files.lock(restore.root)
     try:
         return restore.into_existing(apply=apply)
     finally:
@@ -183,6 +184,7 @@ class _Restore:
 
     def into_existing(self, *, apply: bool) -> Restored:
         files, root = self.files, self.root
+        check_swappable(files, root)
         if apply:
             finish_swap(files, root)
             clear_rubbish(files, root)

@@ -25,6 +25,10 @@ placeholders. Their records in the log are dropped alike.
 
 *The swap* exchanges two folders in one system call: whoever opens the store finds the old or the new one.
 
+Limits: the engine makes index and further queues from the new log on the driver, with 40 bytes of memory for
+each record that is left; a queue is written by one task, with 33 bytes for each of its messages. A
+``seglog tx commit`` that was interrupted has to be finished first: its half no longer leads to its commit.
+
 A record that moves has a new ``physicalOffset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does, and is
 made again.
 """

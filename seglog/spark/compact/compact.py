@@ -29,6 +29,7 @@ from seglog.spark.compact.staging import (
 )
 from seglog.spark.compact.swap import (
     Manifest,
+    check_swappable,
     clear_rubbish,
     finish_swap,
     new_store,
@@ -36,7 +37,7 @@ from seglog.spark.compact.swap import (
     state_of_store,
     write_manifest,
 )
-from seglog.storage.audit.conclude import conclude
+from seglog.storage.audit.conclude import conclude_log, report_on
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.files import RealFiles, SwappingFiles
@@ -110,7 +111,7 @@ class Compaction:
             InvalidArgumentError: What was the store before the last compaction is still there.
             FullError: No space; the store is as it was.
         """
-        root, files = self.root.absolute(), self.files
+        root, files = self.root.resolve(), self.files
         if not files.exists(root) and not finish_swap(files, root):
             raise NotFoundError(f"there is no store at {root}")
         lock = files.lock(root)
@@ -141,21 +142,24 @@ class Compaction:
         return Compacted(plan, is_done=False, was_finished=False, old=old_store(plan.root))
 
     def _plan(self, spark: SparkSession | None, staged: Path | None) -> CompactionPlan:
-        files, root = self.files, self.root.absolute()
+        files, root = self.files, self.root.resolve()
         listed = plan_audit(root, files, split_bytes=DEFAULT_SPLIT_BYTES)
         segment = listed.geometry.segment_size_bytes
         split_bytes = self.split_bytes or min(DEFAULT_SPLIT_BYTES, max(1024, segment // _PARTS_OF_A_SEGMENT))
         listed = plan_audit(root, files, split_bytes=split_bytes)
         runner = self._runner(spark)
-        audit = conclude(listed, runner.scan(listed), files)
+        stitched = conclude_log(listed, runner.scan(listed), files)
+        audit = report_on(stitched, files)
         check_audit(audit)
         check_movable(files, root, audit)
+        check_swappable(files, root)
         policies = self.policies
         if policies is None:
             policies = dict.fromkeys(sorted(compaction_topics(files, root)), Policy(compact=True))
         task = make_task(
             files,
-            listed,
+            stitched.plan,
+            stitched.log,
             audit,
             policies,
             now_ms=self.clock.now_ms(),

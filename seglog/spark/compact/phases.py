@@ -128,7 +128,7 @@ def decide_part(
     files: RestoringFiles, task: Task, part: int, losers: Losers, staged: Path | None
 ) -> list[QueuePart]:
     """Decides on all records of a part, given its losers; returns the numbers."""
-    facts, names = read_facts(files, task, part)
+    facts, names = read_facts(files, task.without_keys(), part)
     verdicts, anchors = decide(
         facts, names, task.policies, losers["row"].astype(np.int64), losers["verdict"].astype(np.int8)
     )

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.spark.compact.crc_moves import move_crcs
 from seglog.storage.format import properties as props
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.names import MAX_TOPIC_BYTES
@@ -86,20 +87,33 @@ def write_placeholders(
             overlapping(target, np.dtype(">u4"))[to + MAGIC_AT] = MAGIC_V2 if is_v2 else MAGIC_V1
 
 
-def move_records(target: Bytes, places: Ints, phy_offsets: Ints, crc_sizes: Ints) -> None:
-    """Says in records where they lie now, and makes their record CRCs again.
+def move_records(
+    target: Bytes,
+    places: Ints,
+    sizes: Ints,
+    new_offsets: Ints,
+    has_crc: npt.NDArray[np.bool_],
+    is_new: npt.NDArray[np.bool_],
+) -> None:
+    """Says in records where they lie now, and brings their record CRCs to it.
 
     Args:
         target: What they were copied to.
         places: ``(n,)``, where in it they start.
-        phy_offsets: ``(n,)``, where that is in the log.
-        crc_sizes: ``(n,)``, how long each is that has a record CRC; 0 for others.
+        sizes: ``(n,)``, how long they are.
+        new_offsets: ``(n,)``, where in the log they lie now.
+        has_crc: ``(n,)``, which have a record CRC.
+        is_new: ``(n,)``, which are placeholders: their CRCs are made, not moved.
     """
-    overlapping(target, _PLACE)[places + PHY_OFFSET_AT] = phy_offsets
+    phy_offsets = overlapping(target, _PLACE)
+    moved = has_crc & ~is_new
+    old = phy_offsets[places[moved] + PHY_OFFSET_AT].astype(np.int64)
+    phy_offsets[places + PHY_OFFSET_AT] = new_offsets
+    move_crcs(target, places[moved], sizes[moved], old, new_offsets[moved])
     memory = memoryview(target)  # type: ignore[arg-type]  # numpy is a buffer
-    for row in np.flatnonzero(crc_sizes).tolist():
+    for row in np.flatnonzero(has_crc & is_new).tolist():
         start = int(places[row])
-        covered_end = start + int(crc_sizes[row]) - props.CRC_PROPERTY_BYTES
+        covered_end = start + int(sizes[row]) - props.CRC_PROPERTY_BYTES
         entry = props.crc_property(zlib.crc32(memory[start:covered_end]) & CRC_MASK)
         memory[covered_end : covered_end + len(entry)] = entry
 

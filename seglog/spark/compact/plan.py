@@ -19,6 +19,7 @@ from seglog.spark.compact.task import CompactionPart, Task
 from seglog.spark.compact.writing import SegmentPlan
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.report import AuditQueue, AuditReport
+from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.compaction_files import queue_ids
 from seglog.storage.files import Files
 from seglog.storage.findings import Severity
@@ -139,6 +140,7 @@ def check_audit(audit: AuditReport) -> None:
 def make_task(
     files: Files,
     plan: AuditPlan,
+    log: LogOutcome,
     audit: AuditReport,
     policies: Mapping[str, Policy],
     *,
@@ -151,7 +153,8 @@ def make_task(
     Args:
         files: Where the store is.
         plan: The store's files.
-        audit: What they hold.
+        log: The log, put together.
+        audit: What the files hold.
         policies: What is asked, by topic.
         now_ms: The time.
         salt: Of the key hashes, drawn at random.
@@ -174,6 +177,7 @@ def make_task(
         plan.geometry,
         plan.batch_topics,
         plan.splits,
+        {stretch.split: stretch.start for stretch in log.stretches},
         _compaction_parts(files, plan, audit, queues),
         queues,
         salt,
@@ -266,8 +270,6 @@ def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
             f"{root} has timer messages: the timer log names their places",
             help="wait until retention has taken them, or copy the topics with archive and restore",
         )
-    if files.list_dir(root / "seglog" / "branches"):
-        raise UnsupportedStoreError(f"{root} has branches", help="drop them first: seglog branch drop")
     if files.exists(root / "epochFileCheckpoint"):
         raise UnsupportedStoreError(f"{root} belongs to a controller group, whose epochs name places")
 

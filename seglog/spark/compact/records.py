@@ -13,7 +13,6 @@ from seglog.spark.compact.keys import hash_keys
 from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG, placeholder_sizes
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.storage.format import properties as props
-from seglog.storage.format.record import INNER_NAMES
 from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tombstone import FILLER_TOPIC
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, overlapping, properties_ranges, read_heads
@@ -66,10 +65,17 @@ class FactWatch:
     parts: list[Facts] = field(default_factory=list)
     names: Sequence[Key] = ()
 
-    def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
+    def note(
+        self,
+        window: memoryview,
+        phy_offset: int,
+        rows: Rows,
+        saying_more: Sequence[int],
+        queues: Sequence[Key],
+    ) -> None:
         """Takes the next records."""
         self.names = queues
-        self.parts.append(facts_of(window, phy_offset, rows, queues, self.policies, self.salt))
+        self.parts.append(facts_of(window, phy_offset, rows, saying_more, queues, self.policies, self.salt))
 
     def facts(self) -> Facts:
         """Returns all facts in log order."""
@@ -80,6 +86,7 @@ def facts_of(
     window: memoryview,
     phy_offset: int,
     rows: Rows,
+    saying_more: Sequence[int],
     queues: Sequence[Key],
     policies: Mapping[Key, QueuePolicy],
     salt: int,
@@ -90,6 +97,7 @@ def facts_of(
         window: The bytes.
         phy_offset: Where they begin.
         rows: ``(n,) ROW``.
+        saying_more: Where in the window records lie that are in further queues, or are batches.
         queues: Topic and number by the rows' ``queue``.
         policies: What is asked, by queue.
         salt: Of the key hashes.
@@ -110,7 +118,7 @@ def facts_of(
     facts["is_filler"] = fillers & ~facts["takes_slot"]
     _ok, starts, lengths = properties_ranges(buffer, at, sizes, heads)
     facts["has_crc"] = _has_crc(buffer, starts, lengths)
-    says_more = _say_more(window, at, sizes)
+    says_more = np.isin(at, saying_more)
     facts["can_go"] = wanted & facts["takes_slot"] & (rows["sys_flag"] & INNER_BATCH == 0) & ~says_more
     _add_keys(facts, buffer, starts, lengths, queues, policies, salt)
     _add_erased(facts, window, at, starts, lengths, queues, policies)
@@ -127,21 +135,6 @@ def _has_crc(buffer: Bytes, starts: Ints, lengths: Ints) -> Mask:
     tail = np.where(fits, starts + lengths - props.CRC_PROPERTY_BYTES, 0)
     words = overlapping(buffer, np.dtype(">u4"))
     found: Mask = fits & (words[tail] == _CRC_WORD)
-    return found
-
-
-def _say_more(window: memoryview, at: Ints, sizes: Ints) -> Mask:
-    """Returns which records may be in further queues; those whose body has such text count as well."""
-    found = np.zeros(len(at), np.bool_)
-    data = bytes(window)
-    place = data.find(INNER_NAMES)
-    while place >= 0:
-        row = int(np.searchsorted(at, place, "right")) - 1
-        if row < 0:
-            place = data.find(INNER_NAMES, int(at[0])) if len(at) else -1
-            continue
-        found[row] = True
-        place = data.find(INNER_NAMES, int(at[row] + sizes[row]))
     return found
 
 

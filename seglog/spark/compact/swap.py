@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.errors import ConfigError, NotFoundError, UndoError
+from seglog.doctor.branch_names import branch_names
+from seglog.errors import ConfigError, NotFoundError, UndoError, UnsupportedStoreError
 from seglog.storage.files import SwappingFiles
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
 
@@ -70,6 +71,25 @@ def state_of_store(files: SwappingFiles, root: Path) -> str:
             size = (root / name).stat().st_size
             digest.update(f"{name}\0{size}\0{files.stamp(root / name).modified_ns}\n".encode())
     return digest.hexdigest()
+
+
+def check_swappable(files: SwappingFiles, root: Path) -> None:
+    """Does nothing if a store's folder can be exchanged for another.
+
+    Raises:
+        UnsupportedStoreError: It cannot, or something in it would be lost.
+    """
+    links = [path.name for path in sorted(root.iterdir()) if path.is_symlink()]
+    if links or root.is_mount():
+        what = f"{', '.join(links)} of {root} lie elsewhere" if links else f"{root} is a mount point"
+        raise UnsupportedStoreError(
+            f"{what}: a new store could not take the old one's place at once",
+            help="put the whole store into one folder of one file system",
+        )
+    if branch_names(files, root):
+        raise UnsupportedStoreError(
+            f"{root} has branches, which share files with it", help="drop them first: seglog branch drop"
+        )
 
 
 def write_manifest(files: SwappingFiles, root: Path, manifest: Manifest) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.spark.compact.records import FACT, Facts, FactWatch, Key, facts_of
-from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.compaction_files import (
     compacted_queues,
@@ -58,6 +57,7 @@ class Task:
         geometry: Lengths of its files.
         batch_topics: Topics with batch queues.
         splits: Parts of the commit log.
+        starts: Where the first record of each split lies that has one: only the audit of the whole log knows.
         compaction: Parts of compaction logs, numbered behind those.
         policies: What is asked, by queue.
         salt: Of the key hashes.
@@ -67,6 +67,7 @@ class Task:
     geometry: StoreGeometry
     batch_topics: frozenset[str]
     splits: Sequence[Split]
+    starts: Mapping[int, int]
     compaction: Sequence[CompactionPart]
     policies: Mapping[Key, QueuePolicy]
     salt: int
@@ -78,10 +79,7 @@ class Task:
 
     def without_keys(self) -> Task:
         """Returns the task for those who need no key hashes any more."""
-        policies = {
-            key: replace(policy, compact=False, erased=frozenset[bytes]())
-            for key, policy in self.policies.items()
-        }
+        policies = {key: replace(policy, compact=False) for key, policy in self.policies.items()}
         return replace(self, policies=policies)
 
 
@@ -98,8 +96,15 @@ def read_facts(files: Files, task: Task, number: int) -> tuple[Facts, Sequence[K
 class Looks(Protocol):
     """Told of the records of a split."""
 
-    def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
-        """Told of the next records; as :meth:`~seglog.storage.audit.split_scan.Watch.note`."""
+    def note(
+        self,
+        window: memoryview,
+        phy_offset: int,
+        rows: Rows,
+        saying_more: Sequence[int],
+        queues: Sequence[Key],
+    ) -> None:
+        """Told of the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
         ...
 
 
@@ -112,8 +117,8 @@ def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
     reader = LogReader(files, task.root, task.geometry.segment_size_bytes)
     queues = QueueTable()
     try:
-        position = _first_record(files, task, split)
-        while position is not None and position < split.end:
+        position = task.starts.get(number, split.end)
+        while position < split.end:
             room = split.segment_end - position
             window = reader.read(
                 position, min(max(split.end - position, 0) + _OVERLAP_BYTES, _WINDOW_BYTES, room)
@@ -121,23 +126,12 @@ def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
             result = walk(window, position, split.segment_end, queues, verify=False)
             owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
             if owned:
-                watch.note(window, position, result.rows[:owned], queues.names)
+                watch.note(window, position, result.rows[:owned], result.saying_more, queues.names)
             if not result.position or result.stop is not Stop.MORE:
                 return
             position += result.position
     finally:
         reader.close()
-
-
-def _first_record(files: Files, task: Task, split: Split) -> int | None:
-    """Returns where the first record of a split begins."""
-    if split.start % task.geometry.segment_size_bytes == 0:
-        return split.start
-    scan = SplitScan(files, task.root, task.geometry, task.batch_topics, verify=False)
-    try:
-        return next((at for at, _row in scan.candidates(split.start, split)), None)
-    finally:
-        scan.close()
 
 
 def compaction_units(files: Files, root: Path, topic: str, queue_id: int) -> BatchUnits:
@@ -168,5 +162,5 @@ def _compaction_facts(files: Files, task: Task, part: CompactionPart) -> Facts:
         places = rows["phy_offset"].astype(np.int64) - first + SYS_FLAG_AT
         rows["sys_flag"] = overlapping(np.frombuffer(window, np.uint8), _SYS_FLAG)[places]
         queue = [(part.topic, part.queue_id)]
-        every.append(facts_of(window, first, rows, queue, task.policies, task.salt))
+        every.append(facts_of(window, first, rows, (), queue, task.policies, task.salt))
     return np.concatenate(every)

@@ -148,9 +148,16 @@ class _Copier:
     last_stored_ms: int = 0
     units: list[tuple[Sequence[Key], Spilled]] = field(default_factory=list)
 
-    def note(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
+    def note(
+        self,
+        window: memoryview,
+        phy_offset: int,
+        rows: Rows,
+        saying_more: Sequence[int],
+        queues: Sequence[Key],
+    ) -> None:
         """Copies the next records."""
-        facts = facts_of(window, phy_offset, rows, queues, self.task.policies, self.task.salt)
+        facts = facts_of(window, phy_offset, rows, saying_more, queues, self.task.policies, self.task.salt)
         verdicts = self.verdicts[self.seen : self.seen + len(facts)]
         self.seen += len(facts)
         begins = np.array([self.begins.get(key, 0) for key in queues], np.int64)[facts["queue"]]
@@ -167,7 +174,7 @@ class _Copier:
         _copy_runs(source, at[~replaced], sizes[~replaced], out, places[~replaced])
         self._replace(source, at, facts, replaced, out, places, sizes, queues)
         phy_offsets = self.first + self.position + places
-        move_records(out, places, phy_offsets, np.where(facts["has_crc"], sizes, 0))
+        move_records(out, places, sizes, phy_offsets, facts["has_crc"], replaced)
         self.file.write_at(out, self.position)  # type: ignore[arg-type]  # numpy is a buffer
         self.crc = zlib.crc32(out, self.crc)  # type: ignore[arg-type]  # as above
         self.position += len(out)

@@ -28,7 +28,7 @@ from seglog.spark.reconcile.hashes import hash_of
 from seglog.spark.reconcile.receipts import lost_receipts
 from seglog.spark.reconcile.records import MESSAGE, Records
 from seglog.spark.reconcile.slots import SLOT, SlotRange, expired_slots, lost_slots, slot_ranges
-from seglog.spark.small_frames import small_frame
+from seglog.spark.small_frames import sent_if_small, small_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,7 +46,7 @@ def message_verdicts(
 ) -> DataFrame:
     """Returns ``group``, the columns of :data:`~seglog.spark.reconcile.records.MESSAGE`, and ``verdict``.
 
-    Nothing is computed yet but what was put into the plan.
+    Copies and duplicates are looked for now, which reads the log once; the verdicts are not computed yet.
 
     Args:
         spark: A session.
@@ -59,7 +59,7 @@ def message_verdicts(
     records = Records(spark, stores, verify=verify)
     ranges = list(slot_ranges(stores))
     groups = subscribers(stores)
-    present = _with_duplicates(records.in_queues())
+    present = _with_duplicates(spark, records.in_queues())
     gone = lost_slots(spark, records, ranges).unionByName(expired_slots(spark, ranges))
     in_slots = present.unionByName(gone, allowMissingColumns=True)
     in_slots = in_slots.join(_offsets(spark, stores, ranges, groups), list(SLOT), "left")
@@ -72,12 +72,14 @@ def message_verdicts(
         [(topic, group) for topic, named in groups.items() for group in named],
     )
     others = others.join(by_topic, "topic", "left")
-    rows = _with_copies(in_slots, records.copies()).unionByName(others, allowMissingColumns=True)
+    rows = _with_copies(in_slots, sent_if_small(spark, records.copies())).unionByName(
+        others, allowMissingColumns=True
+    )
     group = sql.coalesce(sql.col("group"), sql.lit(NOBODY)).alias("group")
     return rows.select(group, *MESSAGE, _verdict().alias("verdict"))
 
 
-def _with_duplicates(found: DataFrame) -> DataFrame:
+def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
     """Adds ``base``: that an earlier message of the topic has the same UNIQ_KEY."""
     from pyspark.sql import functions as sql
 
@@ -94,7 +96,7 @@ def _with_duplicates(found: DataFrame) -> DataFrame:
     )
     is_again = sql.col("first").isNotNull() & (place != sql.col("first"))
     base = sql.when(is_again, sql.lit(verdicts.DUPLICATED))
-    return found.join(again, names, "left").withColumn("base", base).drop("first")
+    return found.join(sent_if_small(spark, again), names, "left").withColumn("base", base).drop("first")
 
 
 def _offsets(

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from seglog.spark.source import columns
 from seglog.spark.source.columns import Wanted
 from seglog.spark.source.host_columns import HostColumns
+from seglog.spark.source.inflated_bodies import COMPRESSION_BITS, inflate_bodies, with_inflated
 from seglog.spark.source.property_columns import PropertyColumns
 from seglog.spark.source.split_rows import Window
 from seglog.spark.source.strings import as_text, gather
@@ -44,7 +45,6 @@ _OF_ROWS: Final = {
     "physicalOffset": "phy_offset",
     "size": "size_bytes",
     "tagsCode": "tags_code",
-    "sysFlag": "sys_flag",
 }
 _OF_HEADS: Final = {
     "flag": "flag",
@@ -83,9 +83,11 @@ class Messages:
     Args:
         window: The records; those that are no messages are left out.
         queues: Topic and number of the queues that its rows belong to.
+        inflates: Whether bodies are inflated.
     """
 
-    def __init__(self, window: Window, queues: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, window: Window, queues: Sequence[tuple[str, int]], *, inflates: bool = False) -> None:
+        self._inflates = inflates
         self._buffer: Bytes = np.frombuffer(window.memory, np.uint8)
         self._queues = queues
         rows = window.rows[are_dispatched(window.rows)]
@@ -139,7 +141,21 @@ class Messages:
 
     def _body(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
         _ok, starts, sizes = body_ranges(self._positions, self._sizes, self._heads)
-        return gather(self._buffer, starts, sizes)
+        stored = gather(self._buffer, starts, sizes)
+        return with_inflated(stored, self._inflated) if self._inflated else stored
+
+    @cached_property
+    def _inflated(self) -> dict[int, bytes]:
+        """Bodies that were inflated, by row."""
+        if not self._inflates:
+            return {}
+        _ok, starts, sizes = body_ranges(self._positions, self._sizes, self._heads)
+        return inflate_bodies(self._buffer, starts, sizes, self.rows["sys_flag"])
+
+    def _sys_flag(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        flags = self.rows["sys_flag"].copy()
+        flags[list(self._inflated)] &= ~COMPRESSION_BITS
+        return pa.array(flags, kind)
 
     def _record(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
         return gather(self._buffer, self._positions, self._sizes)
@@ -185,6 +201,7 @@ class Messages:
 _MAKERS: Final[Mapping[str, Callable[[Messages, pa.DataType, Constants], pa.Array]]] = {
     "topic": Messages._topic,
     "queueId": Messages._queue_id,
+    "sysFlag": Messages._sys_flag,
     "body": Messages._body,
     "record": Messages._record,
     "properties": Messages._all_properties,
@@ -207,13 +224,16 @@ def iter_batches(
     wanted: Sequence[Wanted],
     constants: Constants,
     batch_rows: int,
+    *,
+    inflates: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the messages of windows, at most ``batch_rows`` at a time."""
     for window in windows:
         count = len(window.rows)
         parts = -(-count // batch_rows)
         for start, end in _even(count, parts):
-            messages = Messages(Window(window.memory, window.phy_offset, window.rows[start:end]), queues)
+            part = Window(window.memory, window.phy_offset, window.rows[start:end])
+            messages = Messages(part, queues, inflates=inflates)
             if len(messages.rows):
                 yield messages.batch(wanted, constants)
 

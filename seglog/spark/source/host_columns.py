@@ -16,7 +16,8 @@ from seglog.storage.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from seglog.storage.kernels.gather import Bytes, Ints, overlapping
 
 _OCTETS: Final = pa.array([str(number) for number in range(256)])
-_HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_DIGITS: Final = np.frombuffer(bytes(range(256)).hex().upper().encode(), "V2").view(np.uint16)
+"""Both digits of each byte."""
 _WIDE: Final = {"born": BORN_HOST_V6, "store": STORE_HOST_V6}
 _PORT_BYTES: Final = 4
 _MANY_HOSTS: Final = 4096
@@ -45,9 +46,8 @@ class HostColumns:
         parts = []
         for rows, raw in self._raw("store"):
             places = phy_offsets[rows].astype(">i8").view(np.uint8).reshape(-1, 8)
-            whole = np.concatenate([raw, places], axis=1)
-            digits = np.stack([_HEX[whole >> 4], _HEX[whole & 15]], axis=2)
-            parts.append((rows, fixed_width(digits.reshape(len(rows), -1))))
+            digits = _DIGITS[np.concatenate([raw, places], axis=1)]
+            parts.append((rows, fixed_width(digits.view(np.uint8))))
         return merged(parts)
 
     def _raw(self, kind: str) -> list[tuple[Ints, Bytes]]:
@@ -73,6 +73,15 @@ def _starts(kind: str) -> Ints:
 
 
 def _texts(raw: Bytes) -> pa.Array:
+    """Returns hosts as text; few of them write many messages, so each is spelled once."""
+    if raw.shape[1] != IPV4_BYTES + _PORT_BYTES:
+        return _spelled(raw)
+    numbers = pa.array(np.ascontiguousarray(raw).view(np.int64).ravel()).dictionary_encode()
+    distinct = numbers.dictionary.to_numpy(zero_copy_only=False).view(np.uint8)
+    return _spelled(distinct.reshape(-1, raw.shape[1])).take(numbers.indices)
+
+
+def _spelled(raw: Bytes) -> pa.Array:
     ports = pa.array(raw[:, -_PORT_BYTES:].copy().view(">i4").ravel().astype(np.int32)).cast(pa.string())
     if raw.shape[1] == IPV4_BYTES + _PORT_BYTES:
         octets = [_OCTETS.take(pa.array(raw[:, place])) for place in range(IPV4_BYTES)]

@@ -96,7 +96,9 @@ def read_piece(
         if windows is None:
             windows = rows.windows(piece.split, lose)
         chosen = _choose(windows, Chooser(selection, names))
-        yield from iter_batches(chosen, names, wanted, constants, options.batch_rows)
+        yield from iter_batches(
+            chosen, names, wanted, constants, options.batch_rows, inflates=options.decompress
+        )
     finally:
         rows.close()
 

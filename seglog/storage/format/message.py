@@ -109,18 +109,25 @@ class Message:
         Raises:
             CorruptError: A zlib body does not inflate, or inflates beyond :data:`MAX_INFLATED_BYTES`.
         """
-        if self.compression != "zlib":
-            return self.body
-        inflater = zlib.decompressobj()
-        try:
-            inflated = inflater.decompress(self.body, MAX_INFLATED_BYTES + 1)
-        except zlib.error as error:
-            raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
-        if len(inflated) > MAX_INFLATED_BYTES:
-            raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
-        if not inflater.eof:
-            raise CorruptError("inflate", expected="a whole zlib body", found=f"{len(self.body)} bytes of it")
-        return inflated
+        return self.body if self.compression != "zlib" else inflate(self.body)
+
+
+def inflate(body: bytes) -> bytes:
+    """Returns a zlib body as the producer gave it.
+
+    Raises:
+        CorruptError: It does not inflate, or inflates beyond :data:`MAX_INFLATED_BYTES`.
+    """
+    inflater = zlib.decompressobj()
+    try:
+        inflated = inflater.decompress(body, MAX_INFLATED_BYTES + 1)
+    except zlib.error as error:
+        raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
+    if len(inflated) > MAX_INFLATED_BYTES:
+        raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
+    if not inflater.eof:
+        raise CorruptError("inflate", expected="a whole zlib body", found=f"{len(body)} bytes of it")
+    return inflated
 
 
 def message_id(store_host: Host, phy_offset: int) -> str:

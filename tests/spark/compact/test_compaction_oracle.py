@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
+from seglog.doctor.branch import create_branch
 from seglog.doctor.check import check_store
-from seglog.errors import SeglogError, StoreError
+from seglog.errors import SeglogError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy, Verdict
 from seglog.spark.compact.swap import old_store
 from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import compaction_sizes
-from tests.support.compactions import SIZES, STEP_MS, assert_survived, fill_random, survivors
+from seglog.storage.format.record import HEAD_V4
+from tests.support.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
+from tests.support.records import Record
+from tests.support.stores import served
 
 POLICIES = [
     {"Prices": Policy(compact=True, delete_retention_ms=100 * STEP_MS)},
@@ -130,6 +135,57 @@ def test_damaged_and_unclosed_stores_are_refused(tmp_path):
     with pytest.raises(StoreError, match="not in order"):
         compaction(filled, POLICIES[0]).apply()
     assert not (tmp_path / "s.compact").exists()
+
+
+def test_bodies_that_look_like_records_at_their_own_place_are_only_bodies(tmp_path):
+    clock = VirtualClock(1_700_000_000_000)
+    root = tmp_path / "s"
+    with MessageStore.open(root, clock=clock, record_crc=False, **SIZES) as store:
+        for number in range(40):
+            at = store.put("T", b"small", keys=f"k{number % 3}")
+            body_at = at.phy_offset + at.size_bytes + HEAD_V4.size_bytes
+            fakes = [Record(topic=b"T", phy_offset=body_at + 300 * i, body=bytes(150)) for i in range(8)]
+            store.put("T", b"".join(fake.pack().ljust(300, b"x") for fake in fakes), keys=f"k{number % 3}")
+            clock.advance(1000)
+        messages = served(store)
+    filled = Filled(root, messages, clock.now_ms())
+    policies = {"T": Policy(compact=True)}
+    done = compaction(filled, policies).apply()
+    assert done.plan.dropped == 77
+    assert_survived(root, filled, survivors(filled, policies))
+
+
+def test_store_of_which_parts_lie_elsewhere_is_refused(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 50)
+    (filled.root / "index").rename(tmp_path / "elsewhere")
+    (filled.root / "index").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsupportedStoreError, match=r"index of .* lie elsewhere"):
+        compaction(filled, POLICIES[0]).apply()
+
+
+def test_store_with_branches_is_refused(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 50)
+    create_branch(RealFiles(), filled.root, "test", VirtualClock(filled.now_ms))
+    with pytest.raises(UnsupportedStoreError, match="has branches"):
+        compaction(filled, POLICIES[0]).apply()
+
+
+def test_timer_messages_keep_a_store_where_it_is(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 50)
+    with MessageStore.open(filled.root) as store:
+        store.put("rmq_sys_wheel_timer", b"later")
+    with pytest.raises(UnsupportedStoreError, match="timer messages"):
+        compaction(filled, POLICIES[0]).plan()
+
+
+def test_name_that_leads_to_a_store_goes_on_leading_to_it(tmp_path):
+    filled = fill_random(tmp_path / "s", 13, 50)
+    (tmp_path / "name").symlink_to("s")
+    linked = replace(filled, root=tmp_path / "name")
+    assert compaction(linked, POLICIES[3], allow_undelivered=True).apply().is_done
+    assert (tmp_path / "name").is_symlink()
+    kept = survivors(filled, POLICIES[3], allow_undelivered=True)
+    assert_survived(tmp_path / "name", filled, kept)
 
 
 @pytest.mark.parametrize("lost_segments", [0, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -101,3 +102,17 @@ def test_damaged_stores_give_every_message_that_can_be_read(name, split_bytes, t
         line = intact[row["physicalOffset"]]
         if name != "d-propflip":  # where a checksum would tell, there is none
             assert as_served(row) == {name: line[name] for name in as_served(row)}
+
+
+def test_bodies_are_inflated_if_that_is_wanted(tmp_path):
+    root = extract("comp", tmp_path)
+    stored, inflated = read(root), read(root, decompress=True)
+    assert {row["sysFlag"] & 0x701 for row in stored} == {0x101, 0x201, 0x301}
+    for before, after in zip(stored, inflated, strict=True):
+        is_zlib = before["sysFlag"] & 1 and before["sysFlag"] & 0x700 in (0, 0x300)
+        if is_zlib:
+            assert zlib.decompress(before["body"]) == after["body"]
+            assert hashlib.sha256(after["body"]).hexdigest() == dict(after["properties"])["rawSha"]
+            assert after["sysFlag"] == before["sysFlag"] & ~0x701
+        else:
+            assert after == before
