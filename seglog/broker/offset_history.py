@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +86,7 @@ class OffsetHistory:
             for change in decoded.changes:
                 apply(known, change)
             self._end_bytes = decoded.end_bytes
-            self._rotate_at = self._next_rotation(len(encode_changes(_beginning(known, 0))))
+            self._rotate_at = self._next_rotation(decoded.state_bytes)
         for found in differences(known, dict(table)):
             key = found.group, found.topic, found.queue_id
             self.note(ChangeKind.FOUND, *key, found.before, found.after)
@@ -131,6 +130,13 @@ class OffsetHistory:
                     self._waiting[:0] = changes
         with self._lock:
             self._join_at = MAX_WAITING
+
+    def tidy(self) -> None:
+        """Follows a file that has grown with a new one, and lets the oldest go; not from two threads at once.
+
+        Raises:
+            FullError: There is no space; the history is as it was.
+        """
         if self._end_bytes >= self._rotate_at:
             with explained():
                 self._rotate()
@@ -212,7 +218,7 @@ def join_commits(changes: Iterable[OffsetChange], within_ms: int) -> list[Offset
             place, since_ms = last[key]
             earlier = joined[place]
             if earlier is not None and _can_join(earlier, change, since_ms + within_ms):
-                merged = replace(change, before=earlier.before, commits=earlier.commits + change.commits)
+                merged = change._replace(before=earlier.before, commits=earlier.commits + change.commits)
                 joined[place], first_ms = None, since_ms
         last[key] = len(joined), first_ms
         joined.append(merged)

@@ -295,6 +295,8 @@ class ConsumerOffsets:
             finally:
                 if is_dirty and not is_saved:
                     self._is_dirty = True
+            if self._history is not None:
+                self._history.tidy()
 
     def _save(self, table: Mapping[str | int, ConfigValue], version: DataVersion) -> None:
         with explained():

@@ -197,7 +197,7 @@ def test_the_first_pull_creates_group_and_retry_topic(broker):
     assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
 
 
-def test_a_pull_of_a_group_that_is_not_there_or_may_not_consume_is_refused(tmp_path):
+def test_s4_36_a_pull_of_a_group_that_is_not_there_or_may_not_consume_is_refused(tmp_path):
     with open_broker(tmp_path, config=BrokerConfig(auto_create_groups=False)) as broker:
         send(broker, "T")
         answer = pull(broker, "T")

@@ -23,7 +23,6 @@ from seglog.storage.format.offset_history import (
     ChangeKind,
     OffsetChange,
     decode_changes,
-    encode_change,
     encode_changes,
 )
 from tests.support.brokers import open_broker, send
@@ -62,7 +61,7 @@ def test_changes_come_back_as_they_were_written():
     assert (decoded.changes, decoded.end_bytes, decoded.damaged_bytes) == (CHANGES, len(data), 0)
 
 
-@pytest.mark.parametrize("cut_bytes", range(1, len(encode_change(CHANGES[-1])) + 1))
+@pytest.mark.parametrize("cut_bytes", range(1, len(encode_changes([CHANGES[-1]])) + 1))
 def test_a_torn_last_change_is_no_change(cut_bytes):
     data = encode_changes(CHANGES)
     decoded = decode_changes(data[:-cut_bytes])
@@ -71,20 +70,20 @@ def test_a_torn_last_change_is_no_change(cut_bytes):
     assert decoded.damaged_bytes == 0
 
 
-@given(st.integers(0, len(encode_change(CHANGES[1])) - 1), st.integers(1, 255))
+@given(st.integers(0, len(encode_changes([CHANGES[1]])) - 1), st.integers(1, 255))
 def test_damage_costs_the_change_it_lies_in(at, flip):
     data = bytearray(encode_changes(CHANGES))
-    begin_bytes = len(encode_change(CHANGES[0]))
+    begin_bytes = len(encode_changes([CHANGES[0]]))
     data[begin_bytes + at] ^= flip
     decoded = decode_changes(bytes(data))
     assert decoded.changes == [CHANGES[0], *CHANGES[2:]]
-    assert decoded.damaged_bytes == len(encode_change(CHANGES[1]))
+    assert decoded.damaged_bytes == len(encode_changes([CHANGES[1]]))
     assert decoded.end_bytes == len(data)
 
 
 def test_a_long_name_of_a_client_is_cut_between_characters():
     change = OffsetChange(ChangeKind.COMMIT, 1, "g", "T", 0, None, 1, "ü" * MAX_CLIENT_BYTES)
-    data = encode_change(change)
+    data = encode_changes([change])
     assert decode_changes(data).changes[0].client_id == "ü" * (MAX_CLIENT_BYTES // 2)
     assert len(data) == OFFSET_CHANGE.size_bytes + 2 + MAX_CLIENT_BYTES
 
@@ -198,7 +197,7 @@ def test_a_cut_tail_is_written_over():
     table.persist()
     (path,) = (path for path in files.contents() if OFFSET_HISTORY in str(path))
     whole = files.read_file(path)
-    files.write_file(path, whole + encode_change(CHANGES[3])[:-1] + bytes(5000))
+    files.write_file(path, whole + encode_changes([CHANGES[3]])[:-1] + bytes(5000))
     table = open_table(files, clock)
     table.commit("g", "T", 0, 6, "a")
     table.persist()

@@ -182,7 +182,7 @@ def held_pull(broker, **arguments):
     return thread, answers
 
 
-def test_a_held_pull_is_answered_when_a_message_arrives(tmp_path):
+def test_s4_25_a_held_pull_is_answered_when_a_message_arrives(tmp_path):
     with Broker.open(tmp_path, background=False) as broker:
         send(broker, "T")
         thread, answers = held_pull(broker, queue_offset=1, suspend_timeout_ms=60_000)

@@ -22,14 +22,54 @@ def test_pages_and_header_are_up_to_date():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_stale_page_is_named(tmp_path):
-    copy = tmp_path / "tools" / "render-docs"
-    copy.parent.mkdir()
-    copy.write_bytes((ROOT / "tools" / "render-docs").read_bytes())
+@pytest.fixture
+def copy(tmp_path):
+    """Returns the tool in a folder of its own, with the rows of behaviours and without tests."""
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "behaviours.md", tmp_path / "tests")
+    (tmp_path / "tools").mkdir()
+    return Path(shutil.copy(ROOT / "tools" / "render-docs", tmp_path / "tools"))
+
+
+def render(copy):
+    (copy.parents[1] / "seglog" / "storage" / "kernels").mkdir(parents=True)
+    done = run(sys.executable, copy, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stderr) == (0, "")
+    return (copy.parents[1] / "docs" / "BEHAVIOURS.md").read_text()
+
+
+def test_a_stale_page_is_named(copy):
     done = run(sys.executable, copy, "--check", cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == 1
     assert "docs/FORMAT.md is out of date; run: make docs" in done.stderr
     assert "layout.h is out of date" in done.stderr
+
+
+def test_every_behaviour_is_listed_with_the_tests_that_name_it(copy):
+    test = copy.parents[1] / "tests" / "test_x.py"
+    test.write_text("def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): ...\n")
+    page = render(copy)
+    rows = {line[2:7]: line for line in page.splitlines() if line.startswith("| S")}
+    assert len(rows) == 198
+    assert {row_id for row_id, line in rows.items() if "| tested |" in line} == {"S2-05"}
+    tests = "`tests/test_x.py::test_s2_05_a`<br>`tests/test_x.py::test_S2_05_b`"
+    assert rows["S2-05"].endswith(f"| broker | tested | {tests} |")
+    assert rows["S2-04"].endswith("| broker | open |  |")
+    assert "\n1 of 198 rows are tested.\n" in page
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("test_x.py", "def test_s9_99_a(): ...\n", "does not have: S9-99"),
+        ("behaviours.md", "| S2-05 | a | b | broker | c |\n" * 2, "S2-05 is in tests/behaviours.md twice"),
+    ],
+)
+def test_a_list_of_behaviours_that_is_wrong_is_not_made(copy, file, text, complaint):
+    (copy.parents[1] / "tests" / file).write_text(text)
+    done = run(sys.executable, copy, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+    assert done.returncode != 0
+    assert complaint in done.stderr
 
 
 def test_the_header_compiles_without_a_warning(tmp_path):

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import crc32c
 
@@ -73,9 +73,8 @@ class ChangeKind(enum.IntEnum):
     """The table was changed by someone who keeps no history, or its newest changes were lost in a crash."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetChange:
-    """One change.
+class OffsetChange(NamedTuple):
+    """One change; a tuple, because there is one for every commit.
 
     Attributes:
         kind: Why.
@@ -108,90 +107,112 @@ class DecodedChanges:
 
     Attributes:
         changes: Those that are whole, in their order.
+        state_bytes: Behind the offsets that the file begins with.
         end_bytes: Behind the last of them; what follows was cut off by a crash.
         damaged_bytes: Bytes before that which are no change.
     """
 
-    changes: list[OffsetChange] = field(default_factory=list)
-    end_bytes: int = 0
-    damaged_bytes: int = 0
+    changes: list[OffsetChange]
+    state_bytes: int
+    end_bytes: int
+    damaged_bytes: int
 
 
 def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
     """Returns the bytes of changes, one behind the other."""
-    return b"".join(map(encode_change, changes))
-
-
-def encode_change(change: OffsetChange) -> bytes:
-    """Returns the bytes of one change."""
-    # Names come from a file that others write: whatever JSON can say must come back as it was.
-    topic, group = (name.encode("utf-8", "surrogatepass") for name in (change.topic, change.group))
-    # A cut may fall into a character: what is left of it is dropped.
-    client = change.client_id.encode("utf-8", "replace")[:MAX_CLIENT_BYTES]
-    client = client.decode("utf-8", "ignore").encode()
-    packed = OFFSET_CHANGE.struct.pack(
-        OFFSET_CHANGE_MAGIC,
-        0,
-        change.kind,
-        len(topic),
-        len(group),
-        len(client),
-        change.commits,
-        change.queue_id,
-        change.timestamp_ms,
-        NO_OFFSET if change.before is None else change.before,
-        NO_OFFSET if change.after is None else change.after,
-    )
-    checked = packed[_CHECKED_FROM:] + topic + group + client
-    return _MAGIC_BYTES + crc32c.crc32c(checked).to_bytes(4, "big") + checked
+    names: dict[tuple[str, str, str], tuple[bytes, int, int, int]] = {}
+    pack, checksum = OFFSET_CHANGE.struct.pack, crc32c.crc32c
+    encoded: list[bytes] = []
+    for change in changes:
+        kind, timestamp_ms, group, topic, queue_id, before, after, client_id, commits = change
+        key = topic, group, client_id
+        tail = names.get(key)
+        if tail is None:
+            tail = names[key] = _encode_names(*key)
+        packed = pack(
+            OFFSET_CHANGE_MAGIC,
+            0,
+            kind,
+            *tail[1:],
+            commits,
+            queue_id,
+            timestamp_ms,
+            NO_OFFSET if before is None else before,
+            NO_OFFSET if after is None else after,
+        )
+        checked = packed[_CHECKED_FROM:] + tail[0]
+        encoded += (_MAGIC_BYTES, checksum(checked).to_bytes(4, "big"), checked)
+    return b"".join(encoded)
 
 
 def decode_changes(data: bytes) -> DecodedChanges:
     """Returns the changes of a file; what is no change is stepped over and counted."""
     changes: list[OffsetChange] = []
+    names: dict[bytes, str] = {}
     view = memoryview(data)
-    at = end = damaged = 0
+    at = state = end = damaged = 0
     while 0 <= at < len(data):
-        found = _decode_change(view[at:])
+        found = _decode_change(data, view, at, names)
         if found is None:
             at = data.find(_MAGIC_BYTES, at + 1)
             continue
-        change, size_bytes = found
+        change, next_at = found
         damaged += at - end
-        at = end = at + size_bytes
+        at = end = next_at
+        if change.kind in _BEGINNING:
+            state = end
         changes.append(change)
-    return DecodedChanges(changes, end, damaged)
+    return DecodedChanges(changes, state, end, damaged)
 
 
-def _decode_change(view: memoryview) -> tuple[OffsetChange, int] | None:
-    if len(view) < OFFSET_CHANGE.size_bytes:
+def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, int, int]:
+    """Returns the three names and how long each of them is."""
+    # Names come from a file that others write: whatever JSON can say must come back as it was.
+    names = [name.encode("utf-8", "surrogatepass") for name in (topic, group)]
+    # A cut may fall into a character: what is left of it is dropped.
+    client = client_id.encode("utf-8", "replace")[:MAX_CLIENT_BYTES].decode("utf-8", "ignore").encode()
+    return b"".join((*names, client)), len(names[0]), len(names[1]), len(client)
+
+
+def _decode_change(
+    data: bytes, view: memoryview, at: int, names: dict[bytes, str]
+) -> tuple[OffsetChange, int] | None:
+    """Returns the change at a position and where it ends, None if there is none."""
+    names_at = at + OFFSET_CHANGE.size_bytes
+    if names_at > len(data):
         return None
-    magic, crc, kind, *sizes, commits, queue_id, timestamp_ms, before, after = (
-        OFFSET_CHANGE.struct.unpack_from(view)
+    magic, crc, kind, topic_bytes, group_bytes, client_bytes, *values = OFFSET_CHANGE.struct.unpack_from(
+        data, at
     )
-    size_bytes = OFFSET_CHANGE.size_bytes + sum(sizes)
-    if magic != OFFSET_CHANGE_MAGIC or min(sizes) < 0 or size_bytes > len(view):
+    if magic != OFFSET_CHANGE_MAGIC or min(topic_bytes, group_bytes, client_bytes) < 0:
         return None
-    if crc32c.crc32c(view[_CHECKED_FROM:size_bytes]) != crc or kind not in _KINDS:
+    group_at = names_at + topic_bytes
+    client_at = group_at + group_bytes
+    end = client_at + client_bytes
+    if end > len(data) or crc32c.crc32c(view[at + _CHECKED_FROM : end]) != crc or kind not in _KINDS:
         return None
-    names: list[str] = []
-    at = OFFSET_CHANGE.size_bytes
-    for size in sizes:
-        names.append(str(view[at : at + size], "utf-8", "surrogatepass"))
-        at += size
-    topic, group, client_id = names
+    commits, queue_id, timestamp_ms, before, after = values
     change = OffsetChange(
         _KINDS[kind],
         timestamp_ms,
-        group,
-        topic,
+        _name(data[group_at:client_at], names),
+        _name(data[names_at:group_at], names),
         queue_id,
         None if before == NO_OFFSET else before,
         None if after == NO_OFFSET else after,
-        client_id,
+        _name(data[client_at:end], names),
         commits,
     )
-    return change, size_bytes
+    return change, end
 
 
+def _name(raw: bytes, names: dict[bytes, str]) -> str:
+    """Returns a name, the same object for the same bytes: few names fill a file."""
+    name = names.get(raw)
+    if name is None:
+        name = names[raw] = raw.decode("utf-8", "surrogatepass")
+    return name
+
+
+_BEGINNING: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
