@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from seglog.cli import options
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.amounts import Duration
 from seglog.cli.spark.compaction import Wish, run, wish
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.results import Results, to_results
 from seglog.spark.compact.policy import DAY_MS, Policy
 
 
@@ -37,7 +37,7 @@ from seglog.spark.compact.policy import DAY_MS, Policy
 )
 @wish
 @spark_options.cluster
-@to_results
+@options.as_json
 def command(
     *,
     paths: Sequence[Path],
@@ -46,7 +46,7 @@ def command(
     min_lag: int,
     wish: Wish,
     cluster: Cluster,
-    results: Results,
+    as_json: bool,
 ) -> None:
     """Keep the last message of each key (KEYS) in each queue of each STORE; show what that would drop.
 
@@ -55,4 +55,4 @@ def command(
     STORE.compact/old until it is discarded. A run that was interrupted is finished by the next.
     """
     policy = Policy(compact=True, delete_retention_ms=delete_retention, min_compaction_lag_ms=min_lag)
-    run(paths, dict.fromkeys(topics, policy) or None, wish, cluster, results, "compacting")
+    run(paths, dict.fromkeys(topics, policy) or None, wish, cluster, "compacting", as_json=as_json)

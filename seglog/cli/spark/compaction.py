@@ -11,7 +11,6 @@ import click
 
 from seglog.cli import render
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.results import Results
 from seglog.cli.spark.session import job_session
 from seglog.spark.compact.compact import Compacted, Compaction
 from seglog.spark.compact.plan import CompactionPlan, TopicPlan
@@ -62,27 +61,28 @@ def run(
     policies: Mapping[str, Policy] | None,
     wish: Wish,
     cluster: Cluster,
-    results: Results,
     step: str,
+    *,
+    as_json: bool,
 ) -> None:
     """Plans, carries out or takes back what was asked for each store."""
     if wish.undo or (wish.discard_old and not wish.apply):
         for path in paths:
-            _turn_back(path, wish, results)
+            _turn_back(path, wish, as_json=as_json)
         return
     with job_session(cluster, step) as session:
         for path in paths:
             job = Compaction(path, policies, wish.allow_undelivered)
             if not wish.apply:
-                _emit(path, job.plan(session), None, results)
+                _emit(path, job.plan(session), None, as_json=as_json)
                 continue
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
                 discard_old(RealFiles(), path.resolve())
-            _emit(path, done.plan, done, results, is_discarded=wish.discard_old)
+            _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old)
 
 
-def _turn_back(path: Path, wish: Wish, results: Results) -> None:
+def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
     files, root = RealFiles(), path.resolve()
     lock = files.lock(root)
     try:
@@ -93,7 +93,7 @@ def _turn_back(path: Path, wish: Wish, results: Results) -> None:
     finally:
         lock.release()
     word = "put back" if wish.undo else "discarded"
-    if results.is_json:
+    if as_json:
         render.emit({"kind": "compaction", "path": str(path), "result": word})
     else:
         render.facts({"store": render.printable(str(path)), "old store": word})
@@ -103,15 +103,15 @@ def _emit(
     path: Path,
     plan: CompactionPlan | None,
     done: Compacted | None,
-    results: Results,
     *,
+    as_json: bool,
     is_discarded: bool = False,
 ) -> None:
     result = "planned" if done is None else "compacted" if done.is_done else "nothing to drop"
     if done is not None and done.was_finished:
         result = "finished what an earlier run had begun"
     old = str(done.old) if done is not None and done.old is not None and not is_discarded else None
-    if results.is_json:
+    if as_json:
         fields: dict[str, object] = {"kind": "compaction", "path": str(path), "result": result, "old": old}
         render.emit(fields | (_fields(plan) if plan is not None else {}))
         return

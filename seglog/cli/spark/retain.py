@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from seglog.cli import options
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.amounts import Duration, Size, of_topics
 from seglog.cli.spark.compaction import Wish, run, wish
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.results import Results, to_results
 from seglog.spark.compact.policy import Policy
 
 
@@ -32,7 +32,7 @@ from seglog.spark.compact.policy import Policy
 )
 @wish
 @spark_options.cluster
-@to_results
+@options.as_json
 def command(
     *,
     paths: Sequence[Path],
@@ -41,7 +41,7 @@ def command(
     keys: tuple[str, ...],
     wish: Wish,
     cluster: Cluster,
-    results: Results,
+    as_json: bool,
 ) -> None:
     """Drop messages of single topics of each STORE by age, size or key; show what that would drop.
 
@@ -51,7 +51,7 @@ def command(
     policies = _policies(ages, sizes, keys)
     if not policies and not (wish.undo or wish.discard_old):
         raise click.UsageError("nothing is asked: give --max-age, --max-bytes or --erase-key")
-    run(paths, policies, wish, cluster, results, "retaining")
+    run(paths, policies, wish, cluster, "retaining", as_json=as_json)
 
 
 def _policies(ages: tuple[str, ...], sizes: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Policy]:
