@@ -145,17 +145,17 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         index_findings = index_problems(found, draft)
     knows_queues = knows_queues or not found.queues
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
-    if not knows_queues:
-        remove_queue_files(found, draft)
-        actions = [action for action in actions if action.kind != "queue"]
     if is_rescanned:
         actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
-    changes = changes_of(draft) if actions else []
     problems = dict.fromkeys(found.findings + index_findings + other_problems(found, draft))
+    if not knows_queues:
+        remove_queue_files(found, draft)
+        actions = [action for action in actions if action.kind != "queue"]
+    changes = changes_of(draft) if actions else []
     left = [one for one in problems if one.severity is not Severity.NOTE]
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
 
