@@ -36,7 +36,7 @@ from seglog.storage.listing import list_store
 from seglog.storage.survey import survey
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 KERNEL: Final = "kernel"
 _THREADS: Final = 2
@@ -106,13 +106,23 @@ def audit(made: Made, session: SparkSession) -> int:
 
 
 def read(made: Made, session: SparkSession) -> int:
-    """Every column of every message; the count is taken on the way."""
+    """Every usual column of every message."""
+    return _count(session.read.format("seglog").load(str(made.root)))
+
+
+def read_records(made: Made, session: SparkSession) -> int:
+    """Every message as the bytes of its record."""
+    return _count(session.read.format("seglog").schema("record binary").load(str(made.root)))
+
+
+def _count(frame: DataFrame) -> int:
+    """Has all rows made, and returns how many there were."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
     seen = Observation()
-    frame = session.read.format("seglog").load(str(made.root)).observe(seen, count(lit(1)).alias("rows"))
-    frame.write.format("noop").mode("overwrite").save()
+    counted = frame.observe(seen, count(lit(1)).alias("rows"))
+    counted.write.format("noop").mode("overwrite").save()
     return int(seen.get["rows"])
 
 
@@ -146,6 +156,7 @@ JOBS: Final[Mapping[str, Job]] = {
     KERNEL: walk_all,
     "audit": audit,
     "read": read,
+    "read records": read_records,
     "reconcile": reconcile,
     "compact": compact,
 }
@@ -166,13 +177,15 @@ def taken_s(job: Job, made: Made, session: SparkSession) -> float:
     return taken
 
 
-def rates(made: Made, session: SparkSession, rounds: int, parts: Path) -> dict[str, list[float]]:
+def rates(
+    made: Made, session: SparkSession, jobs: Mapping[str, Job], rounds: int, parts: Path
+) -> dict[str, list[float]]:
     """Returns the bytes a second of each job in each round, those of the peer at last."""
-    found: dict[str, list[float]] = {name: [] for name in (*JOBS, _PEER)}
+    found: dict[str, list[float]] = {name: [] for name in (*jobs, _PEER)}
     parts.mkdir()
     part_bytes = cut_front(made.root / COMMIT_LOG, parts, _PEER_BYTES)
     for number in range(rounds + 1):
-        for name, job in JOBS.items():
+        for name, job in jobs.items():
             taken = taken_s(job, made, session)
             if number:
                 found[name].append(made.size_bytes / taken)
@@ -235,18 +248,19 @@ def _row(name: str, taken: Sequence[float], kernel: Sequence[float]) -> str:
     return f"| {name} | {rate.text() if rate else '–'} | {ratios.text() if ratios else '–'} |"
 
 
-def measure(folder: Path, size_gib: float, rounds: int) -> list[str]:
+def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str]) -> list[str]:
     """Makes stores, measures, and returns the lines of the report."""
     from seglog.spark.session import local_session
 
     stores = _stores(folder, int(size_gib * _GIB))
+    jobs = {name: job for name, job in JOBS.items() if name == KERNEL or name in names}
     session = local_session("seglog bench", f"local[{CORES}]")
     try:
         largest = stores[-1]
-        found = rates(largest, session, rounds, folder / "parts")
+        found = rates(largest, session, jobs, rounds, folder / "parts")
         slope = {
             name: [taken_s(job, made, session) for made in stores]
-            for name, job in JOBS.items()
+            for name, job in jobs.items()
             if name != KERNEL
         }
         memory = peak_bytes(session)
@@ -277,6 +291,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.bench_spark", description=__doc__)
     parser.add_argument("--size", type=float, default=4, help="GiB of log")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), metavar="JOB")
     parser.add_argument("--folder", type=Path, help="where the stores go; a temporary one by default")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables there too")
     options = parser.parse_args(arguments)
@@ -285,7 +300,7 @@ def main(arguments: Sequence[str]) -> None:
     load = os.getloadavg()[0]
     folder = Path(tempfile.mkdtemp(prefix="seglog-bench-", dir=options.folder))
     try:
-        lines = measure(folder, options.size, options.rounds)
+        lines = measure(folder, options.size, options.rounds, options.jobs)
     finally:
         shutil.rmtree(folder)
     ran = f"`python -m perf.bench_spark {' '.join(arguments)}".rstrip() + "`"
