@@ -78,11 +78,11 @@ def timer_findings(
     log = _read_log(files, root, units, min_phy_offset)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
     wheel_bytes = sizes.get(TIMER_WHEEL)
-    if wheel_bytes is None:
+    if not wheel_bytes:  # RocketMQ takes an empty file for a new one
         has_snapshot = any(name.startswith(f"{TIMER_WHEEL}.") for name in sizes)
         if log.positions and not has_snapshot:
             findings.append(Finding("timer-wheel-missing", TIMER_WHEEL))
-    elif wheel_bytes not in (0, TIMER_WHEEL_FILE_BYTES):
+    elif wheel_bytes != TIMER_WHEEL_FILE_BYTES:
         words = (str(TIMER_WHEEL_FILE_BYTES), str(wheel_bytes))
         findings.append(Finding("timer-wheel-size", TIMER_WHEEL, 0, 0, *words))
     else:

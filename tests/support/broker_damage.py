@@ -345,6 +345,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a place of the timer": (real, timer(1, 1 << 40), {"timer-check-ahead"}),
     "the timer wheel": (real, gone("timerwheel"), {"timer-wheel-missing"}),
     "a short timer wheel": (real, cut("timerwheel", 320), {"timer-wheel-size"}),
+    "an empty timer wheel": (real, cut("timerwheel", 0), {"timer-wheel-missing"}),
     "a slot of the timer wheel": (real, wheel_slot, {"timer-slot-wrong"}),
     "a unit of the timer log": (real, put("timerlog/*", 52, bytes(52)), {"timer-log-damaged"}),
     "a place in the timer log": (real, put("timerlog/*", 28, struct.pack(">q", 5)), {"timer-unit-stray"}),
