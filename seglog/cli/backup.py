@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from seglog.cli import options, render
-from seglog.cli.findings import finding_fields, show_findings
+from seglog.cli.findings import show_findings
 from seglog.doctor.backup import Copied, make_backup
 from seglog.storage.files import RealFiles
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
 from seglog.storage.survey import Survey, survey
 

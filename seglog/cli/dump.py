@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
-from seglog.cli.findings import finding_fields
 from seglog.cli.reading import iter_records, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES

@@ -18,24 +18,6 @@ _MAX_PLACES: Final = 8
 _COLOURS: Final = {Severity.LOSS: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
 
 
-def finding_fields(finding: Finding) -> dict[str, object]:
-    """Returns a finding for programs."""
-    return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "file": finding.file,
-        "pos": finding.position_bytes,
-        "size": finding.size_bytes,
-        "expected": finding.expected,
-        "found": finding.found,
-        "messages": finding.messages,
-        "meaning": finding.meaning,
-        "forMessages": finding.for_messages,
-        "fix": finding.fix,
-        "command": finding.command,
-    }
-
-
 def counts_text(findings: Sequence[Finding]) -> str:
     """Returns ``2 losses, 1 warning``, the worst first; ``nothing`` without any."""
     counts = Counter(finding.severity for finding in findings)

@@ -14,11 +14,12 @@ import click
 import numpy as np
 
 from seglog.cli import java_lines, options, render
-from seglog.cli.findings import finding_fields, show_findings
+from seglog.cli.findings import show_findings
 from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import RealFiles
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import CONFIG

@@ -10,10 +10,10 @@ import click
 
 from seglog.cli import java_lines, options, render
 from seglog.cli.batch_queues import BatchQueue, list_batch_queues
-from seglog.cli.findings import finding_fields
 from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
 from seglog.storage.compaction_files import CompactionState
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.lmq import plain_queue_kind
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
-from seglog.cli.findings import finding_fields, show_findings
+from seglog.cli.findings import show_findings
 from seglog.clock import SystemClock
 from seglog.doctor.actions import Action
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
@@ -22,6 +22,7 @@ from seglog.doctor.undo import half_done_pack
 from seglog.doctor.undo_pack import UndoPack
 from seglog.errors import StoreLockedError
 from seglog.storage.files import RealFiles
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.lost_messages import LostMessages
 from seglog.storage.store_lock import lock_holder

@@ -11,10 +11,11 @@ import numpy as np
 
 from seglog.cli import options, render
 from seglog.cli.dump import HoleFound, iter_holes
-from seglog.cli.findings import finding_fields, show_findings
+from seglog.cli.findings import show_findings
 from seglog.cli.reading import disk_bytes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.files import RealFiles
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import Rows

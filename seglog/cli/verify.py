@@ -13,7 +13,8 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
-from seglog.cli.findings import finding_fields, show_findings
+from seglog.cli.findings import show_findings
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.seal_check import Concerned
 from seglog.storage.verify import VerifyReport, verify_store
 

@@ -1,4 +1,4 @@
-"""A finding's place, in words."""
+"""A finding in words: its place for people, all of it by name for programs."""
 
 from __future__ import annotations
 
@@ -18,3 +18,21 @@ def place_text(finding: Finding) -> str:
     known = (("expected", finding.expected), ("found", finding.found))
     detail = ", ".join(f"{name} {value}" for name, value in known if value)
     return f"{text}: {detail}" if detail else text
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Returns a finding for programs."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "pos": finding.position_bytes,
+        "size": finding.size_bytes,
+        "expected": finding.expected,
+        "found": finding.found,
+        "messages": finding.messages,
+        "meaning": finding.meaning,
+        "forMessages": finding.for_messages,
+        "fix": finding.fix,
+        "command": finding.command,
+    }

@@ -11,6 +11,7 @@ from seglog.doctor.check import SPLIT_BYTES, StoreCheck
 from seglog.doctor.check_report import CheckReport
 from seglog.spark.audit.job import StoreWalk, outcomes_frame
 from seglog.storage.audit.report import AuditQueue
+from seglog.storage.finding_text import finding_fields
 from seglog.storage.format.lmq import plain_queue_kind
 
 if TYPE_CHECKING:
@@ -90,18 +91,4 @@ def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
 def finding_rows(report: CheckReport) -> Iterator[dict[str, object]]:
     """Yields the findings of a report, named as in JSON."""
     for finding in report.findings:
-        yield {
-            "store": str(report.root),
-            "code": finding.code,
-            "severity": finding.severity.value,
-            "file": finding.file,
-            "pos": finding.position_bytes,
-            "size": finding.size_bytes,
-            "expected": finding.expected,
-            "found": finding.found,
-            "messages": finding.messages,
-            "meaning": finding.meaning,
-            "forMessages": finding.for_messages,
-            "fix": finding.fix,
-            "command": finding.command,
-        }
+        yield {"store": str(report.root), **finding_fields(finding)}
