@@ -13,16 +13,15 @@ and its queue unit, or the checksum of all of it, says that it belongs here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from seglog.doctor.actions import Action
+from seglog.doctor.rewrite import rewrite_record
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
-from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import MIN_RECORD_BYTES, PHY_OFFSET_AT, Damage, RecordRow, examine
+from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.restated import restate, restated_fields
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import is_message
@@ -30,7 +29,6 @@ from seglog.storage.survey import Survey
 
 _MAX_RECORD_BYTES: Final = 192 << 10
 _SIZE: Final = slice(0, 4)
-_FRONT_BYTES: Final = PHY_OFFSET_AT + 8
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
 
 
@@ -60,10 +58,13 @@ def _mend_stretch(found: Survey, files: Files, reader: LogReader, start: int, en
         whole = flipped(window, bit) if bit is not None else _restated(found, window, at, units.get(at))
         row = examine(memoryview(window if whole is None else whole), 0, at, verify=False)
         if whole is not None and isinstance(row, RecordRow):
+            done = rewrite_record(files, found.root, segment, at, window, whole)
             if bit is not None:
-                yield _flip(found.root, files, segment, at, bit, window, row)
+                yield Action("bit", *done[:3], f"{done.words} in {_named(row)}", saved=1)
             else:
-                yield _write_head(found.root, files, segment, at, window, whole, row)
+                fields = " and ".join(map(_FIELD_WORDS.__getitem__, restated_fields(window, whole)))
+                detail = f"{fields} of {_named(row)}; its checksum is right then"
+                yield Action("head", *done[:3], detail, saved=1)
             reader.close()
         following = min((place for place in units if place > at), default=end)
         at = at + row.size_bytes if isinstance(row, RecordRow) else following
@@ -130,50 +131,6 @@ def _units_between(found: Survey, start: int, end: int) -> dict[int, int]:
         inside = joined[(joined["phy_offset"] >= start) & (joined["phy_offset"] < end)]
         sizes |= dict(zip(inside["phy_offset"].tolist(), inside["size_bytes"].tolist(), strict=True))
     return sizes
-
-
-def _write_head(
-    root: Path, files: Files, segment: int, at: int, window: bytes, whole: bytes, row: RecordRow
-) -> Action:
-    start = at % segment
-    name = f"{COMMIT_LOG}/{segment_file_name(at - start)}"
-    fields = restated_fields(window, whole)
-    changed = [number for number, byte in enumerate(whole[:_FRONT_BYTES]) if byte != window[number]]
-    first, end = changed[0], changed[-1] + 1
-    _write(files, root / name, start + first, whole[first:end])
-    return Action(
-        "head",
-        name,
-        start + first,
-        end - first,
-        f"{' and '.join(map(_FIELD_WORDS.__getitem__, fields))} of {_named(row)}; its checksum is right then",
-        saved=1,
-    )
-
-
-def _flip(root: Path, files: Files, segment: int, at: int, bit: Bit, window: bytes, row: RecordRow) -> Action:
-    position, value = bit
-    start = at % segment
-    name = f"{COMMIT_LOG}/{segment_file_name(at - start)}"
-    now = window[position] ^ value
-    _write(files, root / name, start + position, bytes((now,)))
-    return Action(
-        "bit",
-        name,
-        start + position,
-        1,
-        f"{window[position]:#04x} becomes {now:#04x} in {_named(row)}",
-        saved=1,
-    )
-
-
-def _write(files: Files, path: Path, position_bytes: int, data: bytes) -> None:
-    handle = files.open(path, writable=True)
-    try:
-        handle.write_at(data, position_bytes)
-        handle.sync()
-    finally:
-        handle.close()
 
 
 def _named(row: RecordRow) -> str:

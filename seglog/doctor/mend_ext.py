@@ -9,12 +9,12 @@ Source: ``store/.../ConsumeQueueExt.java recover, truncateByMaxAddress``, ``Cons
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import numpy as np
 
 from seglog.doctor.actions import Action
 from seglog.doctor.mend_files import move_away
+from seglog.doctor.rewrite import resize, write_over
 from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
@@ -55,9 +55,7 @@ def _mend_files(found: Survey, files: Files, key: tuple[str, int]) -> Iterator[A
         if has == size:
             continue
         name = f"{directory}/{segment_file_name(first)}"
-        with closing(files.open(found.root / name, writable=True)) as handle:
-            handle.set_size(size)
-            handle.sync()
+        resize(files, found.root / name, size)
         yield Action("length", name, detail=f"{has} bytes, the others have {size}")
 
 
@@ -74,9 +72,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
         place = (first_slot + at) * CQ_UNIT_BYTES
         position = place % file_bytes
         path = queue.directory / segment_file_name(place - position)
-        with closing(files.open(path, writable=True)) as handle:
-            handle.write_at(_CODE.pack(code), position + CQ_UNIT.offsets["tags_code"])
-            handle.sync()
+        write_over(files, path, position + CQ_UNIT.offsets["tags_code"], _CODE.pack(code))
     detail = f"{count_text(len(lost), 'unit')} of {len(addressed)} with filter data"
     yield Action("filter", queue.name, detail=detail)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.actions import Action
+from seglog.doctor.rewrite import resize
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
@@ -65,12 +66,7 @@ def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[
     for file in list_store(files, root).log_files:
         if file.size_bytes < segment_size_bytes:
             name = f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}"
-            handle = files.open(root / name, writable=True)
-            try:
-                handle.set_size(segment_size_bytes)
-                handle.sync()
-            finally:
-                handle.close()
+            resize(files, root / name, segment_size_bytes)
             yield Action("length", name, detail=f"from {file.size_bytes} to {segment_size_bytes} bytes")
 
 
@@ -106,12 +102,7 @@ def move_away(files: Files, root: Path, name: str) -> Action:
 
 
 def _cut(files: Files, root: Path, name: str, has_bytes: int, size_bytes: int) -> Action:
-    handle = files.open(root / name, writable=True)
-    try:
-        handle.set_size(size_bytes)
-        handle.sync()
-    finally:
-        handle.close()
+    resize(files, root / name, size_bytes)
     return Action(
         "length", name, size_bytes, has_bytes - size_bytes, f"cut from {has_bytes} to {size_bytes} bytes"
     )

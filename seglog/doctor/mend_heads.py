@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.actions import Action
+from seglog.doctor.rewrite import rewrite_record
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.names import COMMIT_LOG, LMQ_PREFIX, segment_file_name
+from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import HEAD_V4, Damage, examine
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import has_record_crc
@@ -52,24 +53,14 @@ def mend_heads(found: Survey, files: Files) -> Iterator[Action]:
             # More than a bit is believed of an offset that cannot be, but not of topic and queue.
             if right is None or (place not in by_neighbours and _bits_between(record, right) != 1):
                 continue
-            changed = [at for at, byte in enumerate(right) if byte != record[at]]
-            if not changed:
+            if right == record:
                 continue
-            start, end = changed[0], changed[-1] + 1
-            name = f"{COMMIT_LOG}/{segment_file_name(place - place % segment)}"
-            handle = files.open(found.root / name, writable=True)
-            try:
-                handle.write_at(right[start:end], place % segment + start)
-                handle.sync()
-            finally:
-                handle.close()
+            done = rewrite_record(files, found.root, segment, place, record, right)
+            named = f"{wanted.topic}/{wanted.queue_id} {wanted.queue_offset}"
             yield Action(
                 "bit" if _bits_between(record, right) == 1 else "head",
-                name,
-                place % segment + start,
-                end - start,
-                f"0x{record[start:end].hex()} becomes 0x{right[start:end].hex()} in"
-                f" {wanted.topic}/{wanted.queue_id} {wanted.queue_offset}, whose queue leads here",
+                *done[:3],
+                f"{done.words} in {named}, whose queue leads here",
                 saved=1,
             )
     finally:

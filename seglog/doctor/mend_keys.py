@@ -20,11 +20,11 @@ import numpy.typing as npt
 from seglog.doctor.actions import Action
 from seglog.doctor.index_entries import IndexEntries
 from seglog.doctor.index_facts import load_index
+from seglog.doctor.rewrite import rewrite_record
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.flipped_bit import Bit, flipped
-from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.kernels.keys import index_keys
@@ -98,21 +98,6 @@ def _tags_codes(found: Survey, files: Files, row: np.void) -> set[int]:
 
 
 def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> Action:
-    position, value = bit
-    start = place % found.geometry.segment_size_bytes
-    name = f"{COMMIT_LOG}/{segment_file_name(place - start)}"
-    now = record[position] ^ value
-    handle = files.open(found.root / name, writable=True)
-    try:
-        handle.write_at(bytes((now,)), start + position)
-        handle.sync()
-    finally:
-        handle.close()
-    return Action(
-        "bit",
-        name,
-        start + position,
-        1,
-        f"{record[position]:#04x} becomes {now:#04x} in a property, for the keys that the index knows",
-        saved=1,
-    )
+    segment = found.geometry.segment_size_bytes
+    done = rewrite_record(files, found.root, segment, place, record, flipped(record, bit))
+    return Action("bit", *done[:3], f"{done.words} in a property, for the keys that the index knows", saved=1)
