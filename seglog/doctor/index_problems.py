@@ -13,10 +13,10 @@ import numpy as np
 
 from seglog.doctor.index_chains import chain_finding
 from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_facts import IndexFacts, load_index
 from seglog.doctor.index_findings import index_findings
 from seglog.doctor.key_check import NO_DIFF, compare_keys
-from seglog.storage.audit.plan import plan_audit
+from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
@@ -31,6 +31,13 @@ _BATCH_RECORDS: Final = 4096
 _LOST: Final = f"{LOST}\x01".encode()
 
 
+def index_of(found: Survey, files: Files) -> tuple[AuditPlan, IndexFacts]:
+    """Returns a surveyed store as an audit lists it, and its index."""
+    # Under the name by which the caller, and a draft, know the store.
+    plan = replace(plan_audit(found.root, files), root=found.root)
+    return plan, load_index(plan, files, is_live=False)
+
+
 def index_problems(found: Survey, files: Files) -> list[Finding]:
     """Returns what is not as it should be about the index.
 
@@ -38,9 +45,7 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
         found: The log.
         files: Where the store is.
     """
-    # Under the name by which the caller, and a draft, know the store.
-    plan = replace(plan_audit(found.root, files), root=found.root)
-    facts = load_index(plan, files, is_live=False)
+    plan, facts = index_of(found, files)
     entries = IndexEntries(files, facts.outlines)
     holes = HoleMap(found.holes)
     at, log_end = max(0, found.min_phy_offset), found.max_phy_offset

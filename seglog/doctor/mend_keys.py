@@ -11,7 +11,6 @@ another chain), and the queue's unit must have the tag of the record that result
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -19,9 +18,8 @@ import numpy.typing as npt
 
 from seglog.doctor.actions import Action
 from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_facts import load_index
+from seglog.doctor.index_problems import index_of
 from seglog.doctor.rewrite import rewrite_record
-from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.flipped_bit import Bit, flipped
@@ -47,7 +45,7 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
     """
     if any(finding.code == "index-damaged" for finding in of_index):
         return
-    facts = load_index(replace(plan_audit(found.root, files), root=found.root), files, is_live=False)
+    _plan, facts = index_of(found, files)
     entries = IndexEntries(files, facts.outlines)
     segment = found.geometry.segment_size_bytes
     reader = LogReader(files, found.root, segment)
