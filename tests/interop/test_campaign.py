@@ -11,7 +11,8 @@ from seglog.doctor.repair import repair_store
 from seglog.storage.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, Geometry
 from tests.interop.lines import differences, place
-from tests.interop.test_repaired import as_is, bare, crashed, ends
+from tests.interop.states import as_is, bare, crashed
+from tests.interop.test_repaired import ends
 from tests.support.scale import scaled
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, new_clock
 from tests.support.subjects import SUBJECTS, make_subject

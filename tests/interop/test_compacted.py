@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from seglog import MessageStore
@@ -15,6 +13,7 @@ from seglog.spark.compact.policy import Policy
 from seglog.storage.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.lines import differences, message_line, place
+from tests.interop.states import as_is, bare, crashed
 from tests.interop.test_compaction_topics import CONFIG, assert_same_answers, declare, put_changes
 from tests.interop.test_compaction_topics import answers as get_answers
 from tests.interop.writing import store_options
@@ -29,23 +28,6 @@ PROBES = [
     for at in [-1, *range(0, 200, 9), 1000]
     for count in (1, 32)
 ]
-
-
-def as_is(_root):
-    """A clean stop."""
-
-
-def crashed(root):
-    """A crash, and no checkpoint: RocketMQ checks every record."""
-    (root / "abort").write_bytes(b"")
-    (root / "checkpoint").unlink()
-
-
-def bare(root):
-    """Nothing but the log: RocketMQ makes everything else again."""
-    crashed(root)
-    for name in ("consumequeue", "index"):
-        shutil.rmtree(root / name)
 
 
 def lines_of(root):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from seglog import MessageStore
@@ -12,6 +10,7 @@ from seglog.storage.findings import Severity
 from seglog.storage.survey import survey
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line, place
+from tests.interop.states import as_is, bare, crashed
 from tests.support import golden
 
 pytestmark = pytest.mark.interop
@@ -43,23 +42,6 @@ def readable(store):
 
 def ends(lines):
     return {(line["topic"], line["queueId"]): line["maxOffset"] for line in lines if line["kind"] == "queue"}
-
-
-def as_is(_root):
-    """A clean stop."""
-
-
-def crashed(root):
-    """Another crash, and no checkpoint: RocketMQ checks every record."""
-    (root / "abort").write_bytes(b"")
-    (root / "checkpoint").unlink()
-
-
-def bare(root):
-    """Nothing but the log: RocketMQ makes everything else again."""
-    crashed(root)
-    for name in ("consumequeue", "index"):
-        shutil.rmtree(root / name)
 
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -13,28 +12,12 @@ from seglog.cli.main import commands
 from seglog.storage.format.sys_flag import COMPRESSED
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line, place
+from tests.interop.states import as_is, bare, crashed
 from tests.support import golden
 from tests.support.lives import BODY, GROUP, TOPIC, UNIQUE, live
 from tests.support.stores import served
 
 pytestmark = pytest.mark.interop
-
-
-def as_is(_root):
-    """A clean stop."""
-
-
-def crashed(root):
-    """A crash, and no checkpoint: RocketMQ checks every record."""
-    (root / "abort").write_bytes(b"")
-    (root / "checkpoint").unlink()
-
-
-def bare(root):
-    """Nothing but the log: RocketMQ makes everything else again."""
-    crashed(root)
-    for name in ("consumequeue", "index"):
-        shutil.rmtree(root / name)
 
 
 def erase(root, wanted):

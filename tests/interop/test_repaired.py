@@ -15,6 +15,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.tombstone import LOST
 from tests.interop.judge import SMALL_GEOMETRY
 from tests.interop.lines import differences, lost_keys, place
+from tests.interop.states import as_is, bare, crashed
 from tests.support import golden
 from tests.support.campaign import KINDS
 from tests.support.golden import tree_digest
@@ -30,23 +31,6 @@ SIZES = FileSizes(
     IndexGeometry(SMALL_GEOMETRY.index_slots, SMALL_GEOMETRY.index_entries),
 )
 DAMAGED = golden.golden_names(damaged=True)
-
-
-def as_is(_root):
-    """As the repair left it."""
-
-
-def crashed(root):
-    """A crash after that, and no checkpoint: RocketMQ checks every record."""
-    (root / "abort").write_bytes(b"")
-    (root / "checkpoint").unlink(missing_ok=True)
-
-
-def bare(root):
-    """Nothing but the log: RocketMQ makes everything else again."""
-    crashed(root)
-    for name in ("consumequeue", "index"):
-        shutil.rmtree(root / name)
 
 
 def repaired(root):
