@@ -3,13 +3,15 @@
     with Broker.open("/var/lib/orders") as broker:
         link = LocalLink(broker)
 
-It has no sockets. Its only thread saves the offset table every few seconds and ends with
-:meth:`Broker.close`; on a virtual clock it can be left out, and :meth:`Broker.persist` called instead.
+It has no sockets. What it does by time has a thread for each duty, which ends with :meth:`Broker.close`. On
+a virtual clock there are none, and :meth:`Broker.advance` does what falls into the time that passes:
+
+    with Broker.open(path, clock=VirtualClock()) as broker:
+        broker.advance("2h")
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from pathlib import Path
@@ -17,6 +19,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.duration import duration_ms
+from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.lock_picture import LockPicture
@@ -25,10 +29,11 @@ from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
 from seglog.broker.state import BrokerState, Peer
 from seglog.broker.topics import TopicTable
-from seglog.clock import Clock, SystemClock
+from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
@@ -46,8 +51,6 @@ HOT_PERCENT: Final = 40
 EVIDENCE: Final = "evidence"
 """Folder under ours for damaged config files."""
 
-_log = logging.getLogger(__name__)
-
 
 class Broker:
     """A broker over one store, made by :meth:`open`; close it, or use it in a ``with`` statement.
@@ -63,9 +66,9 @@ class Broker:
         *,
         clock: Clock | None = None,
         config: BrokerConfig | None = None,
-        background: bool = True,
+        background: bool | None = None,
     ) -> None:
-        """Serves an open store, which from now on is the broker's to close.
+        """Serves an open store, which from now on is the broker's to close; see :meth:`open`.
 
         Raises:
             ConfigError: A config file and its backup cannot be read.
@@ -104,11 +107,13 @@ class Broker:
         )
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
-        self._stop = threading.Condition()
-        self._saver: threading.Thread | None = None
-        if background:
-            self._saver = threading.Thread(target=self._save_forever, name="seglog-offsets", daemon=True)
-            self._saver.start()
+        self._closing = threading.Lock()
+        self._duties = Duties(
+            self._clock,
+            [Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)],
+        )
+        if not isinstance(self._clock, VirtualClock) if background is None else background:
+            self._duties.start()
 
     @classmethod
     def open(
@@ -117,7 +122,7 @@ class Broker:
         *,
         clock: Clock | None = None,
         config: BrokerConfig | None = None,
-        background: bool = True,
+        background: bool | None = None,
         create: bool = True,
         durability: Durability = Durability.ASYNC,
         segment_size_bytes: int | None = None,
@@ -131,7 +136,8 @@ class Broker:
             path: The store directory; a directory that a Java broker has left goes on here, and back.
             clock: Source of time stamps, lock ages and intervals.
             config: Names and settings.
-            background: Whether a thread saves the offset table; without it :meth:`persist` must be called.
+            background: Whether threads do what is to be done by time; by default unless the clock is a
+                virtual one. Without them :meth:`advance` or :meth:`run_due` does it.
             create: As for ``MessageStore.open``.
             durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
             segment_size_bytes: As for ``MessageStore.open``.
@@ -222,6 +228,24 @@ class Broker:
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
 
+    def advance(self, by: int | str) -> None:
+        """Lets virtual time pass, and does at its moment everything that falls into it.
+
+        Args:
+            by: Milliseconds, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
+
+        Raises:
+            InvalidArgumentError: ``by`` is no duration, or the broker is on real time.
+        """
+        self._duties.advance(duration_ms(by) if isinstance(by, str) else by)
+
+    def run_due(self) -> bool:
+        """Does what is due now, for a broker without threads on real time; returns whether anything was."""
+        return self._duties.run_due()
+
+    def _is_anything_unsaved(self) -> bool:
+        return self._state.topics.is_dirty or self._state.offsets.is_dirty or self._picture.is_stale
+
     def persist(self) -> None:
         """Saves topics and offsets that have changed, and a picture of the locks.
 
@@ -237,13 +261,11 @@ class Broker:
 
     def close(self) -> None:
         """Ends held pulls, saves the tables and closes the store; a second call does nothing."""
-        with self._stop:
+        with self._closing:
             if self._is_closed:
                 return
             self._is_closed = True
-            self._stop.notify_all()
-        if self._saver is not None:
-            self._saver.join()
+        self._duties.stop()
         try:
             self.persist()
         finally:
@@ -259,18 +281,6 @@ class Broker:
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
         return held.nothing_yet
-
-    def _save_forever(self) -> None:
-        while True:
-            with self._stop:
-                if not self._is_closed:
-                    self._clock.wait(self._stop, self.config.persist_interval_ms)
-                if self._is_closed:
-                    return
-            try:
-                self.persist()
-            except (SeglogError, OSError) as error:
-                _log.warning("the offset table was not saved, trying again later: %s", error)
 
 
 def _hot_bytes() -> int:

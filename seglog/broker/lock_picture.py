@@ -6,6 +6,7 @@ goes when the broker closes. Ages are of the moment of the picture.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,12 @@ class LockPicture:
         self._files = files
         self._path = root / LOCKS_FILE
         self._locks = locks
+        self._drawn_changes = 0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a lock was taken, renewed or given back since it was drawn."""
+        return self._drawn_changes != self._locks.changes
 
     def draw(self, now_ms: int) -> None:
         """Replaces the picture; a table without locks has none.
@@ -45,10 +52,16 @@ class LockPicture:
         Raises:
             FullError: There is no space; the picture before stays.
         """
-        locks = self._locks.all()
-        if not locks:
-            self.remove()
+        if not self.is_stale:
             return
+        changes, locks = self._locks.changes, self._locks.all()
+        if locks:
+            self._replace(now_ms, locks)
+        else:
+            self.remove()
+        self._drawn_changes = changes
+
+    def _replace(self, now_ms: int, locks: Sequence[QueueLock]) -> None:
         value: ConfigValue = {
             "drawnMs": now_ms,
             "liveMs": self._locks.live_ms,

@@ -76,6 +76,11 @@ class ConsumerOffsets:
         if history is not None:
             history.begin(self.all())
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        return self._is_dirty
+
     def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
         """Stores where the group goes on in a queue; going back is allowed, as in RocketMQ.
 

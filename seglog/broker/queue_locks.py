@@ -51,6 +51,8 @@ class QueueLocks:
         self._live_ms = live_ms
         self._mutex = threading.Lock()
         self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
+        self.changes = 0
+        """How often locks were taken, renewed or given back."""
 
     @property
     def live_ms(self) -> int:
@@ -62,6 +64,7 @@ class QueueLocks:
         now_ms = self._clock.monotonic_ms()
         taken: set[MessageQueue] = set()
         with self._mutex:
+            self.changes += 1
             held = self._groups.setdefault(group, {})
             for queue in queues:
                 owner, renewed_ms = held.get(queue, (client_id, now_ms))
@@ -73,6 +76,7 @@ class QueueLocks:
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
         """Gives back the client's own locks; those of others stay."""
         with self._mutex:
+            self.changes += 1
             held = self._groups.get(group, {})
             for queue in queues:
                 if held.get(queue, (None, 0.0))[0] == client_id:

@@ -136,6 +136,11 @@ class TopicTable:
             self._version, topics, self._unknown = stored
             self._topics |= topics
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        return self._is_dirty
+
     def get(self, name: str) -> TopicConfig | None:
         """Returns a topic's settings, None if there is no such topic."""
         return self._topics.get(name)
