@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.dead_letters import dead_letter_topic, without_delay
+from seglog.broker.delay_levels import hold
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.send import (
     choose_queue,
@@ -32,21 +33,25 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     topic = find_topic(state, header)
     if isinstance(topic, Response):
         return topic
-    raw, queue_id = header.properties, choose_queue(topic, header.queue_id)
+    raw, queue_id = header.properties, choose_queue(state, topic, header.queue_id)
     if topic.name.startswith(RETRY_PREFIX):
         end = dead_letter_topic(state, header)
         if isinstance(end, Response):
             return end
         if end is not None:
             topic, raw, queue_id = end, without_delay(raw), 0
-    properties = complete_properties(state, raw)
+    properties = complete_properties(state, raw, header.sys_flag, header.reconsume_times)
     if isinstance(properties, Response):
         return properties
+    raw, level = properties.raw, properties.delay_level
+    place, place_id = topic.name, queue_id
+    if level > 0:
+        place, place_id, raw = hold(raw, topic.name, queue_id, level)
     put = state.store.append(
-        topic.name,
-        queue_id,
+        place,
+        place_id,
         _bytes_of(call.request.body),
-        properties.raw,
+        raw,
         tags_code(properties.tag),
         sys_flag=header.sys_flag,
         flag=header.flag,
@@ -54,12 +59,15 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         born_host=call.peer.host,
         reconsume_times=header.reconsume_times,
         durability=None if properties.waits_for_disk else Durability.ASYNC,
+        delay_ms=state.delivery.levels.own_delay_ms(level),
     )
+    if level > 0:
+        state.delivery.note_sent(level)
     return Response(
         ResponseCode.SUCCESS,
         SendMessageResponseHeader(
             put.message_id,
-            put.queue_id,
+            queue_id,
             put.queue_offset,
             properties.unique_id,
             durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
@@ -74,6 +82,8 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     topic = find_batch_topic(state, header)
     if isinstance(topic, Response):
         return topic
+    if state.delivery.levels.level_of(props.decode_properties(header.properties).get(props.DELAY)) > 0:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch has no delay level")
     body = call.request.body
     batch = body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
@@ -81,7 +91,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
     put = state.store.append_batch(
         header.topic,
-        choose_queue(topic, header.queue_id),
+        choose_queue(state, topic, header.queue_id),
         [_raw_message(message) for message in batch.messages],
         sys_flag=header.sys_flag,
         born_timestamp_ms=header.born_timestamp_ms,
