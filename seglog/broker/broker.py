@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.broker.client_scan import ClientScan
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
@@ -27,11 +29,12 @@ from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
-from seglog.broker.state import BrokerState, Peer
+from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
@@ -91,26 +94,31 @@ class Broker:
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in queues
         )
+        groups = GroupTable(
+            ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+        )
         self._state = BrokerState(
             self.config,
             store,
             topics,
-            GroupTable(
-                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
-            ),
+            groups,
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
             UniqueIds(self._clock),
             stamp_of(self.config),
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
+            clients=ClientTable(self._clock, groups.is_told),
         )
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._closing = threading.Lock()
         self._duties = Duties(
             self._clock,
-            [Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)],
+            [
+                Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
+                ClientScan(self._clock, self._state.clients),
+            ],
         )
         if not isinstance(self._clock, VirtualClock) if background is None else background:
             self._duties.start()
@@ -205,6 +213,11 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def clients(self) -> ClientTable:
+        """The clients that are online, by group."""
+        return self._state.clients
+
+    @property
     def locks(self) -> QueueLocks:
         """Which client may consume which queue in order."""
         return self._state.locks
@@ -227,6 +240,10 @@ class Broker:
             return handler.answer(self._state, request, peer)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
+
+    def disconnect(self, peer: Peer) -> None:
+        """Takes a client out of its groups, whose other clients are told: its connection has ended."""
+        self._state.clients.lose(peer)
 
     def advance(self, by: int | str) -> None:
         """Lets virtual time pass, and does at its moment everything that falls into it.

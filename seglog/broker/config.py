@@ -23,6 +23,8 @@ class BrokerConfig:
             RocketMQ leaves that to the clients.
         max_pull_count: Most messages of one pull; RocketMQ gives 32, but its clients ask for no more.
         max_pull_bytes: A pull ends with the message that reaches this, never before the first.
+        reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
+            in a group that consumes passively.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
     """
 
@@ -41,3 +43,4 @@ class BrokerConfig:
     max_pull_count: int = 1_024
     max_pull_bytes: int = 4 << 20
     hot_bytes: int | None = None
+    reject_pull_consumer_enable: bool = False

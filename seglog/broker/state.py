@@ -1,17 +1,17 @@
-"""What the handlers of a broker work on, and who is asking."""
+"""What the handlers of a broker work on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.host import Host
 from seglog.storage.store import MessageStore
 
 
@@ -36,16 +36,4 @@ class BrokerState:
     stamp: bytes
     send_ext: Mapping[str, str]
     hot_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The client behind a request.
-
-    Attributes:
-        client_id: As the client calls itself.
-        host: Stored as the born host of its messages.
-    """
-
-    client_id: str
-    host: Host
+    clients: ClientTable
