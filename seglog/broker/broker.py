@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.broker.client_scan import ClientScan
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.delay_levels import DelayLevels
 from seglog.broker.delay_offsets import DelayOffsets
@@ -31,11 +33,12 @@ from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
-from seglog.broker.state import BrokerState, Peer
+from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
@@ -103,13 +106,14 @@ class Broker:
             topics,
             self._clock,
         )
+        groups = GroupTable(
+            ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+        )
         self._state = BrokerState(
             self.config,
             store,
             topics,
-            GroupTable(
-                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
-            ),
+            groups,
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
             # On virtual time the same calls give the same store.
@@ -119,6 +123,7 @@ class Broker:
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
             self._delivery,
             random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
+            clients=ClientTable(self._clock, groups.is_told),
         )
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
@@ -128,6 +133,7 @@ class Broker:
             [
                 self._delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
+                ClientScan(self._clock, self._state.clients),
             ],
         )
         if not is_virtual if background is None else background:
@@ -223,6 +229,11 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def clients(self) -> ClientTable:
+        """The clients that are online, by group."""
+        return self._state.clients
+
+    @property
     def locks(self) -> QueueLocks:
         """Which client may consume which queue in order."""
         return self._state.locks
@@ -245,6 +256,10 @@ class Broker:
             return handler.answer(self._state, request, peer)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
+
+    def disconnect(self, peer: Peer) -> None:
+        """Takes a client out of its groups, whose other clients are told: its connection has ended."""
+        self._state.clients.lose(peer)
 
     def advance(self, by: int | str) -> None:
         """Lets virtual time pass, and does at its moment everything that falls into it.

@@ -24,6 +24,8 @@ class BrokerConfig:
         max_pull_count: Most messages of one pull; RocketMQ gives 32, but its clients ask for no more.
         max_pull_bytes: A pull ends with the message that reaches this, never before the first.
         delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
+        reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
+            in a group that consumes passively.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
     """
 
@@ -43,3 +45,4 @@ class BrokerConfig:
     max_pull_bytes: int = 4 << 20
     delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     hot_bytes: int | None = None
+    reject_pull_consumer_enable: bool = False

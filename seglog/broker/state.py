@@ -1,4 +1,4 @@
-"""What the handlers of a broker work on, and who is asking."""
+"""What the handlers of a broker work on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.delivery import Delivery
 from seglog.broker.groups import GroupTable
@@ -13,7 +14,6 @@ from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.host import Host
 from seglog.storage.store import MessageStore
 
 
@@ -42,16 +42,4 @@ class BrokerState:
     hot_bytes: int
     delivery: Delivery
     random: random.Random
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The client behind a request.
-
-    Attributes:
-        client_id: As the client calls itself.
-        host: Stored as the born host of its messages.
-    """
-
-    client_id: str
-    host: Host
+    clients: ClientTable

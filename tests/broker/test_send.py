@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
-from seglog.broker.state import Peer
+from seglog.broker.peer import Peer
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.batch import encode_batch
