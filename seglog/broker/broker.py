@@ -137,7 +137,7 @@ class Broker:
             ],
         )
         has_threads = not is_virtual if background is None else background
-        self._moves_time = is_virtual and not has_threads
+        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
         if has_threads:
             self._duties.start()
 
@@ -243,8 +243,9 @@ class Broker:
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
         """Answers a request; a pull that is to be held keeps the calling thread until then.
 
-        On virtual time without threads nobody else could end that wait. So time passes as in :meth:`advance`,
-        until the message comes that the pull waits for, or until it is not held any longer.
+        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
+        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
+        for it to send or to advance.
         """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
@@ -320,7 +321,7 @@ class Broker:
         header, wait_ms = held.header, max(0, held.header.suspend_timeout_ms)
         place = header.topic, header.queue_id
         try:
-            if self._moves_time:
+            if threading.get_ident() == self._time_keeper:
                 self._duties.advance(wait_ms, lambda: self.store.max_offset(*place) > header.queue_offset)
                 wait_ms = 0
             if self.store.wait_for(*place, header.queue_offset, wait_ms):

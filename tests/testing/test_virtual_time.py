@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -127,6 +129,21 @@ def test_a_held_pull_lets_its_time_pass_when_nothing_comes(tmp_path):
         answer = pull(broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
         assert answer.code is ResponseCode.PULL_NOT_FOUND
         assert broker.clock.now_ms() == START_MS + 15_000
+
+
+def test_a_held_pull_of_another_thread_waits_for_the_one_that_moves_time(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        send_delayed(broker, 0)
+        answers = []
+        ask = partial(pull, broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
+        thread = threading.Thread(target=lambda: answers.append(ask()))
+        thread.start()
+        while broker.offsets.pulled("cg", "T", 0) is None:
+            time.sleep(0.001)
+        send_delayed(broker, 0, b"soon")
+        thread.join(10)
+        assert answers[0].code is ResponseCode.SUCCESS
+        assert broker.clock.now_ms() == START_MS
 
 
 def test_settings_and_time_can_be_others(tmp_path):
