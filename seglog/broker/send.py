@@ -16,7 +16,7 @@ import re
 from typing import Final, NamedTuple
 
 from seglog.broker.config import BrokerConfig
-from seglog.broker.state import BrokerState
+from seglog.broker.state import BrokerState, Peer
 from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -64,7 +64,7 @@ def send_ext_of(config: BrokerConfig) -> dict[str, str]:
     return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.is_trace_on else "false"}
 
 
-def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a send, created if it may be, or why the send is refused."""
     topic = state.topics.get(header.topic)
     if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
@@ -84,14 +84,15 @@ def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | R
             )
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         return refuse(
-            ResponseCode.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal, {topic}"
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
     return topic
 
 
-def find_batch_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a batch, or why the batch is refused."""
-    topic = find_topic(state, header)
+    topic = find_topic(state, header, peer)
     if isinstance(topic, Response):
         return topic
     if len(header.topic) > 127:
@@ -115,7 +116,7 @@ def complete_properties(state: BrokerState, raw: bytes) -> StoredProperties | Re
     known = dict(_KNOWN.findall(raw))
     if not known.keys() <= _PLAIN:
         found = props.decode_properties(raw)
-        refusal = _refuse_unserved(found)
+        refusal = _refuse_unserved(found, state.config.address)
         if refusal is not None:
             return refusal
         for name in (*_STAMPED, POP_CK):
@@ -136,7 +137,13 @@ def complete_properties(state: BrokerState, raw: bytes) -> StoredProperties | Re
     )
 
 
-def _refuse_unserved(found: dict[str, str]) -> Response | None:
+def is_delayed(raw: bytes) -> bool:
+    """Returns whether properties as they came ask for a delay level."""
+    level = props.find_property(raw, props.DELAY.encode())
+    return level is not None and level.isdigit() and int(level[:9]) > 0
+
+
+def _refuse_unserved(found: dict[str, str], address: str) -> Response | None:
     level = found.get(props.DELAY, "")
     if level.isdigit() and int(level[:9]) > 0:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, "delay levels are not served by this broker")
@@ -146,5 +153,8 @@ def _refuse_unserved(found: dict[str, str]) -> Response | None:
             "accurate timer message is not enabled, timerWheelEnable is false",
         )
     if found.get("TRAN_MSG", "").lower() == "true":
-        return refuse(ResponseCode.NO_PERMISSION, "the broker sending transaction message is forbidden")
+        return refuse(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{address.rpartition(':')[0]}] sending transaction message is forbidden",
+        )
     return None
