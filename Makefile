@@ -67,10 +67,16 @@ test: $(DEV) ## Run all tests but interop; installs a headless Java where it can
 	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
 	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
 
+# Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
+TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
+    $(wildcard tests/storage/test_*.py) \
+    $(addprefix tests/storage/kernels/test_,append.py gather.py walk.py walk_damaged_size.py) \
+    tests/damage/test_campaign.py tests/doctor/test_check_golden.py tests/fuzz/test_decoders.py
+
 twin: $(DEV) ## Run the tests of the engine over the Python kernels
 	@mkdir -p $(RESULTS)
 	@SEGLOG_KERNEL=python $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/twin.xml \
-	    tests/storage tests/damage tests/fuzz/test_decoders.py $(ARGS)
+	    $(TWIN) $(ARGS)
 
 kernels: $(DEV) ## Compile the C kernels with every warning an error, and load them
 	@PYTHON=$(BIN)/python tools/build-kernels seglog/storage/kernels

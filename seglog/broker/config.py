@@ -23,6 +23,7 @@ class BrokerConfig:
             RocketMQ leaves that to the clients.
         max_pull_count: Most messages of one pull; RocketMQ gives 32, but its clients ask for no more.
         max_pull_bytes: A pull ends with the message that reaches this, never before the first.
+        delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
     """
 
@@ -40,4 +41,5 @@ class BrokerConfig:
     strict_queue_lock: bool = False
     max_pull_count: int = 1_024
     max_pull_bytes: int = 4 << 20
+    delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     hot_bytes: int | None = None

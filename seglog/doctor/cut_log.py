@@ -6,12 +6,17 @@ RocketMQ, whose configuration knows better, cannot use.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
+
+MAX_LOG_FILE_BYTES: Final = 0x7FFF_FFFF
+"""RocketMQ counts the bytes of a file in 32 bits."""
 
 
 def cut_log_finding(found: Survey) -> Finding | None:
@@ -28,7 +33,9 @@ def cut_log_finding(found: Survey) -> Finding | None:
     for units in of_queues + of_batches:
         start = units["phy_offset"].astype(np.int64) - file.first_offset
         end = start + units["size_bytes"]
-        if ((start >= 0) & (start // size != (end - 1) // size)).any():
+        in_a_file = (start >= 0) & (end <= MAX_LOG_FILE_BYTES)  # anything else is noise in a queue file
+        start, end = start[in_a_file], end[in_a_file]
+        if (start // size != (end - 1) // size).any():
             longest = max(longest, int(end.max()))
     if not longest:
         return None

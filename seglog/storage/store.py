@@ -315,6 +315,7 @@ class MessageStore(AsyncCalls):
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
         durability: Durability | None = None,
+        delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message whose properties are encoded already, as brokers have them.
 
@@ -334,6 +335,8 @@ class MessageStore(AsyncCalls):
             reconsume_times: Deliveries that failed.
             prepared_transaction_offset: Physical offset of the half message of a COMMIT.
             durability: As in :meth:`put`.
+            delay_ms: In the delay topic, what the message waits, where that is not what RocketMQ's own level
+                in its DELAY says. A recovery that makes the queue unit again knows only those.
 
         Raises:
             As :meth:`put`.
@@ -353,6 +356,7 @@ class MessageStore(AsyncCalls):
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
             durability=durability,
+            delay_ms=delay_ms,
         )
         return appender.ensured(appended)
 

@@ -34,3 +34,13 @@ def test_a_cut_file_is_left_alone_until_its_length_is_given(name, tmp_path):
     repair_store(RealFiles(), root, new_clock(), lambda _plan: True, FileSizes(2000, segment_bytes=size))
     assert log.stat().st_size == size
     assert check_store(root, clock=new_clock()).lost_messages == 0
+
+
+def test_noise_in_a_queue_file_does_not_make_the_log_look_cut(tmp_path):
+    root = golden.extract("delay", tmp_path)
+    queue = next(path for path in sorted(root.glob("consumequeue/*/*/*")) if path.stat().st_size)
+    with queue.open("r+b") as file:
+        file.seek(20)
+        file.write((4_349_667_152_827_188_000).to_bytes(8, "big") + (189).to_bytes(4, "big"))
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert {finding.code for finding in check_store(root, clock=new_clock()).findings} <= {"stray"}

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from seglog.broker.dead_letters import dead_letter_topic, without_delay
+from seglog.broker.delay_levels import hold
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.send import (
     choose_queue,
     complete_properties,
     find_batch_topic,
     find_topic,
-    is_delayed,
 )
 from seglog.broker.state import BrokerState
 from seglog.errors import ProtocolError, SeglogError
@@ -36,21 +36,25 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     topic = find_topic(state, header, call.peer)
     if isinstance(topic, Response):
         return topic
-    raw, queue_id = header.properties, choose_queue(topic, header.queue_id)
+    raw, queue_id = header.properties, choose_queue(state, topic, header.queue_id)
     if topic.name.startswith(RETRY_PREFIX):
         end = dead_letter_topic(state, header)
         if isinstance(end, Response):
             return end
         if end is not None:
             topic, raw, queue_id = end, without_delay(raw), 0
-    properties = complete_properties(state, raw)
+    properties = complete_properties(state, raw, header.sys_flag, header.reconsume_times)
     if isinstance(properties, Response):
         return properties
+    raw, level = properties.raw, properties.delay_level
+    place, place_id = topic.name, queue_id
+    if level > 0:
+        place, place_id, raw = hold(raw, topic.name, queue_id, level)
     put = state.store.append(
-        topic.name,
-        queue_id,
+        place,
+        place_id,
         _bytes_of(call.request.body),
-        properties.raw,
+        raw,
         tags_code(properties.tag),
         sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
         flag=header.flag,
@@ -58,12 +62,15 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         born_host=call.peer.host,
         reconsume_times=header.reconsume_times,
         durability=None if properties.waits_for_disk else Durability.ASYNC,
+        delay_ms=state.delivery.levels.own_delay_ms(level),
     )
+    if level > 0:
+        state.delivery.note_sent(level)
     return Response(
         ResponseCode.SUCCESS,
         SendMessageResponseHeader(
             put.message_id,
-            put.queue_id,
+            queue_id,
             put.queue_offset,
             properties.unique_id,
             durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
@@ -78,16 +85,17 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     topic = find_batch_topic(state, header, call.peer)
     if isinstance(topic, Response):
         return topic
+    level = state.delivery.levels.level_of(props.decode_properties(header.properties).get(props.DELAY))
+    if level > 0 or header.sys_flag & TRANSACTION_MASK:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch is neither delayed nor in a transaction")
     body = call.request.body
     batch = body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
-    if header.sys_flag & TRANSACTION_MASK or is_delayed(header.properties):
-        return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch is neither delayed nor in a transaction")
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
     put = state.store.append_batch(
         header.topic,
-        choose_queue(topic, header.queue_id),
+        choose_queue(state, topic, header.queue_id),
         [_raw_message(message) for message in batch.messages],
         sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
         born_timestamp_ms=header.born_timestamp_ms,
