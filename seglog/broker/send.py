@@ -16,7 +16,8 @@ import re
 from typing import Final, NamedTuple
 
 from seglog.broker.config import BrokerConfig
-from seglog.broker.state import BrokerState, Peer
+from seglog.broker.peer import Peer
+from seglog.broker.state import BrokerState
 from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
