@@ -136,7 +136,9 @@ class Broker:
                 ClientScan(self._clock, self._state.clients),
             ],
         )
-        if not is_virtual if background is None else background:
+        has_threads = not is_virtual if background is None else background
+        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
+        if has_threads:
             self._duties.start()
 
     @classmethod
@@ -239,7 +241,12 @@ class Broker:
         return self._state.locks
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request; a pull that is to be held keeps the calling thread until then."""
+        """Answers a request; a pull that is to be held keeps the calling thread until then.
+
+        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
+        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
+        for it to send or to advance.
+        """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
@@ -311,11 +318,13 @@ class Broker:
             self.store.close()
 
     def _wait(self, held: HeldPull) -> Response:
-        header = held.header
+        header, wait_ms = held.header, max(0, held.header.suspend_timeout_ms)
+        place = header.topic, header.queue_id
         try:
-            if self.store.wait_for(
-                header.topic, header.queue_id, header.queue_offset, max(0, header.suspend_timeout_ms)
-            ):
+            if threading.get_ident() == self._time_keeper:
+                self._duties.advance(wait_ms, lambda: self.store.max_offset(*place) > header.queue_offset)
+                wait_ms = 0
+            if self.store.wait_for(*place, header.queue_offset, wait_ms):
                 return held.answer(self._state)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
