@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.groups import GroupTable
@@ -37,3 +38,4 @@ class BrokerState:
     send_ext: Mapping[str, str]
     hot_bytes: int
     clients: ClientTable
+    broadcasts: BroadcastOffsets
