@@ -13,6 +13,7 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 from __future__ import annotations
 
 import os
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,9 @@ from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
 from seglog.broker.client_scan import ClientScan
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.delay_levels import DelayLevels
+from seglog.broker.delay_offsets import DelayOffsets
+from seglog.broker.delivery import Delivery
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
@@ -98,6 +102,14 @@ class Broker:
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in queues
         )
+        is_virtual = isinstance(self._clock, VirtualClock)
+        self._delivery = Delivery(
+            store,
+            DelayLevels(self.config.delay_levels),
+            DelayOffsets(ConfigFile(files, folder / "delayOffset.json", evidence), self._clock),
+            topics,
+            self._clock,
+        )
         groups = GroupTable(
             ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
         )
@@ -109,10 +121,13 @@ class Broker:
             groups,
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
-            UniqueIds(self._clock),
+            # On virtual time the same calls give the same store.
+            _virtual_ids(self._clock, store) if is_virtual else UniqueIds(self._clock),
             stamp_of(self.config),
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
+            self._delivery,
+            random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
             clients=clients,
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
         )
@@ -123,13 +138,14 @@ class Broker:
         self._duties = Duties(
             self._clock,
             [
+                self._delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
                 ClientScan(self._clock, self._state.clients),
                 HoldSweep(self._held),
                 BroadcastScan(self._clock, self._state.broadcasts),
             ],
         )
-        if not isinstance(self._clock, VirtualClock) if background is None else background:
+        if not is_virtual if background is None else background:
             self._duties.start()
 
     @classmethod
@@ -270,16 +286,22 @@ class Broker:
         return self._duties.run_due()
 
     def _is_anything_unsaved(self) -> bool:
-        return self._state.topics.is_dirty or self._state.offsets.is_dirty or self._picture.is_stale
+        return (
+            self._state.topics.is_dirty
+            or self._state.offsets.is_dirty
+            or self._delivery.is_dirty
+            or self._picture.is_stale
+        )
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed, and a picture of the locks.
+        """Saves topics and offsets that have changed, those of delay levels too, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        self._delivery.persist()
         if self._is_closed:
             self._picture.remove()
         else:
@@ -329,6 +351,11 @@ class Broker:
         # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
         self._held.wait(held)
         return self.finish(held)
+
+
+def _virtual_ids(clock: Clock, store: MessageStore) -> UniqueIds:
+    """Returns ids that are the same for the same calls, and others after the next open."""
+    return UniqueIds(clock, process_id=0, life=store.max_phy_offset)
 
 
 def _hot_bytes() -> int:

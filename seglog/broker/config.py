@@ -27,6 +27,7 @@ class BrokerConfig:
             for less gets less.
         max_pull_bytes: A pull ends before the message that would exceed this, never before the first
             (``maxTransferBytesOnMessageInMemory``).
+        delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
         reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
             in a group that consumes passively.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
@@ -52,6 +53,7 @@ class BrokerConfig:
     strict_queue_lock: bool = False
     max_pull_count: int = 32
     max_pull_bytes: int = 256 << 10
+    delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     hot_bytes: int | None = None
     reject_pull_consumer_enable: bool = False
     max_cold_pull_count: int = 8

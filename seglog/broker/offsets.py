@@ -206,7 +206,7 @@ class ConsumerOffsets:
 
         Args:
             source: The group that has them.
-            target: The group that gets them; what it has in other queues stays.
+            target: The group that gets them; what it has in other topics stays.
             topic: Only those of this topic.
             client_id: Who clones, for the history.
 
@@ -216,6 +216,12 @@ class ConsumerOffsets:
         check_group(target)
         found = {key: offset for key, offset in self.of_group(source).items() if topic in (None, key[0])}
         with self._lock:
+            for name in {name for name, _queue_id in found}:
+                queues = self._table.get(f"{name}{SEPARATOR}{target}", {})
+                for queue_id in [queue_id for queue_id in queues if (name, queue_id) not in found]:
+                    before = queues.pop(queue_id)
+                    self._is_dirty = True
+                    self._note(ChangeKind.DELETE, target, name, queue_id, before, None, client_id)
             for (name, queue_id), offset in found.items():
                 self._set(ChangeKind.CLONE, target, name, queue_id, offset, client_id)
         return len(found)

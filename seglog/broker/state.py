@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.delivery import Delivery
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
@@ -25,6 +27,8 @@ class BrokerState:
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
         hot_bytes: What the log may hold behind a message that counts as in memory.
+        delivery: Delivers delayed messages.
+        random: Chooses queues where the choice is the broker's.
     """
 
     config: BrokerConfig
@@ -37,5 +41,7 @@ class BrokerState:
     stamp: bytes
     send_ext: Mapping[str, str]
     hot_bytes: int
+    delivery: Delivery
+    random: random.Random
     clients: ClientTable
     broadcasts: BroadcastOffsets

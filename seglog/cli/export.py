@@ -12,13 +12,13 @@ import click
 
 from seglog.cli import options, render
 from seglog.doctor.export import Selection, iter_rows
-from seglog.doctor.message_rows import MessageRow, to_fields
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.parquet_rows import write_parquet
 from seglog.errors import InvalidArgumentError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
+from seglog.storage.message_rows import MessageRow, to_fields
 from seglog.storage.store import MessageStore
 
 

@@ -11,9 +11,9 @@ import click
 
 from seglog.cli import options, render
 from seglog.doctor.import_rows import Import, check_row
-from seglog.doctor.message_rows import MessageRow, from_fields
 from seglog.doctor.parquet_rows import read_parquet
 from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.storage.message_rows import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
 _PARQUET_MAGIC: Final = b"PAR1"

@@ -26,10 +26,7 @@ PARKED_ID: Final = "SEGLOG_PARKED_ID"
 ERASED: Final = "SEGLOG_ERASED"
 """Of a record whose body was erased."""
 
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-PARK_PREFIX: Final = "%PARK%"
 
 ID_PROPERTIES: Final = (ORIGIN_MESSAGE_ID, DLQ_ORIGIN_MESSAGE_ID, PARKED_ID)
 """Each may name the message that a copy was made of."""

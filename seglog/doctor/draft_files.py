@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from seglog.doctor.draft_file import DraftFile, DraftNode
-from seglog.storage.files import Entry, Files, HeldLock
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock
 
 
 class DraftFiles:
@@ -44,6 +44,10 @@ class DraftFiles:
             if node is not None:
                 entries[name] = Entry(name, is_dir=False, size_bytes=node.size_bytes)
         return [entries[name] for name in sorted(entries)]
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Returns how full the real file system is."""
+        return self.files.usage(path)
 
     def exists(self, path: Path) -> bool:
         """Whether there is anything of that name."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
-from seglog.doctor.message_rows import MessageRow, inflated, row_of
 from seglog.doctor.offset_table import GroupOffset
 from seglog.doctor.queue_messages import iter_queue
 from seglog.errors import NotFoundError
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.format.names import HALF_TOPIC, LMQ_PREFIX, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.message_rows import MessageRow, inflated, row_of
 from seglog.storage.store import MessageStore
 from seglog.storage.values import QueueInfo
 

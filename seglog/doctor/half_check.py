@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.config_tables import ConfigTables
-from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.errors import CorruptError
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.message import decode_message
+from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units

@@ -16,7 +16,7 @@ from seglog.broker.config_shape import as_object
 from seglog.broker.data_version import DataVersion
 from seglog.broker.topics import TopicConfig
 from seglog.clock import Clock
-from seglog.doctor.copy_names import PARK_PREFIX, PARKED_FROM, PARKED_ID
+from seglog.doctor.copy_names import PARKED_FROM, PARKED_ID
 from seglog.doctor.family import Scan, find_families
 from seglog.doctor.log_view import LogView
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
@@ -29,7 +29,7 @@ from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import CONFIG, OURS, check_group
+from seglog.storage.format.names import CONFIG, OURS, PARK_PREFIX, check_group
 from seglog.storage.format.tags import tags_code
 from seglog.storage.store import MessageStore
 

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog.doctor.message_rows import NUMBERS, MessageRow
 from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.storage.message_rows import NUMBERS, MessageRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from seglog.doctor import copy_names
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
 
 class Role(enum.Enum):
@@ -42,9 +42,9 @@ class Role(enum.Enum):
 _BY_TOPIC = {
     SCHEDULE_TOPIC: Role.DELAYED,
     copy_names.TIMER_TOPIC: Role.TIMER,
-    copy_names.HALF_TOPIC: Role.HALF,
+    HALF_TOPIC: Role.HALF,
 }
-_BY_PREFIX = {RETRY_PREFIX: Role.RETRY, DLQ_PREFIX: Role.DEAD, copy_names.PARK_PREFIX: Role.PARKED}
+_BY_PREFIX = {RETRY_PREFIX: Role.RETRY, DLQ_PREFIX: Role.DEAD, PARK_PREFIX: Role.PARKED}
 _BY_FLAG = {
     flags.TRANSACTION_PREPARED: Role.PREPARED,
     flags.TRANSACTION_COMMIT: Role.COMMITTED,

@@ -14,7 +14,7 @@ from seglog.errors import ConfigError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import CONFIG
+from seglog.storage.format.names import CONFIG, OP_TOPIC
 from seglog.storage.format.record import unit_tags_code
 from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
 from seglog.storage.queue_files import read_units
@@ -81,7 +81,7 @@ def _half(view: LogView, message: Message, later: Sequence[Message]) -> Wait:
 
 def _find_op(view: LogView, half: Message) -> int | None:
     """Returns the place of the record that says a half is done: its body lists queue offsets of halves."""
-    queue = view.listing.queue_files.get((copy_names.OP_TOPIC, half.queue_id))
+    queue = view.listing.queue_files.get((OP_TOPIC, half.queue_id))
     if queue is None:
         return None
     _first, units = read_units(view.files, queue, view.listing.geometry.queue_file_size_bytes)

@@ -91,6 +91,8 @@ class Producer:
         queue_id: int | None = None,
         sharding_key: str | None = None,
         wait_for_disk: bool = True,
+        delay_level: int = 0,
+        ttl_ms: int = 0,
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Sends one message.
@@ -105,6 +107,8 @@ class Producer:
             queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
             sharding_key: Messages that share it keep their order. It is stored with the message.
             wait_for_disk: False lets a broker that syncs every message answer before it has.
+            delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h.
+            ttl_ms: After this time consumers pass the message; 0 for never.
             timeout_ms: As for ``BrokerLink.invoke``.
 
         Raises:
@@ -118,6 +122,10 @@ class Producer:
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
             found[props.WAIT] = "false"
+        if delay_level > 0:
+            found[props.DELAY] = str(delay_level)
+        if ttl_ms > 0:
+            found[props.TTL] = str(ttl_ms)
         header = self._header(queue, flag, props.encode_properties(found))
         status, answer = self._invoke(RequestCode.SEND_MESSAGE_V2, header, body, timeout_ms)
         if answer.queue_id != queue.queue_id:

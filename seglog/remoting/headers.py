@@ -345,6 +345,37 @@ class GetRouteInfoHeader(Header):
     }
 
 
+@dataclass(frozen=True, slots=True)
+class SendBackHeader(Header):
+    """CONSUMER_SEND_MSG_BACK.
+
+    Attributes:
+        phy_offset: Of the record that was consumed.
+        delay_level: 0 leaves it to the broker, below 0 asks for the group's dead letters.
+        origin_message_id: The message's id as the client knows it.
+        origin_topic: Where the client got it from.
+        max_reconsume_times: Instead of the group's own.
+    """
+
+    phy_offset: int
+    group: str
+    delay_level: int
+    origin_message_id: str | None = None
+    origin_topic: str | None = None
+    is_unit_mode: bool = False
+    max_reconsume_times: int | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "phy_offset": "offset",
+        "group": "group",
+        "delay_level": "delayLevel",
+        "origin_message_id": "originMsgId",
+        "origin_topic": "originTopic",
+        "is_unit_mode": "unitMode",
+        "max_reconsume_times": "maxReconsumeTimes",
+    }
+
+
 def encode_header(header: Header, names: WireNames | None = None) -> dict[str, str]:
     """Returns the ext fields of a header; what is None is left out, as Java leaves out null.
 

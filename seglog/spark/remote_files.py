@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
-from seglog.storage.files import Entry, Files, HeldLock, OpenFile, RealFiles
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile, RealFiles
 
 if TYPE_CHECKING:
     import pyarrow.fs as arrow_fs
@@ -174,6 +174,10 @@ class RemoteFiles:
 
     def make_dirs(self, path: Path) -> None:
         """Refuses."""
+        _refuse(str(path))
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Refuses: object stores do not fill up."""
         _refuse(str(path))
 
     def rename(self, source: Path, target: Path) -> None:

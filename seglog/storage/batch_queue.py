@@ -21,6 +21,7 @@ from seglog.storage.format.batch_consume_queue import (
     NO_COMPACTED_OFFSET,
     BatchUnits,
 )
+from seglog.storage.mapped_file import MappedFile
 from seglog.storage.segments import Segments
 
 _PACK_UNIT: Final = BATCH_UNIT.struct.pack_into
@@ -147,6 +148,28 @@ class BatchQueue:
             self._segments.publish(end * BATCH_UNIT_BYTES)
             self._segments.sync_names()
             self._synced_index = end
+
+    def expire(self, min_offset: int) -> None:
+        """Lets the queue begin at an offset, before the messages below it go."""
+        self.min_offset = max(self.min_offset, min_offset)
+
+    def remove_expired(self) -> MappedFile | None:
+        """Takes away the first file if all its messages are gone; returns it, None if it stays.
+
+        The file of the last unit stays.
+        """
+        units = self.units(self.first_index, self.file_end(self.first_index) - self.first_index)
+        stays = self.first_index + len(units) >= self.end_index
+        if stays or int(units[-1]["base_queue_offset"] + units[-1]["batch_size"]) > self.min_offset:
+            return None
+        end = self.file_end(self.first_index)
+        removed = self._segments.remove_first(end * BATCH_UNIT_BYTES)
+        self.first_index = end
+        return removed
+
+    def sync_names(self) -> None:
+        """Returns once the names of all files are on the disk."""
+        self._segments.sync_names()
 
     def close(self) -> None:
         """Gives up maps and descriptors."""

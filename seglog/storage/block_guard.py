@@ -90,6 +90,7 @@ class BlockGuard:
         self._lock = threading.Lock()
         self._states: dict[int, tuple[bytearray, Crcs]] = {}
         self._findings: list[Finding] = []
+        self._min_phy_offset = 0
         self._is_placed: Callable[[RecordRow, int], bool] = lambda _record, _phy_offset: True
         self._on_damage: Callable[[], None] = lambda: None
 
@@ -106,6 +107,10 @@ class BlockGuard:
             on_damage: Called at the first block that is not as it was.
         """
         self._is_placed, self._on_damage = is_placed, on_damage
+
+    def expire(self, phy_offset: int) -> None:
+        """Says that the log begins at a segment now: what is missing below is no damage."""
+        self._min_phy_offset = phy_offset
 
     def is_sound(self, start: int, end: int) -> bool:
         """Returns whether the bytes of ``[start, end)``, a stretch of one segment, are as they were."""
@@ -230,6 +235,8 @@ class BlockGuard:
                     self._note(first, block, 1, said, f"crc32c {int(crcs[block]):#010x}")
 
     def _note(self, first: int, block: int, count: int, found: str, expected: str = "") -> None:
+        if first < self._min_phy_offset:
+            return  # it was deleted while somebody looked at it
         position = block * SEAL_BLOCK_BYTES
         size = min(count * SEAL_BLOCK_BYTES, self._segment_bytes - position)
         self._findings.append(

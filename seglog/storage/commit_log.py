@@ -174,8 +174,15 @@ class CommitLog:
                 if not guard.is_sound(phy_offset, end):
                     return None
                 first, file_end = guard.sound_stretch(phy_offset)
-            view = segment.view.toreadonly()[first - segment.first_offset : file_end - segment.first_offset]
-            segment.check_whole()
+            try:
+                view = segment.view.toreadonly()[
+                    first - segment.first_offset : file_end - segment.first_offset
+                ]
+                segment.check_whole()
+            except FileNotFoundError:
+                if end <= self.min_phy_offset:
+                    return None  # retention took it while we looked
+                raise
             self._last_read = first, file_end, view
         return view[phy_offset - first : end - first]
 
@@ -183,9 +190,10 @@ class CommitLog:
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
         """Returns which of many records, each within a file, are as they were written; ``(n,)``."""
-        if self.guard is None:
-            return np.ones(len(phy_offsets), np.bool_)
-        return self.guard.can_serve(phy_offsets, sizes)
+        there = phy_offsets >= self.min_phy_offset
+        if self.guard is not None and there.any():
+            there[there] = self.guard.can_serve(phy_offsets[there], sizes[there])
+        return there
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns bytes of one file without copying, whatever they hold; None if it is not there."""
@@ -381,6 +389,21 @@ class CommitLog:
     def recheck(self) -> None:
         """Lets the next read make sure that nobody cut the file."""
         self._last_read = (0, 0, memoryview(b""))
+
+    def expire(self, phy_offset: int) -> None:
+        """Lets the log begin at a file, before those below it go."""
+        self.min_phy_offset = phy_offset
+        if self.guard is not None:
+            self.guard.expire(phy_offset)
+        self.recheck()
+
+    def remove_first(self, end: int) -> MappedFile | None:
+        """Takes away the first file if it ends at or below a place; returns it, None if it stays."""
+        return self._segments.remove_first(end)
+
+    def sync_names(self) -> None:
+        """Returns once the names of all files are on the disk."""
+        self._segments.sync_names()
 
     def remove_unused(self) -> None:
         """Removes the file that :meth:`grow_ahead` made and no record came to; nothing may grow any more."""

@@ -260,6 +260,23 @@ class ConsumeQueue:
             self._segments.sync_names()
             self._synced_offset = end
 
+    def expire(self, min_offset: int) -> None:
+        """Lets the queue begin at an offset, before the messages below it go."""
+        self.tip.min_offset = max(self.tip.min_offset, min_offset)
+
+    @property
+    def file_offset(self) -> int:
+        """Queue offset at which the first file begins that stays: never behind that of the last message."""
+        return max(0, min(self.min_offset, self.max_offset - 1)) // self.units_per_file * self.units_per_file
+
+    def remove_expired(self) -> MappedFile | None:
+        """Takes away the first file if all its messages are gone; returns it, None if it stays."""
+        return self._segments.remove_first(self.file_offset * CQ_UNIT_BYTES)
+
+    def sync_names(self) -> None:
+        """Returns once the names of all files are on the disk."""
+        self._segments.sync_names()
+
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._last_read = _NOTHING_READ

@@ -35,6 +35,24 @@ class Entry:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """How full a file system is.
+
+    Attributes:
+        used_bytes: In use by anybody.
+        available_bytes: Left for us; what is kept for the system's owner does not count.
+    """
+
+    used_bytes: int
+    available_bytes: int
+
+    @property
+    def used_percent(self) -> int:
+        """Share in use, rounded up, as RocketMQ counts it."""
+        return -(-100 * self.used_bytes // max(1, self.used_bytes + self.available_bytes))
+
+
 class OpenFile(Protocol):
     """An open file; positions are bytes from its start. Calls on one file may come from any thread."""
 
@@ -149,6 +167,10 @@ class Files(Protocol):
 
     def sync_dir(self, path: Path) -> None:
         """Returns once the names in the directory are on the disk."""
+        ...
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Returns how full the file system is that a folder lies on."""
         ...
 
     def lock(self, root: Path) -> HeldLock:
@@ -384,6 +406,12 @@ class RealFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Asks with ``statvfs``."""
+        found = os.statvfs(path)
+        used_bytes = (found.f_blocks - found.f_bfree) * found.f_frsize
+        return DiskUsage(used_bytes, found.f_bavail * found.f_frsize)
 
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too."""

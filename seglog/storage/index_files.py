@@ -57,6 +57,8 @@ def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Pa
         path = root / INDEX / entry.name
         try:
             file = _look(files, path, entry.size_bytes, likely)
+        except FileNotFoundError:  # retention took it while we looked
+            continue
         except CorruptError:
             damaged.append(path)
         else:

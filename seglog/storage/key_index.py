@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,7 @@ from seglog.storage.format.index import (
 )
 from seglog.storage.format.index_build import KeyRows, begin_index_file
 from seglog.storage.format.names import INDEX
-from seglog.storage.index_files import IndexFile
+from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.kernels import indexing
 from seglog.storage.kernels.indexing import put_keys
 from seglog.storage.log_files import LogReader
@@ -141,6 +142,28 @@ class KeyIndex:
                         return
             finally:
                 self._reader.close()
+
+    def skip_to(self, phy_offset: int) -> None:
+        """Goes on at a place, if it is not behind it yet: the log begins there now."""
+        with self._lock:
+            if self._next < phy_offset:
+                self._next, self._skip = phy_offset, 0
+                self.position = phy_offset, self._last_place()
+
+    def remove_expired(self, min_phy_offset: int) -> tuple[int, int]:
+        """Removes the files, oldest first, whose records all lay below a place; never the newest.
+
+        Returns:
+            How many that were, and their length together.
+        """
+        with self._lock:
+            listed, _damaged = list_index_files(self._files, self._directory.parent)
+            expired = list(takewhile(lambda file: file.header.end_phy_offset < min_phy_offset, listed[:-1]))
+            for file in expired:
+                self._files.remove(file.path)
+            if expired:
+                self._files.sync_dir(self._directory)
+        return len(expired), sum(file.geometry.file_size_bytes for file in expired)
 
     def sync(self) -> None:
         """Returns once what was indexed is on the disk."""

@@ -89,9 +89,12 @@ class KeyQuery:
         yield from self._in_log(wanted, max([start, *(place for place in ends if place < end)]), end)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
-                for phy_offset, _time_ms in iter_places(self._files, file, hashed, begin_ms, end_ms):
-                    if start <= phy_offset < end:
-                        yield phy_offset
+                try:
+                    for phy_offset, _time_ms in iter_places(self._files, file, hashed, begin_ms, end_ms):
+                        if start <= phy_offset < end:
+                            yield phy_offset
+                except FileNotFoundError:
+                    return  # retention took it, and all before
             if file.header.begin_timestamp_ms < begin_ms:
                 return
 

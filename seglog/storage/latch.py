@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import StoreFailedError
-from seglog.storage.files import Entry, Files, HeldLock, OpenFile
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 from seglog.storage.os_errors import is_passing
 
 _OF_NAMES: Final = frozenset(
@@ -158,6 +158,7 @@ class LatchedFiles:
         self.lock: Callable[[Path], HeldLock] = files.lock
         self.read_file: Callable[[Path], bytes] = files.read_file
         self.remove: Callable[[Path], None] = files.remove
+        self.usage: Callable[[Path], DiskUsage] = files.usage
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
         """Opens an existing file."""

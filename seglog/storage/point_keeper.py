@@ -130,6 +130,7 @@ class PointKeeper:
         self._first_slots: dict[tuple[str, int], int] = {}
         self._queues: dict[tuple[str, int], _QueueSums] = {}
         self._end_phy_offset = self._min_phy_offset
+        self._begins_at = self._min_phy_offset
         self._file_bytes = 0
         if found is not None:
             self._first_slots = {key: state.file_slot for key, state in found.queues.items()}
@@ -150,6 +151,7 @@ class PointKeeper:
         Raises:
             OSError: The disk failed.
         """
+        self._drop_expired()
         end = self._log_end()
         if self._is_over or end.phy_offset - self._min_phy_offset < self._step_bytes:
             return
@@ -159,6 +161,10 @@ class PointKeeper:
             except FullError:
                 return  # the point before stays
 
+    def expire(self, phy_offset: int) -> None:
+        """Says that the log begins at a segment now; the next point will say so."""
+        self._begins_at = phy_offset
+
     def forget(self) -> None:
         """Removes the point and writes none any more: what it says of the log turned out to be wrong."""
         with self._file_lock:  # a point may just be written
@@ -166,7 +172,13 @@ class PointKeeper:
             with suppress(OSError):  # then the block shows again when it is read the next time
                 remove_recovery_point(self._files, self._root)
 
+    def _drop_expired(self) -> None:
+        if self._begins_at > self._min_phy_offset:
+            self._min_phy_offset = self._begins_at
+            self._sums.expire(self._min_phy_offset)
+
     def _round(self) -> bool:
+        self._drop_expired()
         end = self._log_end()
         grown = end.phy_offset - self._end_phy_offset
         if not self._is_over and grown >= max(self._step_bytes, _STEP_PER_FILE * self._file_bytes):
@@ -176,6 +188,8 @@ class PointKeeper:
                     self._write(end, self._is_wanted)
             except FullError:
                 return True  # when there is space again
+            except FileNotFoundError:
+                return self._begins_at > self._min_phy_offset  # retention took it: the next time without
             except (OSError, StoreFailedError):
                 return False  # the flusher tells of it
         return not self._is_over
@@ -228,12 +242,16 @@ class PointKeeper:
             if sums is None:
                 first = self._first_slots.get(key, 0)
                 sums = self._queues[key] = _QueueSums(first, first)
+            sums.expire(queue)
             while sums.end_slot < queue.max_offset:
                 if not go_on():
                     return False
                 left = sums.extend(queue, end_phy_offset)
                 if left is None:
-                    self._is_over = True  # units that are no messages side by side, or files that are gone
+                    # Retention may have taken them: the next time without.
+                    self._is_over = (
+                        queue.file_offset <= sums.first_slot
+                    )  # units that are no messages side by side, or files that are gone
                     return False
                 if not left:
                     break
@@ -268,6 +286,15 @@ class _QueueSums:
     end_slot: int
     crcs: list[int] = field(default_factory=list)
     last_places: list[int] = field(default_factory=list)
+
+    def expire(self, queue: ConsumeQueue) -> None:
+        """Forgets the files that retention took."""
+        if queue.file_offset > self.first_slot:
+            gone = queue.file_offset // queue.units_per_file - self.first_slot // queue.units_per_file
+            del self.crcs[:gone]
+            del self.last_places[:gone]
+            self.first_slot = queue.file_offset
+            self.end_slot = max(self.end_slot, self.first_slot)
 
     def extend(self, queue: ConsumeQueue, end_phy_offset: int) -> bool | None:
         """Adds a piece of the units that lead below a place.
@@ -332,6 +359,14 @@ class _LogSums:
             self._next += end % self._segment_bytes // SEAL_BLOCK_BYTES * SEAL_BLOCK_BYTES
             if end > self._next:
                 self.crcs.pop()  # of a block that was not complete
+
+    def expire(self, phy_offset: int) -> None:
+        """Forgets the segments below a place: they are gone."""
+        per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
+        while self.first_phy_offset + self._segment_bytes <= phy_offset:
+            self.first_phy_offset += self._segment_bytes
+            del self.crcs[:per_segment]
+        self._next = max(self._next, self.first_phy_offset)
 
     def extend(self, end: int, go_on: Callable[[], bool]) -> int | None:
         """Sums up to a place.

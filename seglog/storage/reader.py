@@ -208,6 +208,11 @@ class Reader:
         return self._found.max_phy_offset
 
     @property
+    def last_phy_offset(self) -> int:
+        """Where the last record starts, as far as was looked; -1 before the first."""
+        return self._found.scan.last_phy_offset
+
+    @property
     def holes(self) -> tuple[Hole, ...]:
         """Unreadable stretches of the log."""
         return tuple(self._found.holes)

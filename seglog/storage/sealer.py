@@ -55,6 +55,10 @@ class Sealer:
         self._is_tidy = False
         self._resumed_ms = 0.0
 
+    def expire(self, phy_offset: int) -> None:
+        """Says that the log begins at a segment now: those below get no seals."""
+        self._first_phy_offset = phy_offset
+
     def start(self, interval_ms: float) -> None:
         """Starts the thread, which looks every ``interval_ms`` whether a segment has become full."""
         self._background.start(interval_ms)
@@ -71,11 +75,12 @@ class Sealer:
         """
         made = 0
         while self._next + self._segment_size_bytes <= self._flushed():
-            if not self._files.exists(self._root / seal_file(self._next)):
+            is_there = self._next >= self._first_phy_offset
+            if is_there and not self._files.exists(self._root / seal_file(self._next)):
                 seal = self._make()
                 if self._background.is_stopping:
                     break
-                if seal is not None:
+                if seal is not None and self._next >= self._first_phy_offset:
                     write_seal(self._files, self._root, seal)
                     made += 1
             self._next += self._segment_size_bytes

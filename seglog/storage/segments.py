@@ -158,6 +158,17 @@ class Segments:
         self._files.remove(file.path)
         self._unsynced_names = True
 
+    def remove_first(self, end: int) -> MappedFile | None:
+        """Takes away the first file if it ends at or below an offset; returns it, None if it stays.
+
+        Its name is gone from the disk once the folder is synced.
+        """
+        file = self._by_offset.get(min(self._by_offset, default=-1))
+        if file is None or file.first_offset + self.file_size_bytes > end:
+            return None
+        self.remove(file)
+        return file
+
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
             self._files.make_dirs(self.directory)

@@ -75,6 +75,7 @@ from seglog.storage.plain_reads import DEFAULT_MAX_COUNT, PlainReads
 from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader, SnapshotQueue
 from seglog.storage.recover import RecoveryReport
+from seglog.storage.retention import Retention
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
 from seglog.storage.waiters import Waiters
@@ -96,6 +97,7 @@ class MessageStore(AsyncCalls):
         path: The store directory.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
+        retention: What of it may be deleted, and the call that does it.
         files: Its files. Whoever keeps more in its directory goes through them: a failed sync of any is the
             last one of all.
     """
@@ -121,6 +123,9 @@ class MessageStore(AsyncCalls):
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
         self._reads = self._new_reads()
+        self.retention = Retention(
+            opened.side, lambda: self._side.geometry.segment_size_bytes, self._forget_queues
+        )
         if type(self) is MessageStore:  # others may have changed what is called
             # What is asked of it most enters the kernel at once: a step in Python would take as long as all
             # of it. The methods below get back what is not plain.
@@ -315,6 +320,7 @@ class MessageStore(AsyncCalls):
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
         durability: Durability | None = None,
+        delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message whose properties are encoded already, as brokers have them.
 
@@ -334,6 +340,8 @@ class MessageStore(AsyncCalls):
             reconsume_times: Deliveries that failed.
             prepared_transaction_offset: Physical offset of the half message of a COMMIT.
             durability: As in :meth:`put`.
+            delay_ms: In the delay topic, what the message waits, where that is not what RocketMQ's own level
+                in its DELAY says. A recovery that makes the queue unit again knows only those.
 
         Raises:
             As :meth:`put`.
@@ -353,6 +361,7 @@ class MessageStore(AsyncCalls):
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
             durability=durability,
+            delay_ms=delay_ms,
         )
         return appender.ensured(appended)
 
@@ -455,6 +464,10 @@ class MessageStore(AsyncCalls):
                 return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
             codes = None if wanted is None else partial(self._tags_codes, topic, queue_id)
             return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes, codes)
+        except FileNotFoundError as error:
+            if queue is not None and queue.min_offset > queue_offset:  # retention took it while we looked
+                return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
+            raise explain_os_error(error) from error
         except OSError as error:
             raise explain_os_error(error) from error
 
@@ -568,10 +581,19 @@ class MessageStore(AsyncCalls):
         """
         self._check_open()
         queue = self._side.queue(topic, queue_id)
-        with explained():
+        if queue is None:
+            return 0
+        low = queue.min_offset
+        try:
             if isinstance(queue, BatchQueue | SnapshotBatchQueue):
                 return batch_offset_by_time(queue, timestamp_ms, boundary)
-            return 0 if queue is None else offset_by_time(queue, self._side.log, timestamp_ms, boundary)
+            return offset_by_time(queue, self._side.log, timestamp_ms, boundary)
+        except FileNotFoundError as error:
+            if queue.min_offset > low:  # retention took it while we looked
+                return self.offset_by_time(topic, queue_id, timestamp_ms, boundary)
+            raise explain_os_error(error) from error
+        except OSError as error:
+            raise explain_os_error(error) from error
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""

@@ -50,6 +50,7 @@ from seglog.storage.kernels.tips import LogTip
 from seglog.storage.known_topics import TopicKinds
 from seglog.storage.latch import Latch
 from seglog.storage.log_scan import Hole, segment_holes
+from seglog.storage.log_trimmer import LogTrimmer
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
@@ -217,6 +218,20 @@ class Writer:
             mark=mark,
         )
         self._has_points = recovery_step_bytes > 0
+        self.trimmer = LogTrimmer(
+            files,
+            root,
+            self.log,
+            self.queues,
+            self.index,
+            self._sealer,
+            self._points,
+            flush=self.flush,
+            flush_lock=self._flush_lock,
+            grow_lock=self._grow_lock,
+            log_lock=self._log_lock,
+            check_open=self._check_open,
+        )
         if self.log.guard is not None:
             self.log.guard.serve(self._is_placed, self._points.forget)
             self._check_unindexed(self.log.guard)
@@ -568,6 +583,7 @@ class Writer:
         self._sealer.stop()
         self._points.stop()
         self.waiters.notify_all()
+        self.trimmer.wait()
         try:
             self._latch.check()
             self._finish_index()

@@ -9,12 +9,12 @@ import zlib
 
 import pytest
 
-from seglog.doctor.message_rows import from_fields, to_fields
 from seglog.errors import InvalidArgumentError, InvalidNameError, MissingDependencyError, NotFoundError
 from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
 from seglog.storage.format.sys_flag import COMPRESSED, STORE_HOST_V6
 from seglog.storage.format.tags import tags_code
+from seglog.storage.message_rows import from_fields, to_fields
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.lives import GROUP, TOPIC, live

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from seglog.errors import StoreLockedError
-from seglog.storage.files import Entry, Stamp
+from seglog.storage.files import DiskUsage, Entry, Stamp
 from seglog.storage.store_lock import LOCK_MARK
 from tests.support.crash_disk import PAGE_BYTES, Change, Content, Disk, Folder, Node, is_hole
 
@@ -96,10 +96,12 @@ class CrashFiles:
         disk: The disk.
         calls: Calls so far that change the disk or sync it.
         calls_left: How many more of them succeed; None for all.
+        disk_usage: How full the disk says that it is.
         write_back_share: How often the kernel writes something by itself between two calls.
     """
 
     write_back_share = 0.15
+    disk_usage = DiskUsage(used_bytes=1, available_bytes=99)
 
     def __init__(self, chance: random.Random | None = None, disk: Disk | None = None) -> None:
         self.chance = chance or random.Random(0)
@@ -214,6 +216,10 @@ class CrashFiles:
     def sync_dir(self, path: Path) -> None:
         self.step()
         self.disk.sync_names(self._folder(path))
+
+    def usage(self, path: Path) -> DiskUsage:
+        self._folder(path)
+        return self.disk_usage
 
     def stamp(self, path: Path) -> Stamp:
         self._content(path)

@@ -91,6 +91,7 @@ class FailingFiles:
         self._fault = fault
         self.exists = self._files.exists
         self.is_dir = self._files.is_dir
+        self.usage = self._files.usage
         self.lock = self._files.lock
         self.stamp = self._files.stamp
         self.set_stamp = self._files.set_stamp

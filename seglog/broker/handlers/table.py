@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from seglog.broker.handlers import clients, groups, locks, offsets, pull, send, topics
+from seglog.broker.handlers import clients, groups, locks, offsets, pull, send, send_back, topics
 from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.state import BrokerState
@@ -55,6 +55,7 @@ HANDLERS: Final = _by_code(
     locks.HANDLERS,
     topics.HANDLERS,
     groups.HANDLERS,
+    send_back.HANDLERS,
     clients.HANDLERS,
 )
 """By request code; None where there is no handler."""

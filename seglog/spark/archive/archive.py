@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog.clock import Clock, SystemClock
-from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.errors import NotFoundError
 from seglog.spark import register
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
 from seglog.storage.files import RealFiles
 from seglog.storage.format import names
+from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
 from seglog.storage.format.tombstone import FILLER_TOPIC
 from seglog.storage.survey import check_is_store
 

@@ -6,21 +6,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor import copy_names
 from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import ConfigTables, load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.half_check import TRANSACTION_GROUP, HalfQueue, half_queues
 from seglog.doctor.waits import TIMER_FILE
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.format.names import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.format.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    LMQ_PREFIX,
+    OP_TOPIC,
+    PARK_PREFIX,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+)
 from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
 
 _OTHERS: Final = frozenset(
     {
         SCHEDULE_TOPIC,
-        copy_names.HALF_TOPIC,
-        copy_names.OP_TOPIC,
+        HALF_TOPIC,
+        OP_TOPIC,
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
@@ -30,7 +38,7 @@ _PREFIXES: Final = (
     RETRY_PREFIX,
     DLQ_PREFIX,
     LMQ_PREFIX,
-    copy_names.PARK_PREFIX,
+    PARK_PREFIX,
     SYSTEM_PREFIX,
     SYSTEM_PREFIX.upper(),
 )

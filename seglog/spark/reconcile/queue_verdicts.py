@@ -15,11 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from seglog.doctor.copy_names import HALF_TOPIC, OP_TOPIC
 from seglog.doctor.half_check import TRANSACTION_GROUP
 from seglog.spark.reconcile import verdicts
 from seglog.spark.reconcile.facts import BROADCAST_SUFFIX, StoreFacts, is_system_group
-from seglog.storage.format.names import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    LMQ_PREFIX,
+    OP_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+)
 
 DELAY_GROUP: Final = "SCHEDULE_CONSUMER"
 """``MixAll.java SCHEDULE_CONSUMER_GROUP``; its offsets are those of ``delayOffset.json``."""

@@ -17,7 +17,7 @@ from seglog.spark.small_frames import small_frame
 from seglog.spark.source.columns import BIGINT, Wanted, named_columns, spark_columns
 from seglog.spark.source.job import MessageFrames
 from seglog.storage.format import properties as props
-from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -131,7 +131,7 @@ class Records:
             "store string, queueId int, queueOffset bigint",
             lambda facts: [(half.queue_id, offset) for half in facts.halves for offset in half.settled],
         )
-        found = self._read(_WITH_PROPERTIES, {copy_names.HALF_TOPIC})
+        found = self._read(_WITH_PROPERTIES, {HALF_TOPIC})
         found = found.join(begun, ["store", "queueId"]).where(sql.col("queueOffset") >= sql.col("begin"))
         found = found.join(settled, ["store", "queueId", "queueOffset"], "left_anti")
         return _for_topic(found, verdicts.UNCOMMITTED)

@@ -26,6 +26,10 @@ SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 LMQ_PREFIX: Final = "%LMQ%"
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+PARK_PREFIX: Final = "%PARK%"
+"""Ours: what was put aside for a group."""
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SYSTEM_PREFIX: Final = "rmq_sys_"
 
 FILE_NAME_DIGITS: Final = 20

@@ -1,0 +1,119 @@
+"""What of a store may be deleted because of its age, how old it is, and the call that deletes it.
+
+Retention takes whole files of the log, oldest first. A file is as old as its newest message, by the store's
+own clock: RocketMQ asks the file system when the file was changed last, which a copy of the store sets to
+now, and which no virtual clock could move. The first message behind a file says it: it was stored when the
+file was full. The file of the last message always stays: its name is all that tells where the log goes on.
+
+Source: ``MappedFileQueue.java deleteExpiredFileByTime``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from seglog.errors import ReadOnlyError
+from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.record import (
+    FILLER,
+    HEADS,
+    HOST_BITS,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    SYS_FLAG_AT,
+)
+from seglog.storage.get import RecordSource
+from seglog.storage.log_trimmer import Trimmed
+from seglog.storage.queue_places import offsets_from
+from seglog.storage.reader import Reader
+from seglog.storage.writer import Writer
+
+_I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
+_I64 = Layout("", "", (Field("n", "i64", "", ""),)).struct
+_STORE_TIME_AT = {bits: layout.offsets["store_timestamp_ms"] for bits, layout in HEADS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """A file of the log that retention may take.
+
+    Attributes:
+        first_phy_offset: Where it begins.
+        end_phy_offset: Where it ends.
+        newest_store_ms: No message in it was stored later.
+    """
+
+    first_phy_offset: int
+    end_phy_offset: int
+    newest_store_ms: int
+
+
+class Retention:
+    """What can be deleted of one open store.
+
+    Args:
+        side: The store.
+        segment_size_bytes: Returns the length of the log's files.
+        forget_queues: Called when queues have got other minimums.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self, side: Writer | Reader, segment_size_bytes: Callable[[], int], forget_queues: Callable[[], None]
+    ) -> None:
+        self._side = side
+        self._segment_size_bytes = segment_size_bytes
+        self._forget_queues = forget_queues
+
+    def segments(self) -> list[LogSegment]:
+        """Returns the files of the log that may go, oldest first, up to one of unknown age."""
+        side, size = self._side, self._segment_size_bytes()
+        low = side.min_phy_offset if isinstance(side, Reader) else side.log.min_phy_offset
+        last = side.last_phy_offset if isinstance(side, Reader) else side.log.last_phy_offset
+        if last < 0 or low < 0:
+            return []
+        last_file = last - last % size
+        stored_ms = [_store_ms(side.log, first) for first in range(low, last_file + 1, size)]
+        found: list[LogSegment] = []
+        for number, first in enumerate(range(low, last_file, size)):
+            later_ms = next((ms for ms in stored_ms[number + 1 :] if ms is not None), None)
+            if later_ms is None:
+                break
+            # The clock may have been set back in between.
+            newest_ms = max(later_ms, stored_ms[number] or 0)
+            found.append(LogSegment(first, first + size, newest_ms))
+        return found
+
+    def offsets_from(self, phy_offsets: Sequence[int]) -> Mapping[tuple[str, int], list[int]]:
+        """Returns by topic and queue the queue offsets of the first messages at or behind some places.
+
+        Args:
+            phy_offsets: Places in the log, ascending.
+        """
+        queues = self._side.queues()
+        return {(queue.topic, queue.queue_id): offsets_from(queue, phy_offsets) for queue in queues}
+
+    def delete_before(self, phy_offset: int) -> Trimmed:
+        """Deletes every file of the log that ends at or below a place, and what leads to its messages only.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading.
+            StoreError: As ``LogTrimmer.trim``.
+        """
+        if isinstance(self._side, Reader):
+            raise ReadOnlyError("a store that was opened for reading keeps what it has")
+        trimmed = self._side.trimmer.trim(phy_offset)
+        self._forget_queues()
+        return trimmed
+
+
+def _store_ms(log: RecordSource, phy_offset: int) -> int | None:
+    """Returns when the record at a place was stored; None if none can be read there."""
+    head = log.read(phy_offset, MIN_RECORD_BYTES)
+    if head is None or FILLER.struct.unpack_from(head)[1] not in {MAGIC_V1, MAGIC_V2}:
+        return None
+    bits = _I32.unpack_from(head, SYS_FLAG_AT)[0] & HOST_BITS
+    return int(_I64.unpack_from(head, _STORE_TIME_AT[bits])[0])
