@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from seglog.broker.victims import Doomed
@@ -91,9 +92,7 @@ def _messages(
     while at < offsets.stop:
         found = store.get(topic, queue_id, at, min(_AT_A_TIME, offsets.stop - at))
         # A record of several queues states its place in the main one only.
-        there = [
-            place for place in range(at, found.next_offset) if not any(place in lost for lost in found.lost)
-        ]
+        there = [place for place in range(at, found.next_offset) if not any(place in lost for lost in found.lost)]
         is_further = topic.startswith(LMQ_PREFIX)
         for number, message in enumerate(found):
             queue_offset = there[number] if is_further else message.queue_offset
