@@ -19,18 +19,12 @@ UNIT_SUB: Final = 2
 
 
 def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
-    """Returns the group of a client with its retry topic, creating both if they may be.
+    """Returns the group of a client, creating it if it may be; its retry topic comes with a heartbeat.
 
     Raises:
-        FullError: There is no space for one of them.
+        FullError: There is no space for it.
     """
-    known = state.groups.get(name)
-    if known is not None:
-        return known
-    group = state.groups.find(name)
-    if group is not None:
-        retry_topic(state, group)
-    return group
+    return state.groups.find(name)
 
 
 def retry_topic(

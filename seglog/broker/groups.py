@@ -22,11 +22,10 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.names import MAX_GROUP_BYTES
 from seglog.storage.os_errors import explained
 
 MAX_GROUP_CHARACTERS: Final = 120
-"""Of a group that is created on request; one that is used may be as long as a name can be."""
+"""Of a group that is created, on request or by its use."""
 SYSTEM_GROUPS: Final = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",
@@ -160,7 +159,7 @@ class GroupTable:
     def _may_create(self, name: str) -> bool:
         if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
             return False
-        return len(name) <= MAX_GROUP_BYTES and _NAME.fullmatch(name) is not None
+        return group_name_problem(name) is None
 
     def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
         version = self._version.next(self._clock.now_ms())

@@ -16,6 +16,7 @@ import re
 from typing import Final, NamedTuple
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
@@ -67,7 +68,7 @@ def send_ext_of(config: BrokerConfig) -> dict[str, str]:
     return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.is_trace_on else "false"}
 
 
-def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a send, created if it may be, or why the send is refused."""
     topic = state.topics.get(header.topic)
     if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
@@ -87,14 +88,15 @@ def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | R
             )
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         return refuse(
-            ResponseCode.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal, {topic}"
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
     return topic
 
 
-def find_batch_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a batch, or why the batch is refused."""
-    topic = find_topic(state, header)
+    topic = find_topic(state, header, peer)
     if isinstance(topic, Response):
         return topic
     if len(header.topic) > 127:
@@ -124,7 +126,9 @@ def complete_properties(
     if not known.keys() <= _PLAIN:
         found = props.decode_properties(raw)
         level = state.delivery.levels.level_of(found.get(props.DELAY))
-        refusal = _refuse_unserved(found, is_delayed_retry=level > 0 and reconsume_times > 0, level=level)
+        refusal = _refuse_unserved(
+            state.config, found, is_delayed_retry=level > 0 and reconsume_times > 0, level=level
+        )
         if refusal is not None:
             return refusal
         for name in (*_STAMPED, POP_CK, *(_TIMERS if level > 0 else ())):
@@ -151,10 +155,15 @@ def may_wait(sys_flag: int) -> bool:
     return flags.takes_queue_offset(sys_flag)
 
 
-def _refuse_unserved(found: dict[str, str], *, is_delayed_retry: bool, level: int) -> Response | None:
+def _refuse_unserved(
+    config: BrokerConfig, found: dict[str, str], *, is_delayed_retry: bool, level: int
+) -> Response | None:
     # A message of a transaction that is tried again was committed before.
     if found.get("TRAN_MSG", "").lower() == "true" and not is_delayed_retry:
-        return refuse(ResponseCode.NO_PERMISSION, "the broker sending transaction message is forbidden")
+        return refuse(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{config.address.rpartition(':')[0]}] sending transaction message is forbidden",
+        )
     if level <= 0 and any(name in found for name in _TIMERS):
         return refuse(
             ResponseCode.SYSTEM_ERROR,

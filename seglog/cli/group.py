@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
 from seglog.broker.groups import group_name_problem
-from seglog.broker.topics import alter_attributes
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
@@ -157,7 +157,7 @@ def _altered(
         retry_queue_nums=group.retry_queue_nums if retry_queues is None else retry_queues,
         is_consume_enabled=group.is_consume_enabled if consume is None else consume,
         is_broadcast_enabled=group.is_broadcast_enabled if broadcast is None else broadcast,
-        attributes=alter_attributes(group.attributes, attributes),
+        attributes=alter_attributes(group.attributes, attributes, GROUP_ATTRIBUTES),
     )
 
 

@@ -9,18 +9,18 @@ from typing import Final
 
 import click
 
+from seglog.broker.attributes import alter_attributes
 from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
+from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_problem
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.broker_tables import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
-from seglog.remoting.topics import PERM_INHERIT, PERM_READ, PERM_WRITE
+from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
 from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 
-_LETTERS: Final = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
 
 queues_option = click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")
@@ -178,10 +178,9 @@ def _fields(name: str, topic: TopicConfig | None) -> dict[str, object]:
 
 
 def _cells(topic: TopicConfig) -> tuple[str, str, str, str]:
-    perm = "".join(letter if topic.perm & bit else "-" for bit, letter in _LETTERS)
     attributes = [f"{name}={value}" for name, value in topic.attributes.items()]
     named = render.printable(", ".join(["order"] * topic.is_order + attributes))
-    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm, named
+    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm_text(topic.perm), named
 
 
 def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:
