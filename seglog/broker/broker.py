@@ -19,20 +19,25 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.delay_progress import read_delay_progress
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.idle_groups import idle_groups
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
 from seglog.broker.state import BrokerState, Peer
 from seglog.broker.topics import TopicTable
+from seglog.broker.victims import Standing
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
@@ -46,6 +51,7 @@ from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.store import MessageStore
 
 LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
 """``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
 EVIDENCE: Final = "evidence"
@@ -57,6 +63,7 @@ class Broker:
 
     Attributes:
         store: What it keeps messages in; it closes with the broker.
+        retention: Deletes old messages, but none that somebody needs.
         clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
     """
 
@@ -91,6 +98,8 @@ class Broker:
         self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in queues
         )
+        gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
+        self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
         self._state = BrokerState(
             self.config,
             store,
@@ -104,13 +113,18 @@ class Broker:
             stamp_of(self.config),
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
+            gate,
+            self.retention,
         )
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._closing = threading.Lock()
         self._duties = Duties(
             self._clock,
-            [Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)],
+            [
+                Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
+                self.retention,
+            ],
         )
         if not isinstance(self._clock, VirtualClock) if background is None else background:
             self._duties.start()
@@ -242,6 +256,15 @@ class Broker:
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
         return self._duties.run_due()
+
+    def _standing(self) -> Standing:
+        idle_days = self.config.retention_idle_days
+        since_ms = self._clock.now_ms() - idle_days * DAY_MS
+        return Standing(
+            self._state.offsets.all(),
+            read_delay_progress(self.store.files, self.store.path),
+            idle_groups(self.offset_past, since_ms) if idle_days else (),
+        )
 
     def _is_anything_unsaved(self) -> bool:
         return self._state.topics.is_dirty or self._state.offsets.is_dirty or self._picture.is_stale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -23,6 +24,16 @@ class BrokerConfig:
             RocketMQ leaves that to the clients.
         max_pull_count: Most messages of one pull; RocketMQ gives 32, but its clients ask for no more.
         max_pull_bytes: A pull ends with the message that reaches this, never before the first.
+        retention_hours: How old messages become before their file of the log may go.
+        retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
+        retention_policy: What happens to messages that somebody still needs: ``refuse`` keeps them, and the
+            log behind them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
+        retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
+        retention_check_ms: How often the disk is looked at, at most.
+        disk_clean_percent: On a disk that is fuller, old files go at any hour.
+        disk_force_percent: On a disk that is fuller, files go whatever their age.
+        disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
+            reached again.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
     """
 
@@ -41,3 +52,11 @@ class BrokerConfig:
     max_pull_count: int = 1_024
     max_pull_bytes: int = 4 << 20
     hot_bytes: int | None = None
+    retention_hours: int = 72
+    retention_delete_hours: Collection[int] = (4,)
+    retention_policy: str = "refuse"
+    retention_idle_days: int = 0
+    retention_check_ms: int = 10_000
+    disk_clean_percent: int = 75
+    disk_force_percent: int = 85
+    disk_refuse_percent: int = 90

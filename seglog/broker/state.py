@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.host import Host
@@ -24,6 +26,8 @@ class BrokerState:
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
         hot_bytes: What the log may hold behind a message that counts as in memory.
+        disk: Refuses sends while the disk is nearly full.
+        retention: Deletes what is old.
     """
 
     config: BrokerConfig
@@ -36,6 +40,8 @@ class BrokerState:
     stamp: bytes
     send_ext: Mapping[str, str]
     hot_bytes: int
+    disk: DiskGate
+    retention: LogRetention
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     properties = complete_properties(state, raw)
     if isinstance(properties, Response):
         return properties
+    state.disk.check()
     put = state.store.append(
         topic.name,
         queue_id,
@@ -79,6 +80,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
+    state.disk.check()
     put = state.store.append_batch(
         header.topic,
         choose_queue(topic, header.queue_id),
