@@ -28,12 +28,14 @@ from seglog.broker.config import BrokerConfig
 from seglog.broker.delay_levels import DelayLevels
 from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.delivery import Delivery
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.held_pulls import HeldPulls, ParkedPull
 from seglog.broker.hold_sweep import HoldSweep
+from seglog.broker.idle_groups import idle_groups
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
@@ -41,10 +43,12 @@ from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
+from seglog.broker.victims import Standing
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
@@ -58,6 +62,7 @@ from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.store import MessageStore
 
 LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
 """``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
 EVIDENCE: Final = "evidence"
@@ -69,6 +74,7 @@ class Broker:
 
     Attributes:
         store: What it keeps messages in; it closes with the broker.
+        retention: Deletes old messages, but none that somebody needs.
         clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
     """
 
@@ -115,6 +121,8 @@ class Broker:
             ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
         )
         clients = ClientTable(self._clock, groups.is_told)
+        gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
+        self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
         self._state = BrokerState(
             self.config,
             store,
@@ -131,6 +139,8 @@ class Broker:
             random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
             clients=clients,
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
+            disk=gate,
+            retention=self.retention,
         )
         self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)
@@ -144,6 +154,7 @@ class Broker:
                 ClientScan(self._clock, self._state.clients),
                 HoldSweep(self._held),
                 BroadcastScan(self._clock, self._state.broadcasts),
+                self.retention,
             ],
         )
         has_threads = not is_virtual if background is None else background
@@ -292,6 +303,15 @@ class Broker:
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
         return self._duties.run_due()
+
+    def _standing(self) -> Standing:
+        idle_days = self.config.retention_idle_days
+        since_ms = self._clock.now_ms() - idle_days * DAY_MS
+        return Standing(
+            self._state.offsets.all(),
+            self._delivery.progress,
+            idle_groups(self.offset_past, since_ms) if idle_days else (),
+        )
 
     def _is_anything_unsaved(self) -> bool:
         return (

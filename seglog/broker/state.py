@@ -10,9 +10,11 @@ from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.delivery import Delivery
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
@@ -29,6 +31,10 @@ class BrokerState:
         hot_bytes: What the log may hold behind a message that counts as in memory.
         delivery: Delivers delayed messages.
         random: Chooses queues where the choice is the broker's.
+        clients: Who is online.
+        broadcasts: How far each broadcasting client is.
+        disk: Refuses sends while the disk is nearly full.
+        retention: Deletes what is old.
     """
 
     config: BrokerConfig
@@ -45,3 +51,5 @@ class BrokerState:
     random: random.Random
     clients: ClientTable
     broadcasts: BroadcastOffsets
+    disk: DiskGate
+    retention: LogRetention
