@@ -12,13 +12,16 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
 from seglog.broker.client_scan import ClientScan
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
@@ -29,6 +32,8 @@ from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.held_pulls import HeldPulls, ParkedPull
+from seglog.broker.hold_sweep import HoldSweep
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
@@ -109,6 +114,7 @@ class Broker:
         groups = GroupTable(
             ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
         )
+        clients = ClientTable(self._clock, groups.is_told)
         self._state = BrokerState(
             self.config,
             store,
@@ -123,8 +129,10 @@ class Broker:
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
             self._delivery,
             random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
-            clients=ClientTable(self._clock, groups.is_told),
+            clients=clients,
+            broadcasts=BroadcastOffsets(self._clock, clients, offsets),
         )
+        self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._closing = threading.Lock()
@@ -134,9 +142,13 @@ class Broker:
                 self._delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
                 ClientScan(self._clock, self._state.clients),
+                HoldSweep(self._held),
+                BroadcastScan(self._clock, self._state.broadcasts),
             ],
         )
-        if not is_virtual if background is None else background:
+        has_threads = not is_virtual if background is None else background
+        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
+        if has_threads:
             self._duties.start()
 
     @classmethod
@@ -239,7 +251,12 @@ class Broker:
         return self._state.locks
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request; a pull that is to be held keeps the calling thread until then."""
+        """Answers a request; a pull that is to be held keeps the calling thread until then.
+
+        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
+        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
+        for it to send or to advance.
+        """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
@@ -304,22 +321,50 @@ class Broker:
             if self._is_closed:
                 return
             self._is_closed = True
+        self._held.close()
         self._duties.stop()
         try:
             self.persist()
         finally:
             self.store.close()
 
-    def _wait(self, held: HeldPull) -> Response:
-        header = held.header
+    def park(self, held: HeldPull, wake: Callable[[], None]) -> ParkedPull:
+        """Keeps a held pull without a thread; once ``wake`` was called, :meth:`finish` answers it.
+
+        Args:
+            held: What :meth:`answer` returned.
+            wake: Called once, by any thread, perhaps before this returns; it neither waits nor raises.
+        """
+        return self._held.park(held, wake)
+
+    @property
+    def held_count(self) -> int:
+        """How many pulls wait, those of threads included."""
+        return len(self._held)
+
+    def unpark(self, parked: ParkedPull) -> None:
+        """Forgets a pull whose client does not wait any more."""
+        self._held.leave(parked)
+
+    def finish(self, held: HeldPull) -> Response:
+        """Answers a held pull as things are now; it is not held again."""
+        if self._is_closed:
+            return held.nothing_yet
         try:
-            if self.store.wait_for(
-                header.topic, header.queue_id, header.queue_offset, max(0, header.suspend_timeout_ms)
-            ):
-                return held.answer(self._state)
+            return held.answer(self._state)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
-        return held.nothing_yet
+
+    def _wait(self, held: HeldPull) -> Response:
+        if threading.get_ident() == self._time_keeper:
+            over = threading.Event()
+            parked = self._held.park(held, over.set)
+            self._duties.advance(math.ceil(held.hold_ms), over.is_set)
+            self._held.leave(parked)
+        else:
+            # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
+            self._held.wait(held)
+        return self.finish(held)
 
 
 def _virtual_ids(clock: Clock, store: MessageStore) -> UniqueIds:

@@ -38,6 +38,10 @@ SEPARATOR: Final = "@"
 """Between topic and group in the table's keys; neither name can hold it."""
 
 
+BROADCAST_SUFFIX: Final = "@broadcast"
+"""Behind the name of a group whose clients each get everything; the offset is the smallest of theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClampedOffset:
     """An offset that lay beyond the end of its queue at open."""
@@ -106,6 +110,21 @@ class ConsumerOffsets:
         """Returns the committed offset, None if the group never committed one there."""
         queues = self._table.get(f"{topic}{SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_id)
+
+    def commit_broadcast(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Stores how far all clients of a broadcasting group have got.
+
+        Raises:
+            InvalidNameError: No group can be called so.
+        """
+        check_group(group)
+        with self._lock:
+            owner = f"{group}{BROADCAST_SUFFIX}"
+            self._set(ChangeKind.COMMIT, owner, topic, queue_id, offset, "BroadcastOffset")
+
+    def query_broadcast(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns what :meth:`commit_broadcast` stored, None if nothing."""
+        return self.query(f"{group}{BROADCAST_SUFFIX}", topic, queue_id)
 
     def all(self) -> dict[QueueKey, int]:
         """Returns every offset by group, topic and queue."""
@@ -260,7 +279,10 @@ class ConsumerOffsets:
         queues = self._table.get(key)
         if queues is None:
             # Groups that were loaded keep their names, whatever those are.
-            check_group(group.partition(SEPARATOR)[0] if kind is ChangeKind.RESTORE else group)
+            is_as_before = kind is ChangeKind.RESTORE
+            check_group(
+                group.partition(SEPARATOR)[0] if is_as_before else group.removesuffix(BROADCAST_SUFFIX)
+            )
             queues = self._table[key] = {}
         before = queues.get(queue_id)
         if before != offset:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.delivery import Delivery
@@ -43,3 +44,4 @@ class BrokerState:
     delivery: Delivery
     random: random.Random
     clients: ClientTable
+    broadcasts: BroadcastOffsets

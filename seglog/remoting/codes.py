@@ -37,6 +37,7 @@ class RequestCode(enum.IntEnum):
     CLONE_GROUP_OFFSET = 314
     SEND_BATCH_MESSAGE = 320
     UPDATE_AND_GET_GROUP_FORBIDDEN = 353
+    LITE_PULL_MESSAGE = 361
 
 
 class ResponseCode(enum.IntEnum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -622,6 +622,25 @@ class MessageStore(AsyncCalls):
             return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
         has_any = await self._waiters.wait_async(queues, lambda: self._has_any(queues), timeout_ms)
         return has_any and not self._closed
+
+    def listen(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
+        """Has ``wake`` called after every put to a queue, until :meth:`unlisten`; also when the store closes.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            wake: Called by the thread that puts, before its call returns: quick, and never raising. The
+                message can be read already.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading; it sees no puts.
+        """
+        self._writer()
+        self._waiters.listen((topic, queue_id), wake)
+
+    def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
+        """Ends what :meth:`listen` began with the same ``wake``; a call may still be under way."""
+        self._waiters.unlisten((topic, queue_id), wake)
 
     def _has_any(self, queues: Mapping[tuple[str, int], int]) -> bool:
         return self._closed or any(self.max_offset(*key) > offset for key, offset in queues.items())

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
+from seglog.broker.young_queue import is_young
 from seglog.remoting.bodies import ResetOffsetsBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -41,7 +42,7 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
         return refuse(
             ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
         )
-    if _is_young(state, header.topic, header.queue_id):
+    if is_young(state, header.topic, header.queue_id):
         return _answer(0)
     return refuse(
         ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
@@ -145,14 +146,6 @@ def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms:
     if timestamp_ms < 0:
         return store.max_offset(topic, queue_id)
     return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")
-
-
-def _is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
-    store = state.store
-    if store.min_offset(topic, queue_id) > 0:
-        return False
-    first = store.get(topic, queue_id, 0, 1)
-    return bool(first.records) and store.max_phy_offset - first.messages[0].phy_offset <= state.hot_bytes
 
 
 HANDLERS: Final = (
