@@ -24,6 +24,7 @@ from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
 from seglog.broker.client_scan import ClientScan
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delay_levels import DelayLevels
 from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.delivery import Delivery
@@ -113,7 +114,8 @@ class Broker:
         groups = GroupTable(
             ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
         )
-        clients = ClientTable(self._clock, groups.is_told)
+        filters = ConsumerFilters(ConfigFile(files, folder / "consumerFilter.json", evidence), self._clock)
+        clients = ClientTable(self._clock, groups.is_told, filters.unregister)
         self._state = BrokerState(
             self.config,
             store,
@@ -130,6 +132,7 @@ class Broker:
             random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
             clients=clients,
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
+            filters=filters,
         )
         self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)
@@ -238,6 +241,11 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def filters(self) -> ConsumerFilters:
+        """The SQL92 filters of consumer groups."""
+        return self._state.filters
+
+    @property
     def clients(self) -> ClientTable:
         """The clients that are online, by group."""
         return self._state.clients
@@ -289,18 +297,20 @@ class Broker:
         return (
             self._state.topics.is_dirty
             or self._state.offsets.is_dirty
+            or self._state.filters.is_dirty
             or self._delivery.is_dirty
             or self._picture.is_stale
         )
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed, those of delay levels too, and a picture of the locks.
+        """Saves topics, offsets and filters that have changed, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        self._state.filters.persist()
         self._delivery.persist()
         if self._is_closed:
             self._picture.remove()

@@ -37,6 +37,7 @@ class BrokerConfig:
         lite_pull_message_enable: Whether LITE_PULL_MESSAGE is answered.
         long_polling_enable: Whether a pull may be held as long as its client asks.
         short_polling_ms: How long it is held otherwise.
+        enable_property_filter: Whether messages are filtered by SQL92 expressions.
     """
 
     cluster_name: str = "DefaultCluster"
@@ -62,3 +63,4 @@ class BrokerConfig:
     lite_pull_message_enable: bool = True
     long_polling_enable: bool = True
     short_polling_ms: int = 1_000
+    enable_property_filter: bool = False
