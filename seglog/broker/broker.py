@@ -12,6 +12,7 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
@@ -28,12 +29,14 @@ from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delay_levels import DelayLevels
 from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.delivery import Delivery
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.held_pulls import HeldPulls, ParkedPull
 from seglog.broker.hold_sweep import HoldSweep
+from seglog.broker.idle_groups import idle_groups
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
@@ -41,10 +44,12 @@ from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
+from seglog.broker.victims import Standing
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
@@ -58,6 +63,7 @@ from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.store import MessageStore
 
 LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
 """``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
 EVIDENCE: Final = "evidence"
@@ -69,6 +75,7 @@ class Broker:
 
     Attributes:
         store: What it keeps messages in; it closes with the broker.
+        retention: Deletes old messages, but none that somebody needs.
         clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
     """
 
@@ -116,6 +123,8 @@ class Broker:
         )
         filters = ConsumerFilters(ConfigFile(files, folder / "consumerFilter.json", evidence), self._clock)
         clients = ClientTable(self._clock, groups.is_told, filters.unregister)
+        gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
+        self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
         self._state = BrokerState(
             self.config,
             store,
@@ -133,6 +142,8 @@ class Broker:
             clients=clients,
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
             filters=filters,
+            disk=gate,
+            retention=self.retention,
         )
         self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)
@@ -146,9 +157,12 @@ class Broker:
                 ClientScan(self._clock, self._state.clients),
                 HoldSweep(self._held),
                 BroadcastScan(self._clock, self._state.broadcasts),
+                self.retention,
             ],
         )
-        if not is_virtual if background is None else background:
+        has_threads = not is_virtual if background is None else background
+        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
+        if has_threads:
             self._duties.start()
 
     @classmethod
@@ -256,7 +270,12 @@ class Broker:
         return self._state.locks
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request; a pull that is to be held keeps the calling thread until then."""
+        """Answers a request; a pull that is to be held keeps the calling thread until then.
+
+        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
+        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
+        for it to send or to advance.
+        """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
@@ -292,6 +311,15 @@ class Broker:
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
         return self._duties.run_due()
+
+    def _standing(self) -> Standing:
+        idle_days = self.config.retention_idle_days
+        since_ms = self._clock.now_ms() - idle_days * DAY_MS
+        return Standing(
+            self._state.offsets.all(),
+            self._delivery.progress,
+            idle_groups(self.offset_past, since_ms) if idle_days else (),
+        )
 
     def _is_anything_unsaved(self) -> bool:
         return (
@@ -358,8 +386,14 @@ class Broker:
             return refuse(ResponseCode(error.response_code), str(error))
 
     def _wait(self, held: HeldPull) -> Response:
-        # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
-        self._held.wait(held)
+        if threading.get_ident() == self._time_keeper:
+            over = threading.Event()
+            parked = self._held.park(held, over.set)
+            self._duties.advance(math.ceil(held.hold_ms), over.is_set)
+            self._held.leave(parked)
+        else:
+            # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
+            self._held.wait(held)
         return self.finish(held)
 
 

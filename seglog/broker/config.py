@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from seglog.remoting.topics import PERM_READ_WRITE
@@ -30,6 +31,16 @@ class BrokerConfig:
         delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
         reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
             in a group that consumes passively.
+        retention_hours: How old messages become before their file of the log may go.
+        retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
+        retention_policy: What happens to messages that somebody still needs: ``refuse`` keeps them, and the
+            log behind them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
+        retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
+        retention_check_ms: How often the disk is looked at, at most.
+        disk_clean_percent: On a disk that is fuller, old files go at any hour.
+        disk_force_percent: On a disk that is fuller, files go whatever their age.
+        disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
+            reached again.
         hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
         max_cold_pull_count: As ``max_pull_count``, of what is not hot.
         max_cold_pull_bytes: As ``max_pull_bytes``, of what is not hot.
@@ -64,3 +75,11 @@ class BrokerConfig:
     long_polling_enable: bool = True
     short_polling_ms: int = 1_000
     enable_property_filter: bool = False
+    retention_hours: int = 72
+    retention_delete_hours: Collection[int] = (4,)
+    retention_policy: str = "refuse"
+    retention_idle_days: int = 0
+    retention_check_ms: int = 10_000
+    disk_clean_percent: int = 75
+    disk_force_percent: int = 85
+    disk_refuse_percent: int = 90

@@ -126,8 +126,9 @@ def _sizes(waiting: Message, topic: str) -> tuple[int, ...]:
 
 
 def _content(message: Message) -> tuple[object, ...]:
+    """Returns what a delivery takes over; a Java broker writes the properties in another order."""
     return (
-        props.without_crc_property(message.properties_raw),
+        props.decode_properties(props.without_crc_property(message.properties_raw)),
         message.born_timestamp_ms,
         message.born_host,
         message.reconsume_times,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from typing_extensions import override
@@ -89,6 +89,11 @@ class Delivery(Duty):
     def is_dirty(self) -> bool:
         """Whether :meth:`persist` has something to save."""
         return self._offsets.is_dirty
+
+    @property
+    def progress(self) -> Mapping[int, int]:
+        """Queue offset of the next message by delay level."""
+        return self._offsets.all()
 
     def note_sent(self, level: int) -> None:
         """Tells that a message of a level was stored."""

@@ -1,8 +1,8 @@
 """Writes messages to the side before the log loses them: ``<store>/seglog/parked/<first byte>.jsonl``.
 
 There is one file for each file of the log that went while somebody needed messages of it. Each line is a
-message as ``seglog export`` writes it, and says under ``parkedFor`` who needs it. The file is whole and on the
-disk before the log's file goes; a crash in between leaves both, and the next pass writes it again.
+message as ``seglog export`` writes it, and says under ``parkedFor`` who needs it. The file is whole and on
+the disk before the log's file goes; a crash in between leaves both, and the next pass writes it again.
 ``seglog retention unpark`` brings its messages back.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from seglog.broker.victims import Doomed
@@ -92,7 +91,8 @@ def _messages(
     while at < offsets.stop:
         found = store.get(topic, queue_id, at, min(_AT_A_TIME, offsets.stop - at))
         # A record of several queues states its place in the main one only.
-        there = [place for place in range(at, found.next_offset) if not any(place in lost for lost in found.lost)]
+        lost = {place for places in found.lost for place in places}
+        there = [place for place in range(at, found.next_offset) if place not in lost]
         is_further = topic.startswith(LMQ_PREFIX)
         for number, message in enumerate(found):
             queue_offset = there[number] if is_further else message.queue_offset

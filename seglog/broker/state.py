@@ -11,9 +11,11 @@ from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
 from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delivery import Delivery
+from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
@@ -30,6 +32,10 @@ class BrokerState:
         hot_bytes: What the log may hold behind a message that counts as in memory.
         delivery: Delivers delayed messages.
         random: Chooses queues where the choice is the broker's.
+        clients: Who is online.
+        broadcasts: How far each broadcasting client is.
+        disk: Refuses sends while the disk is nearly full.
+        retention: Deletes what is old.
     """
 
     config: BrokerConfig
@@ -47,3 +53,5 @@ class BrokerState:
     clients: ClientTable
     broadcasts: BroadcastOffsets
     filters: ConsumerFilters
+    disk: DiskGate
+    retention: LogRetention

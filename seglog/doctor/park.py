@@ -102,7 +102,7 @@ def park(files: Files, root: Path, clock: Clock, wanted: str, group: str) -> Par
             queue_offset, message_id = put.queue_offset, put.message_id
         else:
             queue_offset, message_id = parked.queue_offset, parked.message_id
-        _add_topic(store.files, root, topic, clock.now_ms())
+        add_topic(store.files, root, topic, clock.now_ms())
         after = message.queue_offset + 1
         OffsetTable(store.files, root).set(group, message.topic, message.queue_id, after, clock.now_ms())
     return Parked(message, topic, queue_offset, message_id, parked is not None, before, after)
@@ -147,7 +147,7 @@ def _properties(message: Message) -> bytes:
     return props.encode_properties(kept)
 
 
-def _add_topic(files: Files, root: Path, topic: str, now_ms: int) -> None:
+def add_topic(files: Files, root: Path, topic: str, now_ms: int) -> None:
     """Makes a broker know the parking topic; without topics.json there is nobody to tell."""
     file = ConfigFile(files, root / CONFIG / "topics.json", root / OURS / "evidence")
     fields = dict(file.load(lambda value: as_object(value, "topics")) or {})

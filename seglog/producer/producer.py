@@ -47,6 +47,7 @@ class Producer:
         clock: Stamps the messages and ages the routes.
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
+        first_turn: Which queue has the first turn; any by default.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Producer:
         clock: Clock | None = None,
         ids: UniqueIds | None = None,
         new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
+        first_turn: int | None = None,
     ) -> None:
         self._link = link
         self._group = check_group(group)
@@ -64,7 +66,7 @@ class Producer:
         self._ids = ids or UniqueIds(self._clock)
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = Routes(link, self._clock, new_topic_queue_nums)
-        self._turns = RoundRobin(secrets.randbelow(1 << 16))
+        self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
         self._is_closed = False
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ Source: ``MappedFileQueue.java deleteExpiredFileByTime``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seglog.errors import ReadOnlyError
@@ -70,22 +70,27 @@ class Retention:
 
     def segments(self) -> list[LogSegment]:
         """Returns the files of the log that may go, oldest first, up to one of unknown age."""
+        return list(self._iter_segments())
+
+    def oldest(self) -> LogSegment | None:
+        """Returns the file of the log that goes first, None if none may go."""
+        return next(self._iter_segments(), None)
+
+    def _iter_segments(self) -> Iterator[LogSegment]:
         side, size = self._side, self._segment_size_bytes()
         low = side.min_phy_offset if isinstance(side, Reader) else side.log.min_phy_offset
         last = side.last_phy_offset if isinstance(side, Reader) else side.log.last_phy_offset
         if last < 0 or low < 0:
-            return []
+            return
         last_file = last - last % size
-        stored_ms = [_store_ms(side.log, first) for first in range(low, last_file + 1, size)]
-        found: list[LogSegment] = []
-        for number, first in enumerate(range(low, last_file, size)):
-            later_ms = next((ms for ms in stored_ms[number + 1 :] if ms is not None), None)
+        for first in range(low, last_file, size):
+            following = range(first + size, last_file + 1, size)
+            times_ms = (_store_ms(side.log, at) for at in following)
+            later_ms = next((ms for ms in times_ms if ms is not None), None)
             if later_ms is None:
-                break
+                return
             # The clock may have been set back in between.
-            newest_ms = max(later_ms, stored_ms[number] or 0)
-            found.append(LogSegment(first, first + size, newest_ms))
-        return found
+            yield LogSegment(first, first + size, max(later_ms, _store_ms(side.log, first) or 0))
 
     def offsets_from(self, phy_offsets: Sequence[int]) -> Mapping[tuple[str, int], list[int]]:
         """Returns by topic and queue the queue offsets of the first messages at or behind some places.

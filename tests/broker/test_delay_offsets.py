@@ -13,6 +13,7 @@ from seglog.clock import VirtualClock
 from seglog.storage.files import RealFiles
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_delayed
 from tests.support.golden import config_names, extract
@@ -141,6 +142,22 @@ def test_equal_messages_are_told_apart_by_their_number(tmp_path):
     with open_broker(left, VirtualClock(START_MS + 2_000)) as broker:
         broker.advance(0)
         assert bodies(broker) == [b"same"] * 5
+
+
+def test_a_delivery_by_a_java_broker_that_was_killed_is_known_by_its_properties(tmp_path):
+    with open_broker(tmp_path) as broker:
+        send_delayed(broker, 1, b"x", TAGS="A")
+    with MessageStore.open(tmp_path) as store:
+        waiting = store.get(SCHEDULE_TOPIC, 0, 0, 1).messages[0]
+        properties = dict(reversed(waiting.properties.items()))
+        store.append(
+            *("T", 0, b"x", encode_properties(properties), 65),
+            born_timestamp_ms=waiting.born_timestamp_ms,
+            born_host=waiting.born_host,
+        )
+    with open_broker(tmp_path, VirtualClock(START_MS + 5_000)) as broker:
+        broker.advance(0)
+        assert bodies(broker) == [b"x"]
 
 
 def test_a_delivery_that_was_lost_with_the_end_of_the_log_is_made_again(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seglog.remoting.command import Request
+from seglog.storage.format.config_json import decode_config
 from tests.interop.wire import WireAnswer, WireRequest, encode_request
 
 
@@ -29,6 +30,23 @@ class JavaBroker:
     def ask_code(self, code: int, body: bytes | None = None, **ext: str) -> WireAnswer:
         """Sends a request that we have no type for."""
         return self.ask_wire(WireRequest(code, ext, body))
+
+    def topics(self) -> dict[str, Any]:
+        """Returns the settings of every topic, as ``config/topics.json`` holds them."""
+        return self._table(21, "topicConfigTable")
+
+    def groups(self) -> dict[str, Any]:
+        """Returns the settings of every group, as ``config/subscriptionGroup.json`` holds them."""
+        return self._table(201, "subscriptionGroupTable")
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        """Returns all offsets by ``topic@group`` and queue."""
+        return self._table(43, "offsetTable")
+
+    def _table(self, code: int, name: str) -> dict[str, Any]:
+        table: Any = decode_config(self.ask_code(code).body)
+        found: dict[str, Any] = table[name]
+        return found
 
     def ask_wire(self, request: WireRequest, client: str = "") -> WireAnswer:
         """Sends a request, and returns the answer once everything stored is in its queue."""

@@ -17,7 +17,6 @@ from seglog.broker.groups import group_to_config
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.message import decode_message_id
 from tests.interop.alike import Essence, essence
 from tests.interop.java_broker import JavaBroker
@@ -150,15 +149,12 @@ def _state_here(broker: Broker, sequence: Sequence) -> dict[str, Any]:
 
 
 def _state_there(broker: JavaBroker, sequence: Sequence) -> dict[str, Any]:
-    topics: Any = decode_config(broker.ask_code(21).body)
-    groups: Any = decode_config(broker.ask_code(201).body)
-    offsets: Any = decode_config(broker.ask_code(43).body)
     return {
-        "topics": _of(topics["topicConfigTable"], sequence.own_topics()),
-        "groups": _of(groups["subscriptionGroupTable"], sequence.groups),
+        "topics": _of(broker.topics(), sequence.own_topics()),
+        "groups": _of(broker.groups(), sequence.groups),
         "offsets": {
             key: queues
-            for key, queues in offsets["offsetTable"].items()
+            for key, queues in broker.offsets().items()
             if key.rpartition("@")[2] in sequence.groups
         },
     }

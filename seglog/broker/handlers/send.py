@@ -50,6 +50,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     place, place_id = topic.name, queue_id
     if level > 0:
         place, place_id, raw = hold(raw, topic.name, queue_id, level)
+    state.disk.check()
     put = state.store.append(
         place,
         place_id,
@@ -93,6 +94,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
+    state.disk.check()
     put = state.store.append_batch(
         header.topic,
         choose_queue(state, topic, header.queue_id),

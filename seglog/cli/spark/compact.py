@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from seglog.cli import options
+from seglog.cli.amounts import Duration
 from seglog.cli.spark import options as spark_options
-from seglog.cli.spark.amounts import Duration
 from seglog.cli.spark.compaction import Wish, run, wish
 from seglog.cli.spark.options import Cluster
 from seglog.spark.compact.policy import DAY_MS, Policy

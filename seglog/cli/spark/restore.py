@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from seglog.cli import options, render
+from seglog.cli.amounts import Size
 from seglog.cli.spark import options as spark_options
-from seglog.cli.spark.amounts import Size
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.spark.archive.restore import Restored, Sizes, restore_store

@@ -1,0 +1,66 @@
+"""Refuses sends while the disk is nearly full, so that what is stored already can go on living.
+
+Sends stop when the disk is fuller than one mark, and go on when it is no fuller than a lower one: between the
+two they stay as they were. Retention looks, and says who keeps it from making space.
+
+Source: ``DefaultMessageStore.java isSpaceToDelete``, ``SendMessageProcessor.java handlePutMessageResult``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seglog.errors import FullError
+
+
+class DiskGate:
+    """The gate of one broker. Any thread may pass it.
+
+    Args:
+        root: The store directory, for the advice.
+        refuse_percent: A disk that is fuller takes no sends.
+        open_percent: One that is no fuller takes them again.
+    """
+
+    def __init__(self, root: Path, refuse_percent: int, open_percent: int) -> None:
+        self._root = root
+        self._refuse_percent = refuse_percent
+        self._open_percent = open_percent
+        self._used_percent = 0
+        self._is_shut = False
+        self._holder = ""
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether sends are refused."""
+        return self._is_shut
+
+    def look(self, used_percent: int) -> None:
+        """Takes note of how full the disk is now."""
+        self._used_percent = used_percent
+        if used_percent > self._refuse_percent:
+            self._is_shut = True
+        elif used_percent <= self._open_percent:
+            self._is_shut = False
+
+    def hold(self, holder: str) -> None:
+        """Takes note of who keeps the log from being deleted; nobody if empty."""
+        self._holder = holder
+
+    def check(self) -> None:
+        """Does nothing while there is space.
+
+        Raises:
+            FullError: There is not, and why retention makes none.
+        """
+        if not self._is_shut:
+            return
+        ratio = f"{self._used_percent / 100:5.2f}"
+        text = (
+            "service not available now. It may be caused by one of the following reasons: the broker's disk"
+            f" is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]"
+        )
+        plan = f"seglog retention plan {self._root}"
+        if self._holder:
+            text += f"; retention keeps what is needed by {self._holder}: run `{plan}`"
+        raise FullError(text, help=f"free space, or see with `{plan}` who keeps the log from being deleted")

@@ -1,0 +1,424 @@
+"""Old messages go when their time has come, and none that somebody still needs unless the policy says so."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from itertools import pairwise
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.broker.config import BrokerConfig
+from seglog.broker.idle_groups import idle_groups
+from seglog.broker.parking import PARKED
+from seglog.broker.retention import FILES_IN_A_PASS, HOUR_MS, next_hour_ms
+from seglog.broker.victims import Standing, Why, by_group, plan
+from seglog.clock import VirtualClock
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.codes import ResponseCode
+from seglog.storage.files import DiskUsage, RealFiles
+from seglog.storage.format import properties as props
+from tests.support.brokers import pull, send
+from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
+
+ALWAYS = range(24)
+DAY_MS = 24 * HOUR_MS
+
+
+class Disk(RealFiles):
+    """A disk that is as full as it is told to be."""
+
+    percent = 10
+
+    def usage(self, _path):
+        return DiskUsage(self.percent, 100 - self.percent)
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+@pytest.fixture
+def open_broker(tmp_path, clock, disk):
+    opened = []
+
+    def open_one(**settings):
+        config = BrokerConfig(**({"retention_delete_hours": ALWAYS} | settings))
+        lengths = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
+        if (tmp_path / "store").exists():
+            lengths = {}
+        broker = Broker.open(tmp_path / "store", clock=clock, config=config, files=disk, **lengths)
+        opened.append(broker)
+        return broker
+
+    yield open_one
+    for broker in opened:
+        broker.close()
+
+
+def fill(broker, count, *, topic="T", every="0s"):
+    """Sends messages of which three fit into a file of the log, and the time between them passes."""
+    for _ in range(count):
+        assert send(broker, topic, bytes(1000)).code is ResponseCode.SUCCESS
+        broker.advance(every)
+
+
+def consume(broker, count, *, group="cg", topic="T", queue_id=0):
+    broker.groups.find(group)
+    broker.offsets.commit(group, topic, queue_id, count, "client")
+
+
+def first_offset(broker, topic="T"):
+    return broker.store.min_offset(topic, 0)
+
+
+# --------------------------------------------------------------------------------------- by age
+
+
+def test_messages_go_72_hours_after_they_were_sent(open_broker):
+    broker = open_broker()
+    fill(broker, 30)
+    broker.advance("71h 59m")
+    assert first_offset(broker) == 0
+    broker.advance("2m")
+    # The file of the last message stays, in RocketMQ too.
+    assert broker.store.min_phy_offset >= broker.store.max_phy_offset - 2 * SEGMENT_BYTES
+    assert pull(broker, "T", 0).code is ResponseCode.PULL_OFFSET_MOVED
+    assert pull(broker, "T", first_offset(broker)).code is ResponseCode.SUCCESS
+
+
+def test_only_what_is_old_goes(open_broker):
+    broker = open_broker()
+    fill(broker, 60, every="2h")
+    broker.advance("10s")
+    segments = broker.store.retention.segments()
+    oldest_ms = broker._clock.now_ms() - segments[0].newest_store_ms
+    assert oldest_ms < 72 * HOUR_MS
+    assert 72 * HOUR_MS - oldest_ms < 3 * 2 * HOUR_MS
+    message = pull(broker, "T", first_offset(broker)).body
+    assert message is not None
+
+
+def test_files_go_at_the_hour_of_the_day_that_is_meant_for_it(open_broker, clock):
+    broker = open_broker(retention_delete_hours=(4,))
+    fill(broker, 30)
+    gone_at = []
+    began_ms = clock.now_ms()
+    while clock.now_ms() < began_ms + 5 * DAY_MS:
+        before = broker.store.min_phy_offset
+        broker.advance("30m")
+        if broker.store.min_phy_offset > before:
+            gone_at.append(datetime.fromtimestamp(clock.now_ms() / 1000).astimezone().hour)
+    assert set(gone_at) == {4}
+
+
+def test_hours_of_the_day_are_local(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        now_ms = VirtualClock().now_ms()
+        due_ms = next_hour_ms(now_ms, (4,))
+        due = datetime.fromtimestamp(due_ms / 1000).astimezone()
+        assert (due.hour, due.minute, due.second) == (4, 0, 0)
+        assert 0 < due_ms - now_ms <= DAY_MS
+        assert next_hour_ms(due_ms + 1, (4,)) == due_ms + 1
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_72_virtual_hours_take_few_turns_and_less_than_a_second(open_broker):
+    broker = open_broker(retention_delete_hours=(4,))
+    fill(broker, 60)
+    turns = []
+    original = broker.retention.run
+    broker.retention.run = lambda: (turns.append(1), original())
+    began_s = time.perf_counter()
+    broker.advance("96h")
+    assert time.perf_counter() - began_s < 1
+    assert first_offset(broker) > 0
+    assert len(turns) < 60
+
+
+def test_a_pass_deletes_at_most_ten_files_with_a_pause_after_each(open_broker, clock):
+    broker = open_broker()
+    fill(broker, 3 * 24)
+    broker.advance("71h 59m")
+    removed = []
+    trim = broker.store.retention.delete_before
+    broker.store.retention.delete_before = lambda at: (removed.append(clock.now_ms()), trim(at))
+    broker.advance("2m")
+    assert len(removed) > 2 * FILES_IN_A_PASS
+    gaps = [after - before for before, after in pairwise(removed)]
+    in_a_pass = FILES_IN_A_PASS - 1
+    assert gaps[:in_a_pass] == [100] * in_a_pass
+    assert gaps[in_a_pass] == 10_000
+
+
+def test_a_request_deletes_old_files_at_any_hour(open_broker, clock):
+    local = datetime.fromtimestamp(clock.now_ms() / 1000).astimezone()
+    broker = open_broker(retention_delete_hours=((local.hour + 12) % 24,))
+    fill(broker, 30)
+    broker.advance("72h 10s")
+    before = first_offset(broker)
+    broker.retention.request()
+    broker.advance("1s")
+    assert first_offset(broker) > before
+
+
+# ------------------------------------------------------------------------------------- by the disk
+
+
+def test_a_disk_that_fills_up_lets_old_files_go_at_any_hour(open_broker, clock, disk):
+    local = datetime.fromtimestamp(clock.now_ms() / 1000).astimezone()
+    broker = open_broker(retention_delete_hours=((local.hour + 12) % 24,))
+    fill(broker, 30)
+    disk.percent = 76
+    broker.advance("71h")
+    assert first_offset(broker) == 0
+    broker.advance("1h 10s")
+    assert first_offset(broker) > 0
+
+
+def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker, disk):
+    broker = open_broker()
+    fill(broker, 30)
+    disk.percent = 85
+    broker.advance("2m")
+    assert first_offset(broker) == 0
+    fill(broker, 1)
+    disk.percent = 86
+    broker.advance("2m")
+    assert first_offset(broker) > 20
+
+
+def test_files_go_only_until_there_is_space(open_broker, disk):
+    broker = open_broker()
+    fill(broker, 30)
+    disk.percent = 86
+    trim = broker.store.retention.delete_before
+
+    def trim_and_free(at):
+        trim(at)
+        disk.percent -= 1
+
+    broker.store.retention.delete_before = trim_and_free
+    broker.advance("2m")
+    assert broker.store.min_phy_offset == SEGMENT_BYTES
+
+
+def test_sends_are_refused_above_90_percent_until_there_are_85(open_broker, disk):
+    broker = open_broker(retention_policy="allow")
+    fill(broker, 3)
+    disk.percent = 91
+    broker.advance("70s")
+    answer = send(broker, "T")
+    assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
+    assert "the broker's disk is full [CL:  0.91 CQ:  0.91 INDEX:  0.91]" in answer.remark
+    disk.percent = 86
+    broker.advance("10s")
+    assert send(broker, "T").code is ResponseCode.SERVICE_NOT_AVAILABLE
+    disk.percent = 85
+    broker.advance("10s")
+    assert send(broker, "T").code is ResponseCode.SUCCESS
+    disk.percent = 90
+    broker.advance("10s")
+    assert send(broker, "T").code is ResponseCode.SUCCESS
+
+
+# --------------------------------------------------------------------------------------- the guard
+
+
+def test_a_file_that_a_group_still_needs_stays_and_goes_once_it_has_it(open_broker, caplog):
+    broker = open_broker()
+    fill(broker, 30)
+    consume(broker, 10)
+    broker.advance("73h")
+    kept = first_offset(broker)
+    assert 10 - 3 <= kept <= 10
+    assert [(v.why, v.group, v.topic, v.queue_id) for v in broker.retention.held.victims] == [
+        (Why.UNDELIVERED, "cg", "T", 0)
+    ]
+    assert "group cg" in caplog.text
+    consume(broker, 30)
+    broker.advance("1m")
+    assert first_offset(broker) > 20
+    assert broker.retention.held is None
+
+
+def test_a_refused_send_names_the_group_that_holds_the_log_and_what_to_run(open_broker, disk):
+    broker = open_broker()
+    fill(broker, 30)
+    consume(broker, 1, group="slow")
+    disk.percent = 95
+    broker.advance("2m")
+    answer = send(broker, "T")
+    assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
+    assert "group slow: 2 undelivered" in answer.remark
+    assert f"seglog retention plan {broker.path}" in answer.remark
+
+
+def test_with_the_policy_of_rocketmq_needed_messages_go(open_broker, caplog):
+    broker = open_broker(retention_policy="allow")
+    fill(broker, 30)
+    consume(broker, 1)
+    broker.advance("73h")
+    assert first_offset(broker) > 20
+    assert "needed by group cg" in caplog.text
+
+
+def test_needed_messages_are_parked_before_they_go(open_broker):
+    broker = open_broker(retention_policy="park")
+    fill(broker, 30)
+    consume(broker, 10)
+    consume(broker, 12, group="other")
+    broker.advance("73h")
+    low = first_offset(broker)
+    assert low > 20
+    files = sorted((broker.path / PARKED).iterdir())
+    assert {file.suffix for file in files} == {".jsonl"}
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert [row["queueOffset"] for row in rows] == list(range(10, low))
+    both = [{"why": "undelivered", "group": group} for group in ("cg", "other")]
+    assert [row["parkedFor"] for row in rows] == [both[:1]] * 2 + [both] * (low - 12)
+
+
+def test_without_space_to_park_nothing_goes(open_broker, disk, caplog):
+    broker = open_broker(retention_policy="park")
+    fill(broker, 30)
+    consume(broker, 1)
+    create = disk.create
+
+    def full(path, size_bytes):
+        made = create(path, size_bytes)
+        if path.parent.name == "parked":
+            made.close()
+            path.unlink()
+            raise OSError(28, "No space left on device", str(path))
+        return made
+
+    disk.create = full
+    broker.advance("73h")
+    assert first_offset(broker) == 0
+    assert "retention failed" in caplog.text
+    del disk.create
+    broker.advance("2h")
+    assert first_offset(broker) > 20
+
+
+def test_groups_that_nobody_uses_any_more_can_be_left_out(open_broker):
+    broker = open_broker(retention_idle_days=7)
+    fill(broker, 30)
+    consume(broker, 1)
+    broker.persist()
+    broker.advance("6d")
+    assert first_offset(broker) <= 1
+    broker.advance("2d")
+    assert first_offset(broker) > 20
+
+
+def test_a_history_that_is_too_young_makes_no_group_idle(open_broker, clock):
+    broker = open_broker()
+    fill(broker, 1)
+    assert idle_groups(broker.offset_past, clock.now_ms()) == frozenset()
+    consume(broker, 1)
+    broker.persist()
+    assert idle_groups(broker.offset_past, clock.now_ms() - 1) == frozenset()
+    assert idle_groups(broker.offset_past, clock.now_ms() + 1) == {"cg"}
+
+
+def test_an_unknown_policy_is_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="refuse, park or allow"):
+        Broker.open(tmp_path / "store", clock=VirtualClock(), config=BrokerConfig(retention_policy="keep"))
+
+
+# ---------------------------------------------------------------------------------------- who counts
+
+
+def victims(broker, standing):
+    segments = broker.store.retention.segments()
+    found = plan(broker.store.retention, segments, standing)
+    return by_group(victim for doomed in found for victim in doomed.victims)
+
+
+def put(broker, topic, count, **more):
+    for _ in range(count):
+        broker.store.put(topic, bytes(1000), **more)
+
+
+def test_a_plan_counts_what_a_scan_of_every_message_finds(open_broker):
+    broker = open_broker()
+    for number in range(200):
+        broker.store.put(f"T{number % 3}", bytes(200 + number), queue_id=number % 2)
+    standing = Standing(
+        {("g", f"T{topic}", queue): 7 * topic + queue for topic in (0, 1) for queue in (0, 1)}
+    )
+    segments = broker.store.retention.segments()
+    for doomed in plan(broker.store.retention, segments, standing):
+        inside = [
+            message
+            for queue in broker.store.queues()
+            for message in read_all(broker.store, queue.topic, queue.queue_id)
+            if doomed.segment.first_phy_offset <= message.phy_offset < doomed.segment.end_phy_offset
+        ]
+        assert doomed.count == len(inside)
+        assert doomed.unread == sum(message.topic == "T2" for message in inside)
+        needed = {
+            (message.topic, message.queue_id, message.queue_offset)
+            for message in inside
+            if message.queue_offset >= standing.offsets.get(("g", message.topic, message.queue_id), 1000)
+        }
+        assert {(v.topic, v.queue_id, offset) for v in doomed.victims for offset in v.offsets} == needed
+
+
+def test_retries_of_a_group_count_even_if_it_never_fetched_one(open_broker):
+    broker = open_broker()
+    put(broker, "%RETRY%cg", 12)
+    assert victims(broker, Standing({})) == {("undelivered", "cg"): 9}
+    assert victims(broker, Standing({("cg", "%RETRY%cg", 0): 5})) == {("undelivered", "cg"): 4}
+
+
+def test_dead_letters_count_until_somebody_looked_at_them(open_broker):
+    broker = open_broker()
+    put(broker, "%DLQ%cg", 12)
+    assert victims(broker, Standing({})) == {("dead letters", "cg"): 9}
+    assert victims(broker, Standing({("tool", "%DLQ%cg", 0): 7, ("b", "%DLQ%cg", 0): 3})) == {
+        ("dead letters", "cg"): 2
+    }
+
+
+def test_delayed_messages_count_until_their_time(open_broker):
+    broker = open_broker()
+    put(broker, "SCHEDULE_TOPIC_XXXX", 12, queue_id=2, properties={props.DELAY: "3"})
+    assert victims(broker, Standing({})) == {("delayed", ""): 9}
+    assert victims(broker, Standing({}, {3: 4})) == {("delayed", ""): 5}
+
+
+def test_half_messages_count_until_the_broker_has_passed_them(open_broker):
+    broker = open_broker()
+    put(broker, "RMQ_SYS_TRANS_HALF_TOPIC", 12)
+    put(broker, "RMQ_SYS_TRANS_OP_HALF_TOPIC", 12)
+    assert victims(broker, Standing({})) == {("half messages", ""): 12}
+    done = {("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0): 12}
+    assert victims(broker, Standing(done)) == {}
+
+
+def test_topics_that_nobody_reads_and_broadcasting_clients_hold_nothing(open_broker):
+    broker = open_broker()
+    put(broker, "T", 12)
+    assert victims(broker, Standing({("cg@broadcast", "T", 0): 1})) == {}
+
+
+def test_groups_that_are_left_out_hold_nothing(open_broker):
+    broker = open_broker()
+    put(broker, "T", 12)
+    offsets = {("cg", "T", 0): 1, ("dead", "T", 0): 0}
+    assert victims(broker, Standing(offsets, ignored_groups={"dead"})) == {("undelivered", "cg"): 8}
