@@ -25,6 +25,7 @@ from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
 from seglog.broker.client_scan import ClientScan
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delay_levels import DelayLevels
 from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.delivery import Delivery
@@ -120,7 +121,8 @@ class Broker:
         groups = GroupTable(
             ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
         )
-        clients = ClientTable(self._clock, groups.is_told)
+        filters = ConsumerFilters(ConfigFile(files, folder / "consumerFilter.json", evidence), self._clock)
+        clients = ClientTable(self._clock, groups.is_told, filters.unregister)
         gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
         self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
         self._state = BrokerState(
@@ -139,6 +141,7 @@ class Broker:
             random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
             clients=clients,
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
+            filters=filters,
             disk=gate,
             retention=self.retention,
         )
@@ -252,6 +255,11 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def filters(self) -> ConsumerFilters:
+        """The SQL92 filters of consumer groups."""
+        return self._state.filters
+
+    @property
     def clients(self) -> ClientTable:
         """The clients that are online, by group."""
         return self._state.clients
@@ -317,18 +325,20 @@ class Broker:
         return (
             self._state.topics.is_dirty
             or self._state.offsets.is_dirty
+            or self._state.filters.is_dirty
             or self._delivery.is_dirty
             or self._picture.is_stale
         )
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed, those of delay levels too, and a picture of the locks.
+        """Saves topics, offsets and filters that have changed, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        self._state.filters.persist()
         self._delivery.persist()
         if self._is_closed:
             self._picture.remove()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delivery import Delivery
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
@@ -51,5 +52,6 @@ class BrokerState:
     random: random.Random
     clients: ClientTable
     broadcasts: BroadcastOffsets
+    filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
