@@ -12,30 +12,41 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
+from seglog.broker.client_scan import ClientScan
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
-from seglog.broker.delay_progress import read_delay_progress
+from seglog.broker.delay_levels import DelayLevels
+from seglog.broker.delay_offsets import DelayOffsets
+from seglog.broker.delivery import Delivery
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.held_pulls import HeldPulls, ParkedPull
+from seglog.broker.hold_sweep import HoldSweep
 from seglog.broker.idle_groups import idle_groups
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
 from seglog.broker.send import send_ext_of, stamp_of
-from seglog.broker.state import BrokerState, Peer
+from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
 from seglog.broker.victims import Standing
 from seglog.clock import Clock, SystemClock, VirtualClock
@@ -100,33 +111,58 @@ class Broker:
         )
         gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
         self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
+        is_virtual = isinstance(self._clock, VirtualClock)
+        self._delay_offsets = DelayOffsets(
+            ConfigFile(files, folder / "delayOffset.json", evidence), self._clock
+        )
+        self._delivery = Delivery(
+            store,
+            DelayLevels(self.config.delay_levels),
+            self._delay_offsets,
+            topics,
+            self._clock,
+        )
+        groups = GroupTable(
+            ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
+        )
+        clients = ClientTable(self._clock, groups.is_told)
         self._state = BrokerState(
             self.config,
             store,
             topics,
-            GroupTable(
-                ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
-            ),
+            groups,
             offsets,
             QueueLocks(self._clock, self.config.queue_lock_live_ms),
-            UniqueIds(self._clock),
+            # On virtual time the same calls give the same store.
+            _virtual_ids(self._clock, store) if is_virtual else UniqueIds(self._clock),
             stamp_of(self.config),
             send_ext_of(self.config),
             _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
-            gate,
-            self.retention,
+            self._delivery,
+            random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
+            clients=clients,
+            broadcasts=BroadcastOffsets(self._clock, clients, offsets),
+            disk=gate,
+            retention=self.retention,
         )
+        self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)
         self._is_closed = False
         self._closing = threading.Lock()
         self._duties = Duties(
             self._clock,
             [
+                self._delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
+                ClientScan(self._clock, self._state.clients),
+                HoldSweep(self._held),
+                BroadcastScan(self._clock, self._state.broadcasts),
                 self.retention,
             ],
         )
-        if not isinstance(self._clock, VirtualClock) if background is None else background:
+        has_threads = not is_virtual if background is None else background
+        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
+        if has_threads:
             self._duties.start()
 
     @classmethod
@@ -219,12 +255,22 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def clients(self) -> ClientTable:
+        """The clients that are online, by group."""
+        return self._state.clients
+
+    @property
     def locks(self) -> QueueLocks:
         """Which client may consume which queue in order."""
         return self._state.locks
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request; a pull that is to be held keeps the calling thread until then."""
+        """Answers a request; a pull that is to be held keeps the calling thread until then.
+
+        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
+        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
+        for it to send or to advance.
+        """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
@@ -241,6 +287,10 @@ class Broker:
             return handler.answer(self._state, request, peer)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
+
+    def disconnect(self, peer: Peer) -> None:
+        """Takes a client out of its groups, whose other clients are told: its connection has ended."""
+        self._state.clients.lose(peer)
 
     def advance(self, by: int | str) -> None:
         """Lets virtual time pass, and does at its moment everything that falls into it.
@@ -262,21 +312,27 @@ class Broker:
         since_ms = self._clock.now_ms() - idle_days * DAY_MS
         return Standing(
             self._state.offsets.all(),
-            read_delay_progress(self.store.files, self.store.path),
+            self._delay_offsets.all(),
             idle_groups(self.offset_past, since_ms) if idle_days else (),
         )
 
     def _is_anything_unsaved(self) -> bool:
-        return self._state.topics.is_dirty or self._state.offsets.is_dirty or self._picture.is_stale
+        return (
+            self._state.topics.is_dirty
+            or self._state.offsets.is_dirty
+            or self._delivery.is_dirty
+            or self._picture.is_stale
+        )
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed, and a picture of the locks.
+        """Saves topics and offsets that have changed, those of delay levels too, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
         self._state.topics.persist()
         self._state.offsets.persist()
+        self._delivery.persist()
         if self._is_closed:
             self._picture.remove()
         else:
@@ -288,22 +344,55 @@ class Broker:
             if self._is_closed:
                 return
             self._is_closed = True
+        self._held.close()
         self._duties.stop()
         try:
             self.persist()
         finally:
             self.store.close()
 
-    def _wait(self, held: HeldPull) -> Response:
-        header = held.header
+    def park(self, held: HeldPull, wake: Callable[[], None]) -> ParkedPull:
+        """Keeps a held pull without a thread; once ``wake`` was called, :meth:`finish` answers it.
+
+        Args:
+            held: What :meth:`answer` returned.
+            wake: Called once, by any thread, perhaps before this returns; it neither waits nor raises.
+        """
+        return self._held.park(held, wake)
+
+    @property
+    def held_count(self) -> int:
+        """How many pulls wait, those of threads included."""
+        return len(self._held)
+
+    def unpark(self, parked: ParkedPull) -> None:
+        """Forgets a pull whose client does not wait any more."""
+        self._held.leave(parked)
+
+    def finish(self, held: HeldPull) -> Response:
+        """Answers a held pull as things are now; it is not held again."""
+        if self._is_closed:
+            return held.nothing_yet
         try:
-            if self.store.wait_for(
-                header.topic, header.queue_id, header.queue_offset, max(0, header.suspend_timeout_ms)
-            ):
-                return held.answer(self._state)
+            return held.answer(self._state)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
-        return held.nothing_yet
+
+    def _wait(self, held: HeldPull) -> Response:
+        if threading.get_ident() == self._time_keeper:
+            over = threading.Event()
+            parked = self._held.park(held, over.set)
+            self._duties.advance(math.ceil(held.hold_ms), over.is_set)
+            self._held.leave(parked)
+        else:
+            # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
+            self._held.wait(held)
+        return self.finish(held)
+
+
+def _virtual_ids(clock: Clock, store: MessageStore) -> UniqueIds:
+    """Returns ids that are the same for the same calls, and others after the next open."""
+    return UniqueIds(clock, process_id=0, life=store.max_phy_offset)
 
 
 def _hot_bytes() -> int:

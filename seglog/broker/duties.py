@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from seglog.clock import Clock, VirtualClock
@@ -69,6 +69,7 @@ class Duties:
         self._duties = tuple(_Turns(clock, duty) for duty in duties)
         self._threads: list[threading.Thread] = []
         self._is_stopping = False
+        self._moving = threading.RLock()  # time passes for one caller after the other
 
     def start(self) -> None:
         """Gives every duty a thread, until :meth:`stop`."""
@@ -94,8 +95,12 @@ class Duties:
             turns.run()
         return bool(due)
 
-    def advance(self, by_ms: int) -> None:
+    def advance(self, by_ms: int, until: Callable[[], bool] = lambda: False) -> None:
         """Moves a virtual clock on and does everything that falls into that time, at its moment.
+
+        Args:
+            by_ms: How far.
+            until: Ends it earlier; asked after everything that is due at a moment is done.
 
         Raises:
             InvalidArgumentError: The clock goes by itself, or would go back.
@@ -107,15 +112,16 @@ class Duties:
             )
         if by_ms < 0:
             raise InvalidArgumentError(f"time cannot go back by {-by_ms} ms")
-        end_ms = clock.monotonic_ms() + by_ms
-        while True:
-            while self.run_due():
-                pass
-            left_ms = end_ms - clock.monotonic_ms()
-            if left_ms <= 0 or self._is_stopping:
-                return
-            next_ms = min((turns.left_ms() for turns in self._duties), default=math.inf)
-            clock.advance(math.ceil(min(left_ms, next_ms)))
+        with self._moving:
+            end_ms = clock.monotonic_ms() + by_ms
+            while True:
+                while self.run_due():
+                    pass
+                left_ms = end_ms - clock.monotonic_ms()
+                if left_ms <= 0 or self._is_stopping or until():
+                    return
+                next_ms = min((turns.left_ms() for turns in self._duties), default=math.inf)
+                clock.advance(math.ceil(min(left_ms, next_ms)))
 
     def _serve(self, turns: _Turns) -> None:
         duty = turns.duty

@@ -19,13 +19,13 @@ from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import PERM_READ
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.names import MAX_GROUP_BYTES
 from seglog.storage.os_errors import explained
 
 MAX_GROUP_CHARACTERS: Final = 120
-"""Of a group that is created on request; one that is used may be as long as a name can be."""
+"""Of a group that is created, on request or by its use."""
 SYSTEM_GROUPS: Final = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",
@@ -40,6 +40,8 @@ SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _TABLE: Final = "subscriptionGroupTable"
+_FORBIDDEN: Final = "forbiddenTable"
+"""Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
 
 
 class GroupTable:
@@ -60,11 +62,12 @@ class GroupTable:
         self._clock = clock
         self._lock = threading.Lock()
         self._version = DataVersion()
-        self._unknown: Mapping[str | int, ConfigValue] = {"forbiddenTable": {}}
+        self._unknown: Mapping[str | int, ConfigValue] = {}
+        self._forbidden: dict[str, dict[str, int]] = {}
         self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
         stored = file.load(_parse_table)
         if stored is not None:
-            self._version, groups, self._unknown = stored
+            self._version, groups, self._forbidden, self._unknown = stored
             self._groups |= groups
 
     def get(self, name: str) -> SubscriptionGroup | None:
@@ -116,10 +119,47 @@ class GroupTable:
                 raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
             self._save({key: group for key, group in self._groups.items() if key != name})
 
+    def is_told(self, name: str) -> bool:
+        """Returns whether the clients of a group are told when one comes or goes."""
+        group = self._groups.get(name)
+        return group is None or group.is_notified
+
+    def is_forbidden(self, name: str, topic: str) -> bool:
+        """Returns whether a group may not read a topic."""
+        return bool(self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & PERM_READ)
+
+    def forbid(self, name: str, topic: str, is_forbidden: bool) -> None:
+        """Sets whether a group may not read a topic, and saves the table.
+
+        RocketMQ forgets what is forbidden in all other topics of the group when one is permitted again.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
+        with self._lock:
+            perms = self._forbidden.get(name, {}).get(topic, 0)
+            changed = perms | PERM_READ if is_forbidden else perms & ~PERM_READ
+            if changed == perms:
+                return
+            topics = {key: perm for key, perm in self._forbidden.get(name, {}).items() if key != topic}
+            if changed:
+                topics[topic] = changed
+            forbidden = {key: value for key, value in self._forbidden.items() if key != name}
+            if topics:
+                forbidden[name] = topics
+            before, self._forbidden = self._forbidden, forbidden
+            is_saved = False
+            try:
+                self._save(self._groups)
+                is_saved = True
+            finally:
+                if not is_saved:
+                    self._forbidden = before
+
     def _may_create(self, name: str) -> bool:
         if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
             return False
-        return len(name) <= MAX_GROUP_BYTES and _NAME.fullmatch(name) is not None
+        return group_name_problem(name) is None
 
     def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
         version = self._version.next(self._clock.now_ms())
@@ -127,6 +167,7 @@ class GroupTable:
             self._file.save(
                 {
                     "dataVersion": version.to_config(),
+                    _FORBIDDEN: _to_config(self._forbidden),
                     **self._unknown,
                     _TABLE: {name: group_to_config(group) for name, group in groups.items()},
                 }
@@ -208,12 +249,33 @@ def group_to_config(group: SubscriptionGroup) -> Mapping[str | int, ConfigValue]
 
 
 _KNOWN: Final = frozenset(group_to_config(SubscriptionGroup("")))
-_Table = tuple[DataVersion, dict[str, SubscriptionGroup], Mapping[str | int, ConfigValue]]
+
+
+def _to_config(forbidden: Mapping[str, Mapping[str, int]]) -> Mapping[str | int, ConfigValue]:
+    table: dict[str | int, ConfigValue] = {}
+    for name, topics in forbidden.items():
+        perms: dict[str | int, ConfigValue] = dict(topics.items())
+        table[name] = perms
+    return table
+
+
+_Table = tuple[
+    DataVersion,
+    dict[str, SubscriptionGroup],
+    dict[str, dict[str, int]],
+    Mapping[str | int, ConfigValue],
+]
 
 
 def _parse_table(value: ConfigValue) -> _Table:
     fields = as_object(value, "subscriptionGroup")
     table = as_object(fields.get(_TABLE, {}), _TABLE)
     groups = {str(name): parse_group(str(name), group) for name, group in table.items()}
-    unknown = {key: item for key, item in fields.items() if key not in ("dataVersion", _TABLE)}
-    return DataVersion.parse(fields.get("dataVersion")), groups, unknown
+    forbidden = {
+        str(name): {
+            str(topic): as_int(perms, str(topic)) for topic, perms in as_object(topics, str(name)).items()
+        }
+        for name, topics in as_object(fields.get(_FORBIDDEN, {}), _FORBIDDEN).items()
+    }
+    unknown = {key: item for key, item in fields.items() if key not in ("dataVersion", _TABLE, _FORBIDDEN)}
+    return DataVersion.parse(fields.get("dataVersion")), groups, forbidden, unknown

@@ -38,6 +38,10 @@ SEPARATOR: Final = "@"
 """Between topic and group in the table's keys; neither name can hold it."""
 
 
+BROADCAST_SUFFIX: Final = "@broadcast"
+"""Behind the name of a group whose clients each get everything; the offset is the smallest of theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClampedOffset:
     """An offset that lay beyond the end of its queue at open."""
@@ -106,6 +110,21 @@ class ConsumerOffsets:
         """Returns the committed offset, None if the group never committed one there."""
         queues = self._table.get(f"{topic}{SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_id)
+
+    def commit_broadcast(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Stores how far all clients of a broadcasting group have got.
+
+        Raises:
+            InvalidNameError: No group can be called so.
+        """
+        check_group(group)
+        with self._lock:
+            owner = f"{group}{BROADCAST_SUFFIX}"
+            self._set(ChangeKind.COMMIT, owner, topic, queue_id, offset, "BroadcastOffset")
+
+    def query_broadcast(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns what :meth:`commit_broadcast` stored, None if nothing."""
+        return self.query(f"{group}{BROADCAST_SUFFIX}", topic, queue_id)
 
     def all(self) -> dict[QueueKey, int]:
         """Returns every offset by group, topic and queue."""
@@ -187,7 +206,7 @@ class ConsumerOffsets:
 
         Args:
             source: The group that has them.
-            target: The group that gets them; what it has in other queues stays.
+            target: The group that gets them; what it has in other topics stays.
             topic: Only those of this topic.
             client_id: Who clones, for the history.
 
@@ -197,6 +216,12 @@ class ConsumerOffsets:
         check_group(target)
         found = {key: offset for key, offset in self.of_group(source).items() if topic in (None, key[0])}
         with self._lock:
+            for name in {name for name, _queue_id in found}:
+                queues = self._table.get(f"{name}{SEPARATOR}{target}", {})
+                for queue_id in [queue_id for queue_id in queues if (name, queue_id) not in found]:
+                    before = queues.pop(queue_id)
+                    self._is_dirty = True
+                    self._note(ChangeKind.DELETE, target, name, queue_id, before, None, client_id)
             for (name, queue_id), offset in found.items():
                 self._set(ChangeKind.CLONE, target, name, queue_id, offset, client_id)
         return len(found)
@@ -254,7 +279,10 @@ class ConsumerOffsets:
         queues = self._table.get(key)
         if queues is None:
             # Groups that were loaded keep their names, whatever those are.
-            check_group(group.partition(SEPARATOR)[0] if kind is ChangeKind.RESTORE else group)
+            is_as_before = kind is ChangeKind.RESTORE
+            check_group(
+                group.partition(SEPARATOR)[0] if is_as_before else group.removesuffix(BROADCAST_SUFFIX)
+            )
             queues = self._table[key] = {}
         before = queues.get(queue_id)
         if before != offset:

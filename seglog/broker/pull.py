@@ -1,31 +1,34 @@
-"""Answers to pulls: who may read what, and which code each status of the store becomes.
+"""A pull: which messages it gets, what it commits, and when it waits.
 
-A pull that finds nothing may be held until a message arrives; then it is answered again, without being
-held again. :class:`HeldPull` is that state as a value: a caller in process waits with it, a server parks
-it.
+Every status of the store has its code. A pull at the end of a queue that may be suspended comes back as a
+:class:`HeldPull` with the answer for the case that nothing arrives: a caller in process waits with it, a
+server parks it (``held_pulls.py``). Afterwards everything is asked again, but nothing committed.
 
-The broker compares tagsCodes only. They collide, so clients compare the tags of what they get.
+At most 32 messages or 256 KiB come at once, 8 or 64 KiB of what has probably left the memory: what lies
+further behind the end of the log than ``BrokerState.hot_bytes``. The first message decides which it is
+(RocketMQ looks at each, so a batch that becomes hot on the way goes on there); it always comes.
 
-Source: ``PullMessageProcessor.java``; statuses in ``DefaultMessageStore.java getMessage``.
+Source: ``PullMessageProcessor.java``, ``DefaultPullMessageResultHandler.java``; statuses and limits in
+``DefaultMessageStore.java getMessage, isTheBatchFull``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from seglog.broker.group_topics import find_group
+from seglog.broker.broadcast_pulls import broadcast_client, broadcast_start, note_broadcast
+from seglog.broker.peer import Peer
+from seglog.broker.pull_checks import Permitted, check_pull
 from seglog.broker.state import BrokerState
-from seglog.errors import InvalidArgumentError
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
-from seglog.remoting.command import Response, refuse
+from seglog.remoting.command import Response
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
-from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.subscription import ALL_TAGS, TAG_TYPE, parse_subscription
-from seglog.remoting.topics import PERM_READ
+from seglog.storage.format.record import PHY_OFFSET_AT
+from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
-from seglog.storage.message_filter import TagFilter
+from seglog.storage.message_filter import MessageFilter
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -47,20 +50,23 @@ class HeldPull:
 
     Attributes:
         header: What was asked.
+        peer: Who asked.
+        is_lite: Whether it was a LITE_PULL_MESSAGE.
         wanted: The filter that was made of it.
+        hold_ms: How long it waits at most.
         nothing_yet: The answer if nothing arrives in time.
-        client_id: Who pulls.
     """
 
     header: PullMessageHeader
-    wanted: TagFilter | None
+    peer: Peer
+    is_lite: bool
+    wanted: MessageFilter | None
+    hold_ms: int
     nothing_yet: Response
-    client_id: str
 
     def answer(self, state: BrokerState) -> Response:
-        """Returns the answer of now; the queue may have got another owner meanwhile."""
-        refusal = _refuse_foreign(state, self.header, self.client_id)
-        return _read(state, self.header, self.wanted) if refusal is None else refusal
+        """Returns the answer of now; everything may have changed meanwhile."""
+        return _look(state, self.header, self.peer, is_lite=self.is_lite).answer
 
 
 def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
@@ -72,111 +78,114 @@ def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
     return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
 
 
-def pull(state: BrokerState, header: PullMessageHeader, client_id: str) -> Response | HeldPull:
+def pull(
+    state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool = False
+) -> Response | HeldPull:
     """Returns the answer to a pull, or that it is to be held; commits the offset that came with it.
 
     After a reset the client is told where to go on; what it commits with that pull is stale.
+
+    Args:
+        state: The broker's.
+        header: What is asked.
+        peer: Who asks.
+        is_lite: Whether it is a LITE_PULL_MESSAGE.
     """
-    wanted = _check(state, header)
-    if isinstance(wanted, Response):
-        return wanted
-    refusal = _refuse_foreign(state, header, client_id)
-    if refusal is not None:
-        return refusal
+    answer, permitted, status = _look(state, header, peer, is_lite=is_lite)
+    if permitted is None:
+        return answer
+    if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        state.offsets.commit(
+            header.consumer_group, header.topic, header.queue_id, header.commit_offset, peer.client_id
+        )
+    # Where messages were lost there is nothing to wait for: the answer says where to go on.
+    is_end = answer.code is ResponseCode.PULL_NOT_FOUND and status is not GetStatus.OFFSET_FOUND_NULL
+    if is_end and header.sys_flag & PullFlag.SUSPEND:
+        config = state.config
+        hold_ms = header.suspend_timeout_ms if config.long_polling_enable else config.short_polling_ms
+        return HeldPull(header, peer, is_lite, permitted.wanted, max(0, hold_ms), answer)
+    return answer
+
+
+class _Look(NamedTuple):
+    """A look at a queue: the answer, and what it was permitted and found unless the answer is another."""
+
+    answer: Response
+    permitted: Permitted | None = None
+    status: GetStatus | None = None
+
+
+def _look(state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool) -> _Look:
+    permitted = check_pull(state, header, peer, is_lite=is_lite)
+    if isinstance(permitted, Response):
+        return _Look(permitted)
     queue = header.consumer_group, header.topic, header.queue_id
     reset = state.offsets.take_reset(*queue)
     if reset is not None:
         state.offsets.note_pull(*queue, reset)
-        return _reset(state, header, reset)
-    answer = _read(state, header, wanted)
-    if header.sys_flag & PullFlag.COMMIT_OFFSET:
-        state.offsets.commit(*queue, header.commit_offset, client_id)
-    state.offsets.note_pull(*queue, header.queue_offset)
-    # Where messages were lost there is nothing to wait for: the answer says where to go on.
-    is_end = answer.code is ResponseCode.PULL_NOT_FOUND and answer.remark != GetStatus.OFFSET_FOUND_NULL.name
-    if is_end and header.sys_flag & PullFlag.SUSPEND:
-        return HeldPull(header, wanted, answer, client_id)
-    return answer
+        return _Look(_reset(state, header, reset, permitted))
+    broadcast = broadcast_client(state, header, peer)
+    if broadcast is not None:
+        start = broadcast_start(state, header, broadcast)
+        if start is not None:
+            return _Look(_reset(state, header, start, permitted))
+    found = _read(state, header, permitted.wanted)
+    answer = _answer(header, permitted, found)
+    if broadcast is not None:
+        is_moved = answer.code is ResponseCode.PULL_OFFSET_MOVED
+        note_broadcast(state, header, broadcast, found.next_offset if is_moved else header.queue_offset)
+    state.offsets.note_pull(*queue, found.next_offset)
+    return _Look(answer, permitted, found.status)
 
 
-def _check(state: BrokerState, header: PullMessageHeader) -> TagFilter | Response | None:
-    group = find_group(state, header.consumer_group)
-    if group is None:
-        return refuse(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{header.consumer_group}] does not exist",
-        )
-    if not group.is_consume_enabled:
-        return refuse(
-            ResponseCode.NO_PERMISSION,
-            f"subscription group no permission, {header.consumer_group}",
-        )
-    topic = state.topics.get(header.topic)
-    if topic is None:
-        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
-    if not topic.perm & PERM_READ:
-        return refuse(ResponseCode.NO_PERMISSION, f"the topic[{header.topic}] pulling message is forbidden")
-    if not 0 <= header.queue_id < topic.read_queue_nums:
-        return refuse(
-            ResponseCode.INVALID_PARAMETER,
-            f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
-            f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{header.consumer_group}]",
-        )
-    if not header.sys_flag & PullFlag.SUBSCRIPTION:
-        # Without it the broker uses what a heartbeat of the group told it, and no group has sent one.
-        return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
-    if header.expression_type not in (None, TAG_TYPE):
-        return refuse(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {header.expression_type}",
-        )
-    if not header.subscription or header.subscription == ALL_TAGS:
-        return None
-    try:
-        return TagFilter(parse_subscription(header.subscription).expression, exact=False)
-    except InvalidArgumentError:
-        return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
-
-
-def _refuse_foreign(state: BrokerState, header: PullMessageHeader, client_id: str) -> Response | None:
-    """Returns why a client cannot pull a queue that another one has locked, None if it can."""
-    if not state.config.strict_queue_lock:
-        return None
-    queue = MessageQueue(header.topic, state.config.broker_name, header.queue_id)
-    owner = state.locks.owner(header.consumer_group, queue)
-    if owner in (None, client_id):
-        return None
-    return refuse(
-        ResponseCode.NO_PERMISSION,
-        f"the queue {header.topic}/{header.queue_id} is locked by client {owner}"
-        f" of group {header.consumer_group}",
-    )
-
-
-def _reset(state: BrokerState, header: PullMessageHeader, offset: int) -> Response:
+def _reset(state: BrokerState, header: PullMessageHeader, offset: int, permitted: Permitted) -> Response:
     low, high = (
         find(header.topic, header.queue_id) for find in (state.store.min_offset, state.store.max_offset)
     )
     return Response(
         ResponseCode.PULL_OFFSET_MOVED,
-        PullMessageResponseHeader(MASTER_ID, offset, low, high),
+        _header(permitted, offset, low, high),
         remark=OFFSET_RESET,
     )
 
 
-def _read(state: BrokerState, header: PullMessageHeader, wanted: TagFilter | None) -> Response:
-    config = state.config
-    found = state.store.get(
-        header.topic,
-        header.queue_id,
-        header.queue_offset,
-        max(1, min(header.max_msg_nums, config.max_pull_count)),
-        wanted,
-        max_bytes=max(1, min(header.max_msg_bytes or config.max_pull_bytes, config.max_pull_bytes)),
-    )
+def _answer(header: PullMessageHeader, permitted: Permitted, found: GetResult) -> Response:
     return Response(
         response_code(found.status, header.queue_offset),
-        PullMessageResponseHeader(MASTER_ID, found.next_offset, found.min_offset, found.max_offset),
-        RecordsBody(found.records) if found.records else None,
+        _header(permitted, found.next_offset, found.min_offset, found.max_offset),
+        RecordsBody(found) if found.status is GetStatus.FOUND else None,
         found.status.name,
     )
+
+
+def _header(permitted: Permitted, next_offset: int, low: int, high: int) -> PullMessageResponseHeader:
+    return PullMessageResponseHeader(
+        MASTER_ID, next_offset, low, high, permitted.topic.sys_flag, permitted.group.sys_flag
+    )
+
+
+def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter | None) -> GetResult:
+    config, store = state.config, state.store
+    count = max(1, min(header.max_msg_nums, config.max_pull_count))
+    size_bytes = max(1, min(header.max_msg_bytes or config.max_pull_bytes, config.max_pull_bytes))
+    where = header.topic, header.queue_id, header.queue_offset
+    found = store.get(*where, count, wanted, max_bytes=size_bytes)
+    if found.status is not GetStatus.FOUND or not _is_cold(state, found):
+        return found
+    cold_count, cold_bytes = (
+        min(count, config.max_cold_pull_count),
+        min(size_bytes, config.max_cold_pull_bytes),
+    )
+    if len(found) <= cold_count and sum(map(len, found.runs)) <= cold_bytes:
+        return found
+    return store.get(*where, cold_count, wanted, max_bytes=max(1, cold_bytes))
+
+
+def _is_cold(state: BrokerState, found: GetResult) -> bool:
+    """Returns whether what was found begins further behind the end of the log than memory reaches."""
+    store = state.store
+    end = store.max_phy_offset
+    if end - store.min_phy_offset <= state.hot_bytes:
+        return False
+    phy_offset = int.from_bytes(found.runs[0][PHY_OFFSET_AT : PHY_OFFSET_AT + 8], "big")
+    return end - phy_offset > state.hot_bytes

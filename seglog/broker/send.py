@@ -3,25 +3,27 @@
 A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON whatever it had; POP_CK is
 taken away. Messages of a batch are stored with the properties they came with.
 
-Delay levels, timers and transactions need parts that this broker does not have. Such a message would
-never come out of the store again, so it is refused.
+A message with a delay level waits in the delay topic; what it says of timers is taken away. Timers and
+transactions need parts that this broker does not have. Such a message would never come out of the store
+again, so it is refused.
 
 Source: ``SendMessageProcessor.java``, ``AbstractSendMessageProcessor.java msgCheck, buildMsgContext``.
 """
 
 from __future__ import annotations
 
-import random
 import re
 from typing import Final, NamedTuple
 
 from seglog.broker.config import BrokerConfig
+from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
 from seglog.storage.format import properties as props
+from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.names import RETRY_PREFIX
 
 CLUSTER: Final = "CLUSTER"
@@ -45,6 +47,7 @@ class StoredProperties(NamedTuple):
     Attributes:
         raw: Stored form.
         unique_id: The message's UNIQ_KEY.
+        delay_level: 0 for a message that can be consumed at once.
         waits_for_disk: False if the client asked for an answer before the message is on the disk.
     """
 
@@ -52,6 +55,7 @@ class StoredProperties(NamedTuple):
     unique_id: str
     tag: str | None
     waits_for_disk: bool
+    delay_level: int
 
 
 def stamp_of(config: BrokerConfig) -> bytes:
@@ -64,7 +68,7 @@ def send_ext_of(config: BrokerConfig) -> dict[str, str]:
     return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.is_trace_on else "false"}
 
 
-def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a send, created if it may be, or why the send is refused."""
     topic = state.topics.get(header.topic)
     if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
@@ -84,14 +88,15 @@ def find_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | R
             )
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         return refuse(
-            ResponseCode.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal, {topic}"
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
     return topic
 
 
-def find_batch_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response:
+def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a batch, or why the batch is refused."""
-    topic = find_topic(state, header)
+    topic = find_topic(state, header, peer)
     if isinstance(topic, Response):
         return topic
     if len(header.topic) > 127:
@@ -103,22 +108,30 @@ def find_batch_topic(state: BrokerState, header: SendMessageHeader) -> TopicConf
     return topic
 
 
-def choose_queue(topic: TopicConfig, queue_id: int) -> int:
+def choose_queue(state: BrokerState, topic: TopicConfig, queue_id: int) -> int:
     """Returns the queue that a client asked for, or any if it left the choice to the broker."""
-    if queue_id >= 0:
-        return queue_id
-    return random.randrange(max(1, topic.write_queue_nums))  # noqa: S311 - spreads load, guards nothing
+    return queue_id if queue_id >= 0 else state.random.randrange(max(1, topic.write_queue_nums))
 
 
-def complete_properties(state: BrokerState, raw: bytes) -> StoredProperties | Response:
-    """Returns the properties to store for those that came, or why the message is refused."""
+def complete_properties(
+    state: BrokerState, raw: bytes, sys_flag: int = 0, reconsume_times: int = 0
+) -> StoredProperties | Response:
+    """Returns the properties to store for those that came, or why the message is refused.
+
+    Raises:
+        ProtocolError: DELAY is no number.
+    """
     known = dict(_KNOWN.findall(raw))
+    level = 0
     if not known.keys() <= _PLAIN:
         found = props.decode_properties(raw)
-        refusal = _refuse_unserved(found)
+        level = state.delivery.levels.level_of(found.get(props.DELAY))
+        refusal = _refuse_unserved(
+            state.config, found, is_delayed_retry=level > 0 and reconsume_times > 0, level=level
+        )
         if refusal is not None:
             return refusal
-        for name in (*_STAMPED, POP_CK):
+        for name in (*_STAMPED, POP_CK, *(_TIMERS if level > 0 else ())):
             found.pop(name, None)
         raw = props.encode_properties(found)
     elif raw and raw[-1] != props.ENTRY_END:
@@ -133,18 +146,27 @@ def complete_properties(state: BrokerState, raw: bytes) -> StoredProperties | Re
         unique_id.decode("utf-8", "replace"),
         None if tag is None else tag.decode("utf-8", "replace"),
         known.get(b"WAIT") != b"false",
+        level if may_wait(sys_flag) else 0,
     )
 
 
-def _refuse_unserved(found: dict[str, str]) -> Response | None:
-    level = found.get(props.DELAY, "")
-    if level.isdigit() and int(level[:9]) > 0:
-        return refuse(ResponseCode.MESSAGE_ILLEGAL, "delay levels are not served by this broker")
-    if any(name in found for name in _TIMERS):
+def may_wait(sys_flag: int) -> bool:
+    """Returns whether a delay level counts: it does not for what opens or undoes a transaction."""
+    return flags.takes_queue_offset(sys_flag)
+
+
+def _refuse_unserved(
+    config: BrokerConfig, found: dict[str, str], *, is_delayed_retry: bool, level: int
+) -> Response | None:
+    # A message of a transaction that is tried again was committed before.
+    if found.get("TRAN_MSG", "").lower() == "true" and not is_delayed_retry:
+        return refuse(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{config.address.rpartition(':')[0]}] sending transaction message is forbidden",
+        )
+    if level <= 0 and any(name in found for name in _TIMERS):
         return refuse(
             ResponseCode.SYSTEM_ERROR,
             "accurate timer message is not enabled, timerWheelEnable is false",
         )
-    if found.get("TRAN_MSG", "").lower() == "true":
-        return refuse(ResponseCode.NO_PERMISSION, "the broker sending transaction message is forbidden")
     return None

@@ -1,11 +1,15 @@
-"""What the handlers of a broker work on, and who is asking."""
+"""What the handlers of a broker work on."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.broker.broadcast_offsets import BroadcastOffsets
+from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.delivery import Delivery
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
 from seglog.broker.offsets import ConsumerOffsets
@@ -13,7 +17,6 @@ from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.retention import LogRetention
 from seglog.broker.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.host import Host
 from seglog.storage.store import MessageStore
 
 
@@ -26,6 +29,8 @@ class BrokerState:
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
         hot_bytes: What the log may hold behind a message that counts as in memory.
+        delivery: Delivers delayed messages.
+        random: Chooses queues where the choice is the broker's.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
     """
@@ -40,18 +45,9 @@ class BrokerState:
     stamp: bytes
     send_ext: Mapping[str, str]
     hot_bytes: int
+    delivery: Delivery
+    random: random.Random
+    clients: ClientTable
+    broadcasts: BroadcastOffsets
     disk: DiskGate
     retention: LogRetention
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The client behind a request.
-
-    Attributes:
-        client_id: As the client calls itself.
-        host: Stored as the born host of its messages.
-    """
-
-    client_id: str
-    host: Host

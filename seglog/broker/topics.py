@@ -19,7 +19,7 @@ from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE
+from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE, perm_text
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import DLQ_PREFIX, MAX_SYSTEM_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC
@@ -61,6 +61,16 @@ class TopicConfig:
     sys_flag: int = 0
     attributes: Mapping[str | int, ConfigValue] = field(default_factory=dict)
     unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+
+    def java_text(self) -> str:
+        """Returns it in RocketMQ's words, as remarks name it."""
+        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        return (
+            f"TopicConfig [topicName={self.name}, readQueueNums={self.read_queue_nums},"
+            f" writeQueueNums={self.write_queue_nums}, perm={perm_text(self.perm)},"
+            f" topicFilterType={self.filter_type}, topicSysFlag={self.sys_flag},"
+            f" order={str(self.is_order).lower()}, attributes={{{attributes}}}]"
+        )
 
     @classmethod
     def parse(cls, name: str, value: ConfigValue) -> TopicConfig:
@@ -279,26 +289,6 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
 def is_system_topic(name: str, config: BrokerConfig) -> bool:
     """Returns whether a topic is the broker's own and cannot be created or altered."""
     return name.startswith(SYSTEM_PREFIX) or any(name == topic.name for topic in system_topics(config))
-
-
-def alter_attributes(
-    attributes: Mapping[str | int, ConfigValue], changes: str | None
-) -> Mapping[str | int, ConfigValue]:
-    """Returns attributes after ``+name=value,-name`` and so on.
-
-    Raises:
-        InvalidArgumentError: A change has another form.
-    """
-    altered = dict(attributes)
-    for change in changes.split(",") if changes else ():
-        name, equals, value = change[1:].partition("=")
-        if change.startswith("+") and name and equals:
-            altered[name] = value
-        elif change.startswith("-") and name and not equals:
-            altered.pop(name, None)
-        else:
-            raise InvalidArgumentError(f"attribute change {change!r} is neither +name=value nor -name")
-    return altered
 
 
 def topic_name_problem(name: str) -> str | None:

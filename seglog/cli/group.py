@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
 from seglog.broker.groups import group_name_problem
-from seglog.broker.topics import alter_attributes
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
@@ -32,8 +32,8 @@ class Settings:
     may_broadcast: bool | None
     attributes: str | None
 
-    def applied(self, group: SubscriptionGroup) -> SubscriptionGroup:
-        """Returns a group with these settings."""
+    def applied(self, group: SubscriptionGroup, *, is_new: bool = False) -> SubscriptionGroup:
+        """Returns a group with these settings; some can be made only while it is new."""
         return replace(
             group,
             retry_max_times=group.retry_max_times if self.retries is None else self.retries,
@@ -42,7 +42,9 @@ class Settings:
             is_broadcast_enabled=(
                 group.is_broadcast_enabled if self.may_broadcast is None else self.may_broadcast
             ),
-            attributes=alter_attributes(group.attributes, self.attributes),
+            attributes=alter_attributes(
+                None if is_new else group.attributes, self.attributes, GROUP_ATTRIBUTES
+            ),
         )
 
 
@@ -116,7 +118,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
-        group = settings.applied(SubscriptionGroup(name))
+        group = settings.applied(SubscriptionGroup(name), is_new=True)
         tables.groups.put(group)
     _show(group, "created", as_json=as_json)
 

@@ -11,18 +11,18 @@ from typing import Final
 
 import click
 
+from seglog.broker.attributes import alter_attributes
 from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
+from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_problem
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.broker_tables import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
-from seglog.remoting.topics import PERM_INHERIT, PERM_READ, PERM_WRITE
+from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
 from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 
-_LETTERS: Final = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
 
 
@@ -35,15 +35,15 @@ class Settings:
     is_order: bool | None
     attributes: str | None
 
-    def applied(self, topic: TopicConfig) -> TopicConfig:
-        """Returns a topic with these settings."""
+    def applied(self, topic: TopicConfig, *, is_new: bool = False) -> TopicConfig:
+        """Returns a topic with these settings; some can be made only while it is new."""
         return replace(
             topic,
             read_queue_nums=topic.read_queue_nums if self.queues is None else self.queues,
             write_queue_nums=topic.write_queue_nums if self.queues is None else self.queues,
             perm=topic.perm if self.perm is None else _PERMS[self.perm],
             is_order=topic.is_order if self.is_order is None else self.is_order,
-            attributes=alter_attributes(topic.attributes, self.attributes),
+            attributes=alter_attributes(None if is_new else topic.attributes, self.attributes),
         )
 
 
@@ -104,7 +104,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
-        topic = settings.applied(TopicConfig(name, 8, 8))
+        topic = settings.applied(TopicConfig(name, 8, 8), is_new=True)
         tables.topics.put(topic)
     _show(topic, "created", as_json=as_json)
 
@@ -175,10 +175,9 @@ def _fields(name: str, topic: TopicConfig | None) -> dict[str, object]:
 
 
 def _cells(topic: TopicConfig) -> tuple[str, str, str, str]:
-    perm = "".join(letter if topic.perm & bit else "-" for bit, letter in _LETTERS)
     attributes = [f"{name}={value}" for name, value in topic.attributes.items()]
     named = render.printable(", ".join(["order"] * topic.is_order + attributes))
-    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm, named
+    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm_text(topic.perm), named
 
 
 def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:

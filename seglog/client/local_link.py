@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from seglog.broker.broker import LOCAL_PEER, Broker
-from seglog.broker.state import Peer
+from seglog.broker.peer import Peer
 from seglog.client.link import new_client_id
 from seglog.remoting.command import Request, Response
 
@@ -14,11 +16,19 @@ class LocalLink:
     Args:
         broker: Once it is closed, every request is refused.
         client_id: Made up if it is not given.
+        on_notice: Called with what the broker tells the client by itself, such as
+            NOTIFY_CONSUMER_IDS_CHANGED, in the thread that was the cause; it returns at once.
     """
 
-    def __init__(self, broker: Broker, client_id: str | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        client_id: str | None = None,
+        on_notice: Callable[[Request], None] | None = None,
+    ) -> None:
         self._broker = broker
-        self._peer = Peer(client_id or new_client_id(), LOCAL_PEER.host)
+        self._on_notice = on_notice
+        self._peer = Peer(client_id or new_client_id(), LOCAL_PEER.host, self)
 
     @property
     def client_id(self) -> str:
@@ -28,3 +38,12 @@ class LocalLink:
     def invoke(self, request: Request, timeout_ms: int | None = None) -> Response:
         """Returns the broker's answer; no way can be slow or broken, so there is nothing to time out."""
         return self._broker.dispatch(request, self._peer)
+
+    def notify(self, request: Request) -> None:
+        """Passes on what the broker has to say; it calls this."""
+        if self._on_notice is not None:
+            self._on_notice(request)
+
+    def close(self) -> None:
+        """Tells the broker that the client is gone; its groups share its queues without it."""
+        self._broker.disconnect(self._peer)

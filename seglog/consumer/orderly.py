@@ -26,6 +26,7 @@ from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.offset_store import OffsetStore
 from seglog.consumer.process_queue import ConsumerSettings, Counts, ProcessQueue
+from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.errors import ConsumerError, SeglogError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, parse_subscription
@@ -62,6 +63,8 @@ class OrderlyConsumer:
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull at most, but for its first message.
         suspend_ms: How long a queue waits after a failure.
+        max_reconsume_times: After how many further attempts a message is given up: it goes to the group's
+            dead letters, and its queue goes on. None for never.
 
     Raises:
         InvalidNameError: No group can be called so.
@@ -82,6 +85,7 @@ class OrderlyConsumer:
         pull_count: int = 1_024,
         pull_bytes: int = 4 << 20,
         suspend_ms: float = SUSPEND_MS,
+        max_reconsume_times: int | None = None,
     ) -> None:
         self.client_id = client_id or new_client_id()
         topics = {subscription: ALL_TAGS} if isinstance(subscription, str) else subscription
@@ -99,6 +103,8 @@ class OrderlyConsumer:
             pull_count,
             pull_bytes,
             suspend_ms,
+            SendBack(link, group, self._clock, max_reconsume_times),
+            ENDLESS if max_reconsume_times is None else max_reconsume_times,
         )
         self._queues: dict[MessageQueue, ProcessQueue] = {}  # replaced, never changed: two threads read it
         self._past = Counts()  # of queues that were given up
@@ -130,9 +136,7 @@ class OrderlyConsumer:
         """What it has done since it was made."""
         total = Counts()
         for counts in (self._past, *(held.counts for held in self._queues.values())):
-            total.delivered += counts.delivered
-            total.failed += counts.failed
-            total.filtered += counts.filtered
+            total.add(counts)
         return total
 
     @property
@@ -301,9 +305,7 @@ class OrderlyConsumer:
 
     def _remove(self, gone: Mapping[MessageQueue, ProcessQueue]) -> None:
         for held in gone.values():
-            self._past.delivered += held.counts.delivered
-            self._past.failed += held.counts.failed
-            self._past.filtered += held.counts.filtered
+            self._past.add(held.counts)
         self._queues = {queue: held for queue, held in self._queues.items() if queue not in gone}
 
     def _keep_forever(self) -> None:

@@ -1,7 +1,8 @@
 """One queue of an orderly consumer: what was pulled of it, how far it is consumed, and its lease.
 
 Messages are given to the listener one at a time in the order of the queue, and only while the lease
-allows work. A message that fails stays first; nothing behind it is looked at until it succeeds.
+allows work. A message that fails stays first; nothing behind it is looked at until it succeeds, or until it
+is given up after its last attempt. One whose TTL is over is passed.
 
 Two threads may meet here: the one that consumes holds :attr:`turn`; the one that keeps the leases calls
 :meth:`renewed` and :meth:`stop` at any time.
@@ -16,16 +17,19 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from seglog.client.link import BrokerLink
 from seglog.clock import Clock
 from seglog.consumer.leases import Lease
 from seglog.consumer.listener import Consume, Listener
 from seglog.consumer.offset_store import OffsetStore
-from seglog.errors import RemoteProtocolError
+from seglog.consumer.send_back import SendBack
+from seglog.errors import ProtocolError, RemoteProtocolError
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
+from seglog.remoting.expiry import is_expired
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
@@ -47,6 +51,8 @@ class ConsumerSettings:
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull; it ends with the message that reaches this.
         suspend_ms: How long a queue waits after a failure.
+        give_up: Where a message goes after its last attempt.
+        max_reconsume_times: Attempts after the first.
     """
 
     link: BrokerLink
@@ -57,23 +63,34 @@ class ConsumerSettings:
     pull_count: int
     pull_bytes: int
     suspend_ms: float
+    give_up: SendBack
+    max_reconsume_times: int
 
 
 class Counts:
     """What a consumer has done.
 
     Attributes:
-        delivered: Messages that the listener was done with.
+        delivered: Messages that are done: the listener was, or they were given up.
+        expired: Messages that the listener did not get because their TTL was over.
         failed: Calls of the listener that failed.
         filtered: Messages that came although their tag is not wanted: codes of tags collide.
+        given_up: Messages that were sent away after their last attempt.
     """
 
-    __slots__ = ("delivered", "failed", "filtered")
+    __slots__ = ("delivered", "expired", "failed", "filtered", "given_up")
 
     def __init__(self) -> None:
         self.delivered = 0
+        self.expired = 0
         self.failed = 0
         self.filtered = 0
+        self.given_up = 0
+
+    def add(self, other: Counts) -> None:
+        """Adds what another has done."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class ProcessQueue:
@@ -215,6 +232,8 @@ class ProcessQueue:
             message = decode_message(records[at])
             if wanted is not None and props.find_property(message.properties_raw, b"TAGS") not in wanted:
                 self.counts.filtered += 1
+            elif message.properties_raw.find(_TTL) >= 0 and self._is_expired(message):
+                self.counts.expired += 1
             elif self._is_done(message):
                 done += 1
             else:
@@ -238,15 +257,33 @@ class ProcessQueue:
             )
             result = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
         if result is Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT:
-            self._failures += 1
             self.counts.failed += 1
+            if message.reconsume_times >= self._settings.max_reconsume_times and self._is_given_up(message):
+                self._failures = 0
+                return True
+            self._failures += 1
             self._suspended_until_ms = self._settings.clock.monotonic_ms() + self._settings.suspend_ms
             self.is_idle = True
             return False
         self._failures = 0
         return True
 
+    def _is_expired(self, message: Message) -> bool:
+        now_ms = self._settings.clock.now_ms()
+        return is_expired(message.properties_raw, message.born_timestamp_ms, now_ms)
 
+    def _is_given_up(self, message: Message) -> bool:
+        """Returns whether a message is on its way to the dead letters, so that the queue can go on."""
+        try:
+            self._settings.give_up.send_anew(message, message.reconsume_times)
+        except ProtocolError as error:
+            _log.warning("%s, offset %d cannot be given up: %s", self.queue, message.queue_offset, error)
+            return False
+        self.counts.given_up += 1
+        return True
+
+
+_TTL: Final = props.TTL.encode() + b"\x01"
 _ANSWERS = (
     ResponseCode.SUCCESS,
     ResponseCode.PULL_NOT_FOUND,

@@ -47,6 +47,7 @@ class Producer:
         clock: Stamps the messages and ages the routes.
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
+        first_turn: Which queue has the first turn; any by default.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Producer:
         clock: Clock | None = None,
         ids: UniqueIds | None = None,
         new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
+        first_turn: int | None = None,
     ) -> None:
         self._link = link
         self._group = check_group(group)
@@ -64,7 +66,7 @@ class Producer:
         self._ids = ids or UniqueIds(self._clock)
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = Routes(link, self._clock, new_topic_queue_nums)
-        self._turns = RoundRobin(secrets.randbelow(1 << 16))
+        self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
         self._is_closed = False
 
     def __enter__(self) -> Self:
@@ -91,6 +93,8 @@ class Producer:
         queue_id: int | None = None,
         sharding_key: str | None = None,
         wait_for_disk: bool = True,
+        delay_level: int = 0,
+        ttl_ms: int = 0,
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Sends one message.
@@ -105,6 +109,8 @@ class Producer:
             queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
             sharding_key: Messages that share it keep their order. It is stored with the message.
             wait_for_disk: False lets a broker that syncs every message answer before it has.
+            delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h.
+            ttl_ms: After this time consumers pass the message; 0 for never.
             timeout_ms: As for ``BrokerLink.invoke``.
 
         Raises:
@@ -118,6 +124,10 @@ class Producer:
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
             found[props.WAIT] = "false"
+        if delay_level > 0:
+            found[props.DELAY] = str(delay_level)
+        if ttl_ms > 0:
+            found[props.TTL] = str(ttl_ms)
         header = self._header(queue, flag, props.encode_properties(found))
         status, answer = self._invoke(RequestCode.SEND_MESSAGE_V2, header, body, timeout_ms)
         if answer.queue_id != queue.queue_id:

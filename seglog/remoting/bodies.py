@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from seglog.remoting.command import TypedBody
 from seglog.remoting.message_queue import MessageQueue
@@ -65,15 +66,39 @@ class TopicRouteBody(TypedBody):
     brokers: tuple[BrokerData, ...]
 
 
+class FoundRecords(Protocol):
+    """Records of the store, cut in two ways."""
+
+    @property
+    def records(self) -> Sequence[memoryview]:
+        """Each record by itself."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[memoryview]:
+        """The same bytes in as few pieces as possible."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RecordsBody(TypedBody):
     """Records of a pull, as they lie in the commit log.
 
     Attributes:
-        records: One view a record; views of the store's maps, valid until it is closed.
+        found: What the store found; neither runs nor records are cut out of it before they are asked for.
     """
 
-    records: Sequence[memoryview]
+    found: FoundRecords
+
+    @property
+    def records(self) -> Sequence[memoryview]:
+        """One view a record; views of the store's maps, valid until it is closed."""
+        return self.found.records
+
+    @property
+    def runs(self) -> Sequence[memoryview]:
+        """The body as it travels: all of it, in as few views as possible."""
+        return self.found.runs
 
 
 @dataclass(frozen=True, slots=True)

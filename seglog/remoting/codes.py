@@ -1,6 +1,6 @@
 """Request and response codes of the remoting protocol, RocketMQ's numbers under RocketMQ's names.
 
-Source: ``RequestCode.java``, ``ResponseCode.java``, ``PullSysFlag.java``.
+Source: ``RequestCode.java``, ``ResponseCode.java``, ``PullSysFlag.java``, ``ForbiddenType.java``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,24 @@ class RequestCode(enum.IntEnum):
     SEARCH_OFFSET_BY_TIMESTAMP = 29
     GET_MAX_OFFSET = 30
     GET_MIN_OFFSET = 31
+    CONSUMER_SEND_MSG_BACK = 36
+    HEART_BEAT = 34
+    UNREGISTER_CLIENT = 35
+    GET_CONSUMER_LIST_BY_GROUP = 38
+    NOTIFY_CONSUMER_IDS_CHANGED = 40
     LOCK_BATCH_MQ = 41
     UNLOCK_BATCH_MQ = 42
     GET_ROUTEINFO_BY_TOPIC = 105
     UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
+    GET_CONSUMER_CONNECTION_LIST = 203
+    GET_PRODUCER_CONNECTION_LIST = 204
     DELETE_SUBSCRIPTIONGROUP = 207
     INVOKE_BROKER_TO_RESET_OFFSET = 222
     SEND_MESSAGE_V2 = 310
     CLONE_GROUP_OFFSET = 314
     SEND_BATCH_MESSAGE = 320
+    UPDATE_AND_GET_GROUP_FORBIDDEN = 353
+    LITE_PULL_MESSAGE = 361
 
 
 class ResponseCode(enum.IntEnum):
@@ -51,8 +60,12 @@ class ResponseCode(enum.IntEnum):
     QUERY_NOT_FOUND = 22
     SUBSCRIPTION_PARSE_FAILED = 23
     SUBSCRIPTION_NOT_EXIST = 24
+    SUBSCRIPTION_NOT_LATEST = 25
     SUBSCRIPTION_GROUP_NOT_EXIST = 26
+    FILTER_DATA_NOT_EXIST = 27
+    FILTER_DATA_NOT_LATEST = 28
     INVALID_PARAMETER = 29
+    CONSUMER_NOT_ONLINE = 206
 
 
 class PullFlag(enum.IntFlag):
@@ -63,6 +76,16 @@ class PullFlag(enum.IntFlag):
     SUBSCRIPTION = 4
     CLASS_FILTER = 8
     LITE = 16
+
+
+class ForbiddenType(enum.IntEnum):
+    """Why a pull is not permitted, in the field ``forbiddenType`` of its refusal."""
+
+    BROKER = 1
+    GROUP = 2
+    TOPIC = 3
+    BROADCASTING = 4
+    SUBSCRIPTION = 5
 
 
 MASTER_ID: Final = 0

@@ -98,12 +98,16 @@ class SendMessageResponseHeader(Header):
 
 @dataclass(frozen=True, slots=True)
 class PullMessageHeader(Header):
-    """PULL_MESSAGE.
+    """PULL_MESSAGE and LITE_PULL_MESSAGE.
 
     Attributes:
         sys_flag: Bits of ``PullFlag``.
         commit_offset: Stored as the group's offset if ``PullFlag.COMMIT_OFFSET`` is set.
+        sub_version: Of the subscription that the client has; without ``PullFlag.SUBSCRIPTION`` the broker
+            must know one at least as new from a heartbeat.
         max_msg_bytes: Java's broker ignores it; ours stops there, but never before the first message.
+        request_source: Which kind of proxy pulls for a client, below 0 for none.
+        proxy_client_id: The client behind a proxy.
     """
 
     consumer_group: str
@@ -118,6 +122,8 @@ class PullMessageHeader(Header):
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: int | None = None
+    request_source: int | None = None
+    proxy_client_id: str | None = None
 
     WIRE: ClassVar[WireNames] = {
         **_GROUP_QUEUE,
@@ -130,23 +136,34 @@ class PullMessageHeader(Header):
         "subscription": "subscription",
         "expression_type": "expressionType",
         "max_msg_bytes": "maxMsgBytes",
+        "request_source": "requestSource",
+        "proxy_client_id": "proxyFrowardClientId",  # RocketMQ's spelling
     }
 
 
 @dataclass(frozen=True, slots=True)
 class PullMessageResponseHeader(Header):
-    """Answer to a pull, with every status of the store."""
+    """Answer to a pull, with every status of the store.
+
+    Attributes:
+        topic_sys_flag: Of the topic's settings.
+        group_sys_flag: Of the group's settings.
+    """
 
     suggest_which_broker_id: int
     next_begin_offset: int
     min_offset: int
     max_offset: int
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None
 
     WIRE: ClassVar[WireNames] = {
         "suggest_which_broker_id": "suggestWhichBrokerId",
         "next_begin_offset": "nextBeginOffset",
         "min_offset": "minOffset",
         "max_offset": "maxOffset",
+        "topic_sys_flag": "topicSysFlag",
+        "group_sys_flag": "groupSysFlag",
     }
 
 
@@ -325,6 +342,37 @@ class GetRouteInfoHeader(Header):
     WIRE: ClassVar[WireNames] = {
         "topic": "topic",
         "accepts_standard_json_only": "acceptStandardJsonOnly",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SendBackHeader(Header):
+    """CONSUMER_SEND_MSG_BACK.
+
+    Attributes:
+        phy_offset: Of the record that was consumed.
+        delay_level: 0 leaves it to the broker, below 0 asks for the group's dead letters.
+        origin_message_id: The message's id as the client knows it.
+        origin_topic: Where the client got it from.
+        max_reconsume_times: Instead of the group's own.
+    """
+
+    phy_offset: int
+    group: str
+    delay_level: int
+    origin_message_id: str | None = None
+    origin_topic: str | None = None
+    is_unit_mode: bool = False
+    max_reconsume_times: int | None = None
+
+    WIRE: ClassVar[WireNames] = {
+        "phy_offset": "offset",
+        "group": "group",
+        "delay_level": "delayLevel",
+        "origin_message_id": "originMsgId",
+        "origin_topic": "originTopic",
+        "is_unit_mode": "unitMode",
+        "max_reconsume_times": "maxReconsumeTimes",
     }
 
 

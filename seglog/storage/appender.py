@@ -16,7 +16,7 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
-from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.kernels.append import Draft
@@ -99,6 +99,7 @@ class Appender:
         reconsume_times: int,
         prepared_transaction_offset: int,
         durability: Durability | None,
+        delay_ms: int | None = None,
         may_wait: bool = True,
     ) -> Appended[PutResult]:
         """Appends one message of any kind; see :meth:`MessageStore.append`."""
@@ -107,7 +108,7 @@ class Appender:
         store_host = store_host or self.store_host
 
         def draft(finished: bytes) -> Draft:
-            return self.draft(
+            made = self.draft(
                 topic,
                 queue_id,
                 body,
@@ -121,6 +122,9 @@ class Appender:
                 reconsume_times,
                 prepared_transaction_offset,
             )
+            if delay_ms is not None and topic == SCHEDULE_TOPIC:
+                made.delay_ms = delay_ms
+            return made
 
         if sys_flag & INNER_BATCH or INNER in properties:
             is_batch_topic = self._writer.is_batch_topic(topic)

@@ -47,7 +47,7 @@ class KeyIndex:
         files: Where the store is.
         root: The store directory.
         pool: Bounds what is mapped.
-        clock: Names new files.
+        clock: Names new files where their records have no sensible time.
         geometry: Division of the files.
         newest: The file to go on with, None to begin one.
         resume: Physical offset of the record to go on with, and how many of its keys are in already.
@@ -185,7 +185,8 @@ class KeyIndex:
 
     def _put(self, rows: KeyRows) -> None:
         while len(rows):
-            file = self._current or self._begin(None)
+            first_ms = int(rows["store_timestamp_ms"][0])
+            file = self._current or self._begin(None, first_ms)
             header = decode_index_header(file.view)
             last = min(header.index_count + len(rows), self.geometry.entry_count)
             if last > header.index_count:
@@ -198,12 +199,12 @@ class KeyIndex:
             else:
                 file.sync()
                 self.full_timestamp_ms = header.end_timestamp_ms
-                self._current = self._begin(header)
+                self._current = self._begin(header, first_ms)
                 file.close()
 
-    def _begin(self, previous: IndexHeader | None) -> MappedFile:
+    def _begin(self, previous: IndexHeader | None, first_ms: int) -> MappedFile:
         self._files.make_dirs(self._directory)
-        name = self._next_name()
+        name = self._next_name(first_ms)
         file = MappedFile.create(
             self._files,
             self._directory / name,
@@ -217,9 +218,14 @@ class KeyIndex:
         self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 
-    def _next_name(self) -> str:
-        """Returns a name by the clock; the next one behind all others where the clock was set back."""
-        name = index_file_name(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).astimezone())
+    def _next_name(self, first_ms: int) -> str:
+        """Returns a name by the time of the first entry; one behind all others where clocks were set back.
+
+        Not by the clock: when this thread comes to it says nothing, and the same puts give the same names.
+        """
+        now_ms = self._clock.now_ms()
+        named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
+        name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
         # Nobody takes a time out of a name: it need only sort.
         return name if name > self._last_name else f"{int(self._last_name) + 1:0{len(name)}d}"
 

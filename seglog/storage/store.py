@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -320,6 +320,7 @@ class MessageStore(AsyncCalls):
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
         durability: Durability | None = None,
+        delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message whose properties are encoded already, as brokers have them.
 
@@ -339,6 +340,8 @@ class MessageStore(AsyncCalls):
             reconsume_times: Deliveries that failed.
             prepared_transaction_offset: Physical offset of the half message of a COMMIT.
             durability: As in :meth:`put`.
+            delay_ms: In the delay topic, what the message waits, where that is not what RocketMQ's own level
+                in its DELAY says. A recovery that makes the queue unit again knows only those.
 
         Raises:
             As :meth:`put`.
@@ -358,6 +361,7 @@ class MessageStore(AsyncCalls):
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
             durability=durability,
+            delay_ms=delay_ms,
         )
         return appender.ensured(appended)
 
@@ -618,6 +622,25 @@ class MessageStore(AsyncCalls):
             return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
         has_any = await self._waiters.wait_async(queues, lambda: self._has_any(queues), timeout_ms)
         return has_any and not self._closed
+
+    def listen(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
+        """Has ``wake`` called after every put to a queue, until :meth:`unlisten`; also when the store closes.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            wake: Called by the thread that puts, before its call returns: quick, and never raising. The
+                message can be read already.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading; it sees no puts.
+        """
+        self._writer()
+        self._waiters.listen((topic, queue_id), wake)
+
+    def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
+        """Ends what :meth:`listen` began with the same ``wake``; a call may still be under way."""
+        self._waiters.unlisten((topic, queue_id), wake)
 
     def _has_any(self, queues: Mapping[tuple[str, int], int]) -> bool:
         return self._closed or any(self.max_offset(*key) > offset for key, offset in queues.items())

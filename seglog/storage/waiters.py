@@ -89,19 +89,32 @@ class Waiters:
                 grown.clear()
         return True
 
+    def listen(self, queue: _Key, wake: Callable[[], None]) -> None:
+        """Has ``wake`` called for every append to a queue, until :meth:`unlisten`.
+
+        Args:
+            queue: Topic and queue.
+            wake: Called by the appending thread, without a lock of the store: quick, and never raising.
+        """
+        with self._lock:
+            self.waiting[queue] = (*self.waiting.get(queue, ()), wake)
+
+    def unlisten(self, queue: _Key, wake: Callable[[], None]) -> None:
+        """Ends what :meth:`listen` began; a call of ``wake`` may still be under way."""
+        with self._lock:
+            left = tuple(each for each in self.waiting.get(queue, ()) if each is not wake)
+            if left:
+                self.waiting[queue] = left
+            else:
+                self.waiting.pop(queue, None)
+
     @contextmanager
     def _listening(self, queues: Collection[_Key], wake: Callable[[], None]) -> Iterator[None]:
         """Has ``wake`` called for every append to the queues during the block."""
-        with self._lock:
-            for key in queues:
-                self.waiting[key] = (*self.waiting.get(key, ()), wake)
+        for key in queues:
+            self.listen(key, wake)
         try:
             yield
         finally:
-            with self._lock:
-                for key in queues:
-                    left = tuple(each for each in self.waiting[key] if each is not wake)
-                    if left:
-                        self.waiting[key] = left
-                    else:
-                        del self.waiting[key]
+            for key in queues:
+                self.unlisten(key, wake)

@@ -25,6 +25,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 
 def commit(broker, offset, *, topic="T", group="g"):
     header = UpdateConsumerOffsetHeader(group, topic, 0, offset)
+    broker.groups.find(group)
     return broker.dispatch(Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
 

@@ -156,7 +156,8 @@ def test_a_group_that_cannot_be_named_so_is_not_created_by_its_use(name):
 
 def test_groups_are_created_by_their_use_only_where_that_is_allowed():
     config = BrokerConfig(auto_create_groups=False)
-    assert open_table().find("x" * 255) == SubscriptionGroup("x" * 255)
+    assert open_table().find("x" * 120) == SubscriptionGroup("x" * 120)
+    assert open_table().find("x" * 121) is None
     assert open_table(config=config).find("g") is None
     assert open_table(config=config).find("CID_RMQ_SYS_x") == SubscriptionGroup("CID_RMQ_SYS_x")
     assert open_table(config=config).find("TOOLS_CONSUMER") == SubscriptionGroup("TOOLS_CONSUMER")
@@ -189,12 +190,11 @@ def test_deleting_takes_a_group_away_but_none_of_the_systems():
         table.delete("CID_RMQ_SYS_TRANS")
 
 
-def test_the_first_pull_creates_group_and_retry_topic(broker):
+def test_the_first_pull_creates_the_group_and_no_retry_topic(broker):
     send(broker, "T")
     assert pull(broker, "T").code is ResponseCode.SUCCESS
     assert broker.groups.get("cg") == SubscriptionGroup("cg")
-    retry = broker.topics.get("%RETRY%cg")
-    assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
+    assert broker.topics.get("%RETRY%cg") is None
 
 
 def test_s4_36_a_pull_of_a_group_that_is_not_there_or_may_not_consume_is_refused(tmp_path):

@@ -37,7 +37,8 @@ def query(broker, group="g", *, topic="T", queue_id=0, **options):
 
 
 def test_every_request_code_has_its_handler():
-    assert {handler.code for handler in HANDLERS if handler is not None} == set(RequestCode)
+    to_clients = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
+    assert {handler.code for handler in HANDLERS if handler is not None} == set(RequestCode) - to_clients
 
 
 def test_every_handler_names_a_header_that_the_wire_can_carry():
@@ -49,6 +50,8 @@ def test_every_handler_names_a_header_that_the_wire_can_carry():
 def test_a_committed_offset_is_answered(broker):
     send(broker, "T")
     update = UpdateConsumerOffsetHeader("g", "T", 0, 1)
+    assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, update).remark == "Group g not exist!"
+    broker.groups.find("g")
     assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, update).code is ResponseCode.SUCCESS
     assert query(broker).header.offset == 1
 
@@ -85,6 +88,7 @@ def test_a_client_can_ask_not_to_be_given_zero(broker):
 )
 def test_commits_that_make_no_sense_are_refused(broker, header, code):
     send(broker, "T")
+    broker.groups.find("g")
     assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, header).code is code
     assert broker.offsets.of_group("g") == {}
 
@@ -111,7 +115,7 @@ def test_a_moment_leads_to_an_offset(tmp_path):
         assert search(10_500, None).header.offset == 1
         assert search(10_500, "LOWER").header.offset == 1
         assert search(10_500, "upper").header.offset == 0
-        assert search(10_500, "middle").code is ResponseCode.INVALID_PARAMETER
+        assert search(10_500, "middle").header.offset == 1
 
 
 QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(2))
@@ -154,8 +158,13 @@ def create(broker, topic="T", **options):
 
 
 def test_a_topic_is_created_and_altered(broker):
-    assert create(broker, attributes="+message.type=FIFO,+a=b").code is ResponseCode.SUCCESS
-    create(broker, is_order=True, attributes="-a")
+    assert create(broker, attributes="+message.type=FIFO,+reserve.time=5").code is ResponseCode.SUCCESS
+    create(broker, is_order=True, attributes="-reserve.time")
+    refused = create(broker, attributes="-reserve.time")
+    assert (refused.code, refused.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "attempt to delete a nonexistent key: reserve.time",
+    )
     topic = broker.topics.get("T")
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.is_order) == (2, 3, True)
     assert topic.attributes == {"message.type": "FIFO"}
@@ -186,6 +195,7 @@ def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker):
 
 
 def reset(broker, timestamp_ms=-1, **options):
+    broker.groups.find("cg")
     header = ResetOffsetHeader("cg", "T", timestamp_ms, is_forced=False, **options)
     return ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
@@ -240,7 +250,7 @@ def test_offsets_are_cloned_on_request(broker):
     answer = ask(broker, RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader("g", "h", "T"))
     assert (answer.code, query(broker, "h").header.offset) == (ResponseCode.SUCCESS, 1)
     answer = ask(broker, RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader("g", "h", "absent"))
-    assert answer.code is ResponseCode.TOPIC_NOT_EXIST
+    assert answer.code is ResponseCode.SUCCESS
 
 
 def test_s4_44_a_pull_is_progress_and_no_commit(broker):

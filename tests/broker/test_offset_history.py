@@ -304,6 +304,7 @@ def test_very_many_waiting_commits_do_not_pile_up():
 def test_a_brokers_commits_name_their_client_and_outlive_it(tmp_path):
     with open_broker(tmp_path) as broker:
         send(broker, "T")
+        broker.groups.find("g")
         header = UpdateConsumerOffsetHeader("g", "T", 0, 1)
         broker.dispatch(Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
     with open_broker(tmp_path) as broker:

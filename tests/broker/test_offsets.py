@@ -227,10 +227,11 @@ def test_a_group_takes_the_offsets_of_another_and_keeps_its_own_elsewhere():
     table.commit("g", "T", 0, 3)
     table.commit("g", "U", 0, 4)
     table.commit("h", "T", 1, 5)
+    table.commit("h", "V", 0, 6)
     assert table.clone("g", "h", "T") == 1
-    assert table.of_group("h") == {("T", 0): 3, ("T", 1): 5}
+    assert table.of_group("h") == {("T", 0): 3, ("V", 0): 6}
     assert table.clone("g", "h") == 2
-    assert table.of_group("h") == {("T", 0): 3, ("T", 1): 5, ("U", 0): 4}
+    assert table.of_group("h") == {("T", 0): 3, ("U", 0): 4, ("V", 0): 6}
     assert table.clone("nobody", "h") == 0
 
 

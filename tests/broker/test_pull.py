@@ -1,21 +1,17 @@
-"""Pulls answer every status of the store with RocketMQ's code, and wait where they are asked to."""
+"""Pulls answer every status of the store with RocketMQ's code, and bring no more than they should."""
 
 from __future__ import annotations
 
-import threading
-import time
-
 import pytest
 
-from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
-from seglog.broker.pull import HeldPull, response_code
+from seglog.broker.pull import response_code
 from seglog.broker.topics import TopicConfig
-from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.get_status import GetStatus
@@ -53,7 +49,7 @@ def tagged(tag):
     ],
     ids=lambda value: value.name if isinstance(value, GetStatus) else "",
 )
-def test_each_status_has_its_code(status, at_start, further):
+def test_s4_40_each_status_has_its_code(status, at_start, further):
     assert response_code(status, 0) is at_start
     assert response_code(status, 7) is further
 
@@ -82,7 +78,7 @@ def test_messages_come_with_where_to_go_on(broker):
         (-1, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", 0),
     ],
 )
-def test_offsets_outside_of_the_queue_say_where_to_go_on(broker, queue_offset, code, status, goes_on):
+def test_s4_40_offsets_outside_of_the_queue_say_where_to_go_on(broker, queue_offset, code, status, goes_on):
     for _ in range(3):
         send(broker, "T")
     answer = pull(broker, "T", queue_offset)
@@ -172,65 +168,80 @@ def test_s2_07_a_pull_does_not_look_at_locks(broker):
     assert pull(broker, "T").code is ResponseCode.SUCCESS
 
 
-HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
+def numbers(answer):
+    return len(answer.body.records)
 
 
-def held_pull(broker, **arguments):
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(pull(broker, "T", flags=HOLD, **arguments)))
-    thread.start()
-    return thread, answers
+def test_s4_41_a_body_is_few_views_of_the_log_and_no_copy(broker):
+    for number in range(5):
+        send(broker, "T", b"%d" % number)
+    body = pull(broker, "T").body
+    (run,) = body.runs
+    assert bytes(run) == b"".join(body.records)
+    assert numbers(pull(broker, "T")) == 5
+    assert all(record.readonly for record in body.records)
 
 
-def test_s4_25_a_held_pull_is_answered_when_a_message_arrives(tmp_path):
-    with Broker.open(tmp_path, background=False) as broker:
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_s4_42_hot_messages_come_32_or_256_kib_at_a_time(broker, size):
+    for _ in range(40):
+        send(broker, "T", bytes(size))
+    found = pull(broker, "T", max_msg_nums=1_000).body
+    count, size_bytes = len(found.records), sum(map(len, found.records))
+    one = len(found.records[0])
+    assert count == min(32, (256 << 10) // one)
+    assert size_bytes <= 256 << 10
+
+
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_s4_42_cold_messages_come_8_or_64_kib_at_a_time(tmp_path, size):
+    with open_broker(tmp_path, config=BrokerConfig(hot_bytes=0)) as broker:
+        for _ in range(40):
+            send(broker, "T", bytes(size))
+        answer = pull(broker, "T", max_msg_nums=1_000)
+        one = len(answer.body.records[0])
+        assert numbers(answer) == min(8, (64 << 10) // one)
+        assert answer.header.next_begin_offset == numbers(answer)
+        assert numbers(pull(broker, "T", max_msg_nums=3)) == 3
+
+
+def test_s4_42_what_lies_within_memory_of_the_end_is_hot_and_what_is_before_is_cold(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(hot_bytes=20_000)) as broker:
+        for _ in range(60):
+            send(broker, "T", bytes(1_000))
+        assert numbers(pull(broker, "T", 0)) == 8
+        assert numbers(pull(broker, "T", 50)) == 10
+
+
+def test_s4_42_the_first_message_comes_however_large_it_is(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(hot_bytes=0)) as broker:
+        send(broker, "T", bytes(300_000))
         send(broker, "T")
-        thread, answers = held_pull(broker, queue_offset=1, suspend_timeout_ms=60_000)
-        send(broker, "T", b"second")
-        thread.join(10)
-        assert bodies(answers[0]) == [b"second"]
+        assert numbers(pull(broker, "T")) == 1
 
 
-def test_a_held_pull_ends_empty_when_its_time_has_passed(tmp_path):
-    clock = VirtualClock()
-    with open_broker(tmp_path, clock) as broker:
+def test_a_filtered_pull_looks_at_800_units_and_says_how_far_it_got(broker):
+    for number in range(900):
+        send(broker, "T", properties=tagged("A" if number < 850 else "B"))
+    answer = pull(broker, "T", subscription="B")
+    assert (answer.code, answer.header.next_begin_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 800)
+    answer = pull(broker, "T", 800, subscription="B")
+    assert (numbers(answer), answer.header.next_begin_offset) == (32, 882)
+
+
+def test_s4_43_the_answer_carries_the_flags_of_topic_and_group(broker):
+    broker.topics.put(TopicConfig("T", 1, 1, sys_flag=2))
+    broker.groups.put(SubscriptionGroup("cg", sys_flag=5))
+    header = pull(broker, "T").header
+    assert (header.topic_sys_flag, header.group_sys_flag) == (2, 5)
+
+
+def test_s4_43_a_pull_notes_how_far_it_got_and_commits_if_it_is_to(broker):
+    for _ in range(3):
         send(broker, "T")
-        thread, answers = held_pull(broker, queue_offset=1, suspend_timeout_ms=15_000)
-        while thread.is_alive():
-            clock.advance(1_000)
-            time.sleep(0.001)
-        assert answers[0].code is ResponseCode.PULL_NOT_FOUND
-
-
-def test_a_held_pull_that_an_unwanted_message_wakes_goes_on_behind_it(tmp_path):
-    with Broker.open(tmp_path, background=False) as broker:
-        send(broker, "T")
-        thread, answers = held_pull(broker, queue_offset=1, suspend_timeout_ms=60_000, subscription="A")
-        send(broker, "T", properties=tagged("B"))
-        thread.join(10)
-        assert answers[0].code is ResponseCode.PULL_RETRY_IMMEDIATELY
-        assert answers[0].header.next_begin_offset == 2
-
-
-def test_closing_the_broker_ends_held_pulls(tmp_path):
-    broker = Broker.open(tmp_path, background=False)
-    send(broker, "T")
-    thread, answers = held_pull(broker, queue_offset=1, suspend_timeout_ms=600_000)
-    time.sleep(0.05)
-    broker.close()
-    thread.join(10)
-    assert answers[0].code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.SERVICE_NOT_AVAILABLE)
-
-
-def test_a_caller_that_cannot_wait_gets_the_held_pull_itself(broker):
-    send(broker, "T")
-    header = PullMessageHeader("cg", "T", 0, 1, 32, int(HOLD), 0, 15_000, 0, "*")
-    held = broker.answer(Request(RequestCode.PULL_MESSAGE, header))
-    assert isinstance(held, HeldPull)
-    assert held.nothing_yet.code is ResponseCode.PULL_NOT_FOUND
-
-
-def test_only_a_pull_that_finds_nothing_is_held(broker):
-    send(broker, "T")
-    for queue_offset, code in ((0, ResponseCode.SUCCESS), (5, ResponseCode.PULL_OFFSET_MOVED)):
-        assert pull(broker, "T", queue_offset, flags=HOLD, suspend_timeout_ms=10**9).code is code
+    pull(broker, "T")
+    assert (broker.offsets.pulled("cg", "T", 0), broker.offsets.query("cg", "T", 0)) == (3, None)
+    pull(
+        broker, "T", 1, flags=PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET, commit_offset=1, max_msg_nums=1
+    )
+    assert (broker.offsets.pulled("cg", "T", 0), broker.offsets.query("cg", "T", 0)) == (2, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
-from seglog.broker.state import Peer
+from seglog.broker.peer import Peer
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.batch import encode_batch
@@ -128,12 +128,13 @@ def test_what_is_refused_is_not_stored(broker, code_asked, topic, queue_id, defa
 @pytest.mark.parametrize(
     ("properties", "code"),
     [
-        ({"DELAY": "3"}, ResponseCode.MESSAGE_ILLEGAL),
+        ({"DELAY": "three"}, ResponseCode.SYSTEM_ERROR),
+        ({"DELAY": "3", "TRAN_MSG": "true"}, ResponseCode.NO_PERMISSION),
         ({"TIMER_DELAY_SEC": "3"}, ResponseCode.SYSTEM_ERROR),
         ({"TIMER_DELIVER_MS": "3"}, ResponseCode.SYSTEM_ERROR),
         ({"TRAN_MSG": "true"}, ResponseCode.NO_PERMISSION),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
 def test_what_would_never_come_out_again_is_refused(broker, properties, code):
     assert send(broker, "T", properties=encode_properties(properties)).code is code

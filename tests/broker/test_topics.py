@@ -10,7 +10,6 @@ from seglog.broker.config import BrokerConfig
 from seglog.broker.topics import (
     TopicConfig,
     TopicTable,
-    alter_attributes,
     is_system_topic,
     topic_name_problem,
 )
@@ -157,17 +156,6 @@ def test_the_brokers_own_topics_are_system_topics():
     for name in ("TBW102", "C", "b", "rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX"):
         assert is_system_topic(name, config)
     assert not is_system_topic("T", config)
-
-
-def test_attributes_are_set_and_taken_away():
-    assert alter_attributes({"a": "1", "b": "2"}, "+a=3,-b,+c=x=y") == {"a": "3", "c": "x=y"}
-    assert alter_attributes({"a": "1"}, None) == {"a": "1"}
-
-
-@pytest.mark.parametrize("changes", ["a=1", "+a", "-a=1", "+=1", ",", "-"])
-def test_attribute_changes_of_another_form_are_refused(changes):
-    with pytest.raises(InvalidArgumentError):
-        alter_attributes({}, changes)
 
 
 def test_the_store_is_told_of_topics_with_attributes_once_they_are_saved():

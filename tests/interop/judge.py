@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from tests.interop import toolchain
+from tests.interop.java_broker import JavaBroker
 
 Line = dict[str, Any]
 """One answer: ``kind`` and what belongs to it; ``Any`` because it is JSON."""
@@ -309,6 +310,35 @@ class Judge:
             yield HeldStore(process, ready["pid"])
         finally:
             _end(process)
+
+    @contextlib.contextmanager
+    def broker(
+        self,
+        path: Path,
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        settings: dict[str, object] | None = None,
+        halt: bool = False,
+        **config: object,
+    ) -> Iterator[JavaBroker]:
+        """Runs the real broker on ``path`` until the block ends; this judge does nothing else meanwhile.
+
+        Args:
+            path: The store directory.
+            geometry: Sizes to tell the store.
+            settings: Properties of BrokerConfig.
+            halt: End with Runtime.halt instead of a clean shutdown: the abort file stays, tables are as they
+                were last saved.
+            config: Further properties of MessageStoreConfig.
+        """
+        broker = {name: _java_text(value) for name, value in (settings or {}).items()}
+        question = {"op": "brokerStart", "broker": broker} | _target(path, geometry, config)
+        (started,) = self._ask(question)
+        try:
+            yield JavaBroker(started["port"], lambda asked: self._ask(dict(asked)))
+        finally:
+            if self._process is not None:
+                self._ask({"op": "brokerHalt" if halt else "brokerStop"})
 
     def bench(
         self,

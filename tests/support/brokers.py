@@ -9,7 +9,8 @@ from seglog.broker.config import BrokerConfig
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode
 from seglog.remoting.command import Request, Response
-from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
+from seglog.remoting.headers import PullMessageHeader, SendBackHeader, SendMessageHeader
+from seglog.storage.format.properties import encode_properties
 
 SEGMENT_BYTES = 1 << 20
 QUEUE_FILE_BYTES = 20 * 1000
@@ -40,6 +41,32 @@ def send(
     """Sends as a producer does that has a queue in mind."""
     header = SendMessageHeader("pg", topic, default_topic, 4, queue_id, 0, 1_234, 0, properties)
     return broker.dispatch(Request(code, header, body))
+
+
+def send_delayed(
+    broker: Broker, level: int, body: bytes = b"x", *, topic: str = "T", queue_id: int = 0, **properties: str
+) -> Response:
+    """Sends a message that waits."""
+    raw = encode_properties({"DELAY": str(level), **properties})
+    return send(broker, topic, body, queue_id=queue_id, properties=raw)
+
+
+def send_back(
+    broker: Broker,
+    phy_offset: int,
+    delay_level: int = 0,
+    *,
+    group: str = "cg",
+    origin_topic: str | None = None,
+    origin_message_id: str | None = None,
+    max_reconsume_times: int | None = None,
+    is_unit_mode: bool = False,
+) -> Response:
+    """Sends a message back as a consumer does that failed at it."""
+    header = SendBackHeader(
+        phy_offset, group, delay_level, origin_message_id, origin_topic, is_unit_mode, max_reconsume_times
+    )
+    return broker.dispatch(Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
 
 
 def pull(

@@ -1,6 +1,7 @@
 """What the README shows works: its Python runs, its commands run, its make targets exist.
 
-Python blocks run each in a process and folder of its own. Commands of `sh` and `console` blocks of a
+Python blocks run each in a process and folder of its own; those that are tests (`python test`) with pytest.
+Commands of `sh` and `console` blocks of a
 section run in README order in one folder, so that one may read what an earlier one wrote. A block whose fence
 says more than the language, such as `sh not-tested`, is left alone. The reader is someone with a
 broker: `~/store`, where RocketMQ keeps its files unless told otherwise, is a real store.
@@ -143,6 +144,18 @@ def test_readme_shows_only_commands_that_are_tested_here():
 def test_python_of_the_readme_runs(block, home):
     (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
     check([sys.executable, "example.py"], home, f"README.md:{block.line}")
+
+
+@pytest.mark.parametrize("block", blocks_of("python test"), ids=lambda block: f"line {block.line}")
+def test_tests_of_the_readme_pass(block, home, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # an installed seglog would bring it once more
+    (home / "test_example.py").write_text("\n" * (block.line - 1) + block.text)
+    command = [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "test_example.py"]
+    check(command, home, f"README.md:{block.line}")
+
+
+def test_the_readme_shows_a_test():
+    assert len(blocks_of("python test")) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""UPDATE_AND_CREATE_SUBSCRIPTIONGROUP and DELETE_SUBSCRIPTIONGROUP.
+"""UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, DELETE_SUBSCRIPTIONGROUP and UPDATE_AND_GET_GROUP_FORBIDDEN.
 
-Source: ``AdminBrokerProcessor.java updateAndCreateSubscriptionGroup, deleteSubscriptionGroup``.
+Source: ``AdminBrokerProcessor.java updateAndCreateSubscriptionGroup, deleteSubscriptionGroup,
+updateAndGetGroupForbidden``.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from typing import Final
 from seglog.broker.groups import group_name_problem
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
+from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response, expect_body, refuse
 from seglog.remoting.headers import DeleteGroupHeader
+from seglog.remoting.heartbeat import GroupForbiddenBody
 from seglog.remoting.subscription_group import SubscriptionGroup
 
 
@@ -36,7 +39,18 @@ def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:
     return Response(ResponseCode.SUCCESS)
 
 
+def forbid_group(state: BrokerState, call: Call[GroupForbiddenHeader]) -> Response:
+    """Says whether a group may read a topic, and sets it before if that is asked."""
+    header = call.header
+    if header.is_readable is not None:
+        state.groups.forbid(header.group, header.topic, not header.is_readable)
+    is_readable = not state.groups.is_forbidden(header.group, header.topic)
+    body = GroupForbiddenBody(header.group, header.topic, is_readable)
+    return Response(ResponseCode.SUCCESS, body=body, remark="")
+
+
 HANDLERS: Final = (
     Handler(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Header, create_group),
     Handler(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader, delete_group),
+    Handler(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, GroupForbiddenHeader, forbid_group),
 )

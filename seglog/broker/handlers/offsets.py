@@ -5,12 +5,11 @@ Source: ``ConsumerManageProcessor.java``, ``AdminBrokerProcessor.java``.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
-from seglog.broker.group_topics import find_group
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
-from seglog.errors import InvalidArgumentError
+from seglog.broker.young_queue import is_young
 from seglog.remoting.bodies import ResetOffsetsBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -43,7 +42,7 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
         return refuse(
             ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
         )
-    if _is_young(state, header.topic, header.queue_id):
+    if is_young(state, header.topic, header.queue_id):
         return _answer(0)
     return refuse(
         ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
@@ -53,8 +52,8 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
     """Commits where a group goes on in a queue."""
     header = call.header
-    if find_group(state, header.consumer_group) is None:
-        return _no_group(header.consumer_group)
+    if state.groups.get(header.consumer_group) is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
     if state.topics.get(header.topic) is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
     state.offsets.commit(
@@ -76,16 +75,9 @@ def get_min_offset(state: BrokerState, call: Call[GetMinOffsetHeader]) -> Respon
 def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Response:
     """Says which message of a queue was stored at a moment."""
     header = call.header
-    boundary = (header.boundary_type or "lower").lower()
-    if boundary == "lower":
-        return _answer(
-            state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, "lower")
-        )
-    if boundary == "upper":
-        return _answer(
-            state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, "upper")
-        )
-    raise InvalidArgumentError(f"boundaryType {header.boundary_type!r} is neither lower nor upper")
+    is_upper = (header.boundary_type or "").lower() == "upper"  # whatever else it says means lower
+    boundary: Literal["lower", "upper"] = "upper" if is_upper else "lower"
+    return _answer(state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, boundary))
 
 
 def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
@@ -97,8 +89,8 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
     topic = state.topics.get(header.topic)
     if topic is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
-    if find_group(state, header.group) is None:
-        return _no_group(header.group)
+    if state.groups.get(header.group) is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
     targets: dict[int, int] = {}
     if header.queue_id >= 0 and header.offset not in (None, -1):
         targets[header.queue_id] = header.offset
@@ -117,6 +109,8 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
             queue_id: offset_of_time(state.store, header.topic, queue_id, header.timestamp_ms)
             for queue_id in queue_ids
         }
+    if not targets:
+        return refuse(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
     for queue_id, offset in targets.items():
         state.offsets.reset(header.group, header.topic, queue_id, offset, call.peer.client_id)
     return Response(
@@ -131,16 +125,10 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
 
 
 def clone_offsets(state: BrokerState, call: Call[CloneGroupOffsetHeader]) -> Response:
-    """Gives a group the offsets of another."""
+    """Gives a group the offsets of another; in a topic that is not there it has none."""
     header = call.header
-    if header.topic and state.topics.get(header.topic) is None:
-        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
     state.offsets.clone(header.source_group, header.target_group, header.topic or None, call.peer.client_id)
     return Response(ResponseCode.SUCCESS)
-
-
-def _no_group(name: str) -> Response:
-    return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {name} not exist!")
 
 
 def _answer(offset: int) -> Response:
@@ -152,14 +140,6 @@ def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms:
     if timestamp_ms < 0:
         return store.max_offset(topic, queue_id)
     return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")
-
-
-def _is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
-    store = state.store
-    if store.min_offset(topic, queue_id) > 0:
-        return False
-    first = store.get(topic, queue_id, 0, 1)
-    return bool(first.records) and store.max_phy_offset - first.messages[0].phy_offset <= state.hot_bytes
 
 
 HANDLERS: Final = (

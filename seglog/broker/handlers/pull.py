@@ -1,4 +1,4 @@
-"""PULL_MESSAGE."""
+"""PULL_MESSAGE and LITE_PULL_MESSAGE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from seglog.remoting.headers import PullMessageHeader
 
 def pull_message(state: BrokerState, call: Call[PullMessageHeader]) -> Response | HeldPull:
     """Reads messages of one queue."""
-    return pull(state, call.header, call.peer.client_id)
+    return pull(state, call.header, call.peer)
 
 
-HANDLERS: Final = (Handler(RequestCode.PULL_MESSAGE, PullMessageHeader, pull_message),)
+def lite_pull_message(state: BrokerState, call: Call[PullMessageHeader]) -> Response | HeldPull:
+    """Does the same for a client that shares its queues by itself, if the broker is set to."""
+    return pull(state, call.header, call.peer, is_lite=True)
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.PULL_MESSAGE, PullMessageHeader, pull_message),
+    Handler(RequestCode.LITE_PULL_MESSAGE, PullMessageHeader, lite_pull_message),
+)

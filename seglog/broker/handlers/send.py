@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from seglog.broker.dead_letters import dead_letter_topic, without_delay
+from seglog.broker.delay_levels import hold
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.send import (
     choose_queue,
@@ -13,7 +16,7 @@ from seglog.broker.send import (
     find_topic,
 )
 from seglog.broker.state import BrokerState
-from seglog.errors import ProtocolError
+from seglog.errors import ProtocolError, SeglogError
 from seglog.remoting.batch import decode_batch, encoded_size
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -22,6 +25,7 @@ from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.sys_flag import MULTI_TAGS, TRANSACTION_MASK
 from seglog.storage.format.tags import tags_code
 from seglog.storage.values import RawMessage
 
@@ -29,38 +33,45 @@ from seglog.storage.values import RawMessage
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     """Stores one message."""
     header = call.header
-    topic = find_topic(state, header)
+    topic = find_topic(state, header, call.peer)
     if isinstance(topic, Response):
         return topic
-    raw, queue_id = header.properties, choose_queue(topic, header.queue_id)
+    raw, queue_id = header.properties, choose_queue(state, topic, header.queue_id)
     if topic.name.startswith(RETRY_PREFIX):
         end = dead_letter_topic(state, header)
         if isinstance(end, Response):
             return end
         if end is not None:
             topic, raw, queue_id = end, without_delay(raw), 0
-    properties = complete_properties(state, raw)
+    properties = complete_properties(state, raw, header.sys_flag, header.reconsume_times)
     if isinstance(properties, Response):
         return properties
+    raw, level = properties.raw, properties.delay_level
+    place, place_id = topic.name, queue_id
+    if level > 0:
+        place, place_id, raw = hold(raw, topic.name, queue_id, level)
     state.disk.check()
     put = state.store.append(
-        topic.name,
-        queue_id,
+        place,
+        place_id,
         _bytes_of(call.request.body),
-        properties.raw,
+        raw,
         tags_code(properties.tag),
-        sys_flag=header.sys_flag,
+        sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
         flag=header.flag,
         born_timestamp_ms=header.born_timestamp_ms,
         born_host=call.peer.host,
         reconsume_times=header.reconsume_times,
         durability=None if properties.waits_for_disk else Durability.ASYNC,
+        delay_ms=state.delivery.levels.own_delay_ms(level),
     )
+    if level > 0:
+        state.delivery.note_sent(level)
     return Response(
         ResponseCode.SUCCESS,
         SendMessageResponseHeader(
             put.message_id,
-            put.queue_id,
+            queue_id,
             put.queue_offset,
             properties.unique_id,
             durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
@@ -72,9 +83,12 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
 def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     """Stores the messages of a batch, all or none, behind each other in one queue."""
     header = call.header
-    topic = find_batch_topic(state, header)
+    topic = find_batch_topic(state, header, call.peer)
     if isinstance(topic, Response):
         return topic
+    level = state.delivery.levels.level_of(props.decode_properties(header.properties).get(props.DELAY))
+    if level > 0 or header.sys_flag & TRANSACTION_MASK:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch is neither delayed nor in a transaction")
     body = call.request.body
     batch = body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
@@ -83,9 +97,9 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     state.disk.check()
     put = state.store.append_batch(
         header.topic,
-        choose_queue(topic, header.queue_id),
+        choose_queue(state, topic, header.queue_id),
         [_raw_message(message) for message in batch.messages],
-        sys_flag=header.sys_flag,
+        sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
         born_timestamp_ms=header.born_timestamp_ms,
         born_host=call.peer.host,
         reconsume_times=header.reconsume_times,
@@ -101,6 +115,19 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         ),
         ext=state.send_ext,
     )
+
+
+def _completed(send: _Send) -> _Send:
+    """Makes a function that answers refusals with the fields of every answer to a send, as RocketMQ does."""
+
+    def answer(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
+        try:
+            response = send(state, call)
+        except SeglogError as error:
+            response = refuse(ResponseCode(error.response_code), str(error))
+        return replace(response, ext=state.send_ext) if response.ext is None else response
+
+    return answer
 
 
 def _raw_message(message: BatchMessage) -> RawMessage:
@@ -121,10 +148,17 @@ def _batch_durability(properties: bytes) -> Durability | None:
     return Durability.ASYNC if props.find_property(properties, b"WAIT") == b"false" else None
 
 
+_Send = Callable[[BrokerState, Call[SendMessageHeader]], Response]
+MULTI_TAG: Final = "MULTI_TAG"
+"""Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
 _SYNC: Final = Durability.SYNC.value
 _ASYNC: Final = Durability.ASYNC.value
 HANDLERS: Final = (
-    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, send_message),
-    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, send_message, SendMessageHeader.WIRE_V2),
-    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, send_batch, SendMessageHeader.WIRE_V2),
+    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, _completed(send_message)),
+    Handler(
+        RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message), SendMessageHeader.WIRE_V2
+    ),
+    Handler(
+        RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch), SendMessageHeader.WIRE_V2
+    ),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from seglog.broker.handlers import groups, locks, offsets, pull, send, topics
+from seglog.broker.handlers import clients, groups, locks, offsets, pull, send, send_back, topics
+from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
-from seglog.broker.state import BrokerState, Peer
+from seglog.broker.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response
 from seglog.remoting.headers import WireNames
@@ -54,5 +55,7 @@ HANDLERS: Final = _by_code(
     locks.HANDLERS,
     topics.HANDLERS,
     groups.HANDLERS,
+    send_back.HANDLERS,
+    clients.HANDLERS,
 )
 """By request code; None where there is no handler."""

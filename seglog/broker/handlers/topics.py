@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.attributes import alter_attributes
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
-from seglog.broker.topics import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
+from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_problem
+from seglog.errors import InvalidArgumentError
 from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
 from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -46,6 +48,10 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
     if problem is not None:
         return refuse(ResponseCode.INVALID_PARAMETER, problem)
     known = state.topics.get(header.topic)
+    try:
+        attributes = alter_attributes(known.attributes if known is not None else None, header.attributes)
+    except InvalidArgumentError as error:
+        return refuse(ResponseCode.SYSTEM_ERROR, str(error))
     state.topics.put(
         TopicConfig(
             header.topic,
@@ -55,7 +61,7 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
             header.is_order,
             header.topic_filter_type,
             header.topic_sys_flag,
-            alter_attributes(known.attributes if known is not None else {}, header.attributes),
+            attributes,
             known.unknown if known is not None else {},
         )
     )

@@ -27,6 +27,7 @@ from seglog.storage.format.record import (
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    as_i64,
     unit_tags_code,
 )
 from seglog.storage.kernels import KERNELS, NATIVE
@@ -77,6 +78,7 @@ class PythonDraft:
         size_bytes: Of the finished record.
         properties: As they are stored, without the record CRC.
         takes_queue_offset: False for PREPARED and ROLLBACK records.
+        delay_ms: What it waits in the delay topic, if its level does not say it.
     """
 
     __slots__ = (
@@ -85,6 +87,7 @@ class PythonDraft:
         "_record",
         "_store_time_at",
         "_tags_code",
+        "delay_ms",
         "properties",
         "size_bytes",
         "takes_queue_offset",
@@ -161,10 +164,13 @@ class PythonDraft:
         self._record = bytearray().join((packed, body, tail))
         self._crc = record_crc
         self._tags_code = tags_code
+        self.delay_ms: int | None = None
         self.properties = properties
 
     def unit_tags_code(self, store_timestamp_ms: int) -> int:
         """Returns the code for the queue unit; in the delay topic the store time decides it."""
+        if self.delay_ms is not None:
+            return as_i64(store_timestamp_ms + self.delay_ms)
         if self._is_delay:
             return unit_tags_code(_SCHEDULE_TOPIC, self.properties, store_timestamp_ms)
         return self._tags_code

@@ -21,6 +21,7 @@ final class Commands {
       case "timer" -> timer(request, answers);
       case "hold" -> hold(request, answers);
       case "trylock" -> tryLock(request, answers);
+      case "brokerStart", "brokerAsk", "brokerStop", "brokerHalt" -> Brokers.run(request, answers);
       case "bench" -> {
         Bench.run(request, answers);
         yield true;

@@ -20,7 +20,8 @@ import java.nio.charset.StandardCharsets;
  *   Judge hold DIR [options]              keeps the store open until standard input ends
  *   Judge trylock DIR [options]           whether the store can be loaded and started
  *   Judge serve                           requests as JSON lines on standard input, bench among them:
- *                                         a measurement, see {@link Bench}
+ *                                         a measurement, see {@link Bench}, and those to a broker,
+ *                                         see {@link Brokers}
  * </pre>
  *
  * <p>Every command opens the directory read-write, as a broker would: recovery may change it. Each

@@ -122,7 +122,8 @@ final class RealStore implements AutoCloseable {
     }
   }
 
-  private static MessageStoreConfig configure(Request request) {
+  /** Returns the settings of a store in the directory of the request. */
+  static MessageStoreConfig configure(Request request) {
     MessageStoreConfig config = new MessageStoreConfig();
     config.setStorePathRootDir(request.dir);
     config.setStorePathCommitLog(request.dir + "/commitlog");
@@ -146,13 +147,14 @@ final class RealStore implements AutoCloseable {
     config.setDiskMaxUsedSpaceRatio(95);
   }
 
-  private static void applyFurther(MessageStoreConfig config, Map<String, String> further) {
+  /** Sets properties by their names in broker.conf. */
+  static void applyFurther(Object config, Map<String, String> further) {
     Properties known = MixAll.object2Properties(config);
     Properties properties = new Properties();
     further.forEach(
         (name, value) -> {
           if (!known.containsKey(name)) {
-            throw new IllegalArgumentException("MessageStoreConfig has no " + name);
+            throw new IllegalArgumentException(config.getClass().getSimpleName() + " has no " + name);
           }
           properties.setProperty(name, value);
         });

@@ -32,6 +32,19 @@ final class Request {
   /** dump, probe, compact: what to ask. */
   List<Probe> probes = List.of();
 
+  /** brokerStart: properties of BrokerConfig, by their name in broker.conf. */
+  Map<String, String> broker = Map.of();
+
+  /** brokerAsk: which of the clients asks; each has a connection of its own. */
+  String client = "";
+
+  /** brokerAsk: the request's code, ext fields, body as base64, and how long to wait at most. */
+  int code;
+
+  Map<String, String> ext = Map.of();
+  String body;
+  long timeoutMs = 30_000;
+
   /** trylock: after a refused start go through the shutdown that the broker goes through. */
   boolean likeBroker;
 

@@ -1,0 +1,105 @@
+"""Attributes of topics and groups: which there are, what they may be, and how they are changed.
+
+A change is ``+name=value,-name`` and so on. Only attributes that RocketMQ knows can be set, and some only
+while the topic is made; those that a file holds beside them stay.
+
+Source: ``AttributeParser.java``, ``AttributeUtil.java``, ``TopicAttributes.java``,
+``SubscriptionGroupAttributes.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.errors import InvalidArgumentError
+from seglog.storage.format.config_value import ConfigValue
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute that can be set.
+
+    Attributes:
+        values: What it may be; empty if it is a whole number.
+        least: The least number.
+        is_changeable: Whether it can be set or changed once the topic is made.
+    """
+
+    values: frozenset[str] = frozenset()
+    least: int = 0
+    is_changeable: bool = True
+
+    def problem(self, value: str) -> str | None:
+        """Returns why it cannot have this value, None if it can."""
+        if self.values:
+            return (
+                None if value in self.values else f"value is not in set: [{', '.join(sorted(self.values))}]"
+            )
+        if value.removeprefix("-").isdecimal() and self.least <= int(value) < 1 << 63:
+            return None
+        return f"value is not in range({self.least}, {(1 << 63) - 1})"
+
+
+Attributes = Mapping[str | int, ConfigValue]
+
+TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    "queue.type": Attribute(frozenset({"BatchCQ", "SimpleCQ"}), is_changeable=False),
+    "cleanup.policy": Attribute(frozenset({"DELETE", "COMPACTION"}), is_changeable=False),
+    "message.type": Attribute(
+        frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"})
+    ),
+    "reserve.time": Attribute(least=-1),
+}
+GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {"priority.factor": Attribute()}
+
+
+def alter_attributes(
+    attributes: Attributes | None, changes: str | None, known: Mapping[str, Attribute] = TOPIC_ATTRIBUTES
+) -> Attributes:
+    """Returns attributes after changes.
+
+    Args:
+        attributes: As they are; None for something that is being made.
+        changes: ``+name=value,-name`` and so on.
+        known: Which can be set.
+
+    Raises:
+        InvalidArgumentError: A change has another form, names an attribute that there is not, or gives it
+            what it cannot be; the message is in RocketMQ's words.
+    """
+    altered = dict(attributes or {})
+    for name, value in _parse(changes or "").items():
+        if value is None and attributes is None:
+            raise InvalidArgumentError(f"only add attribute is supported while creating topic. key: {name}")
+        if value is None and name not in altered:
+            raise InvalidArgumentError(f"attempt to delete a nonexistent key: {name}")
+        attribute = known.get(name)
+        if attribute is None:
+            raise InvalidArgumentError(f"unsupported key: {name}")
+        if attributes is not None and not attribute.is_changeable:
+            raise InvalidArgumentError(f"attempt to update an unchangeable attribute. key: {name}")
+        problem = None if value is None else attribute.problem(value)
+        if problem is not None:
+            raise InvalidArgumentError(problem)
+        if value is None:
+            del altered[name]
+        else:
+            altered[name] = value
+    return altered
+
+
+def _parse(changes: str) -> dict[str, str | None]:
+    """Returns the new value of each attribute, None for one that is to go."""
+    found: dict[str, str | None] = {}
+    for change in changes.split(",") if changes else ():
+        name, equals, value = change[1:].partition("=")
+        if equals and not (change.startswith("+") and name):
+            raise InvalidArgumentError(f"add/alter attribute format is wrong: {change.partition('=')[0]}")
+        if not equals and not (change.startswith("-") and name):
+            raise InvalidArgumentError(f"delete attribute format is wrong: {change}")
+        if name in found:
+            raise InvalidArgumentError(f"key duplication: {change.partition('=')[0]}")
+        found[name] = value if equals else None
+    return found

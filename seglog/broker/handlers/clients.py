@@ -1,0 +1,116 @@
+"""HEART_BEAT, UNREGISTER_CLIENT, and who the clients of a group are.
+
+Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsumerListByGroup``,
+``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from seglog.broker.clients import Client
+from seglog.broker.group_topics import find_group, retry_topic
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.state import BrokerState
+from seglog.remoting.client_headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Header, Response, expect_body, refuse
+from seglog.remoting.heartbeat import (
+    Connection,
+    ConsumerConnectionsBody,
+    ConsumerListBody,
+    ConsumeType,
+    HeartbeatBody,
+    ProducerConnectionsBody,
+)
+
+KNOWS_V2: Final = "IS_SUPPORT_HEART_BEAT_V2"
+HAS_CHANGED: Final = "IS_SUB_CHANGE"
+"""Fields of the answer to a heartbeat: the client may leave its subscriptions out, and has to say them."""
+
+
+def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
+    """Notes the client in its groups, whose retry topics are there from then on.
+
+    A group that does not exist and may not be created is passed over, as in RocketMQ.
+    """
+    body = expect_body(call.request, HeartbeatBody)
+    has_changed = not body.fingerprint
+    for consumer in body.consumers:
+        if state.config.reject_pull_consumer_enable and consumer.consume_type is ConsumeType.ACTIVELY:
+            continue
+        has_changed |= state.clients.note_fingerprint(consumer.group, body.fingerprint)
+        group = find_group(state, consumer.group)
+        if group is None:
+            continue
+        known = (state.topics.get(subscription.topic) for subscription in consumer.subscriptions)
+        is_order = any(topic is not None and topic.is_order for topic in known)
+        retry_topic(state, group, is_order=is_order, is_unit=consumer.is_unit_mode)
+        keeps = bool(body.fingerprint) and body.is_without_subscriptions
+        state.clients.heard_consumer(call.peer, body.client_id, consumer, keeps_subscriptions=keeps)
+    for name in body.producer_groups:
+        state.clients.heard_producer(call.peer, body.client_id, name)
+    return Response(ResponseCode.SUCCESS, ext={KNOWS_V2: "true", HAS_CHANGED: str(has_changed).lower()})
+
+
+def unregister_client(state: BrokerState, call: Call[UnregisterClientHeader]) -> Response:
+    """Takes the client out of the groups that it names."""
+    header = call.header
+    if header.producer_group is not None:
+        state.clients.leave_producers(call.peer, header.client_id, header.producer_group)
+    if header.consumer_group is not None:
+        state.clients.leave_consumers(call.peer, header.client_id, header.consumer_group)
+    return Response(ResponseCode.SUCCESS)
+
+
+def list_consumers(state: BrokerState, call: Call[ConsumerGroupHeader]) -> Response:
+    """Says who shares the queues of a group; an empty list would stop clients from asking again."""
+    group = state.clients.consumers(call.header.consumer_group)
+    if group is None:
+        return refuse(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {call.header.consumer_group}")
+    ids = tuple(client.client_id for client in group.clients.values())
+    return Response(ResponseCode.SUCCESS, body=ConsumerListBody(ids))
+
+
+def consumer_connections(state: BrokerState, call: Call[ConsumerGroupHeader]) -> Response:
+    """Shows a consumer group that is online."""
+    group = state.clients.consumers(call.header.consumer_group)
+    if group is None:
+        return refuse(
+            ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{call.header.consumer_group}] not online"
+        )
+    body = ConsumerConnectionsBody(
+        _connections(group.clients.values()),
+        group.subscriptions,
+        group.consume_type,
+        group.message_model,
+        group.consume_from,
+    )
+    return Response(ResponseCode.SUCCESS, body=body)
+
+
+def producer_connections(state: BrokerState, call: Call[ProducerGroupHeader]) -> Response:
+    """Shows a producer group that is online."""
+    clients = state.clients.producers(call.header.producer_group)
+    if not clients:
+        return refuse(
+            ResponseCode.SYSTEM_ERROR, f"the producer group[{call.header.producer_group}] not exist"
+        )
+    return Response(ResponseCode.SUCCESS, body=ProducerConnectionsBody(_connections(clients)))
+
+
+def _connections(clients: Iterable[Client]) -> frozenset[Connection]:
+    return frozenset(
+        Connection(client.client_id, str(client.peer.host), client.peer.language, client.peer.version)
+        for client in clients
+    )
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.HEART_BEAT, Header, heart_beat),
+    Handler(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader, unregister_client),
+    Handler(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader, list_consumers),
+    Handler(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader, consumer_connections),
+    Handler(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader, producer_connections),
+)

@@ -1,0 +1,25 @@
+"""The fixture ``seglog_broker`` for tests of any project that has seglog installed.
+
+A broker of its own for each test, on virtual time; see :mod:`seglog.testing`. Nothing of seglog is loaded
+before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from seglog.testing import VirtualBroker
+
+
+@pytest.fixture
+def seglog_broker(tmp_path: Path) -> Iterator[VirtualBroker]:
+    """A RocketMQ-compatible broker without sockets or threads, whose time the test moves."""
+    from seglog.testing import VirtualBroker  # loads the engine
+
+    with VirtualBroker.at(tmp_path / "seglog-broker") as broker:
+        yield broker

@@ -1,0 +1,137 @@
+"""A broker for tests: virtual time, clients at hand, and the same files for the same calls.
+
+    with VirtualBroker.at(tmp_path) as broker:
+        broker.producer().send("orders", b"42 apples", delay_level=18)
+        broker.advance("2h")
+        assert [message.body for message in broker.messages("orders")] == [b"42 apples"]
+
+With pytest the fixture ``seglog_broker`` is one of these. Nothing runs beside the test: what a broker does by
+time it does in :meth:`advance`, at its moment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, Self
+
+from seglog.broker.broker import Broker
+from seglog.broker.config import BrokerConfig
+from seglog.client.local_link import LocalLink
+from seglog.clock import Clock, VirtualClock
+from seglog.consumer.listener import ConsumeFrom, Listener
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.send_back import SendBack
+from seglog.producer.producer import Producer
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.format.host import Host
+from seglog.storage.format.message import Message
+from seglog.storage.store import MessageStore
+
+SEGMENT_SIZE_BYTES: Final = 64 << 20
+QUEUE_FILE_SIZE_BYTES: Final = 200_000
+"""Smaller files than a broker's: a test opens and drops many."""
+_PAGE: Final = 1_024
+
+
+class VirtualBroker(Broker):
+    """A broker on virtual time, made by :meth:`at`; close it, or use it in a ``with`` statement."""
+
+    _clients = 0
+
+    @classmethod
+    def at(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: VirtualClock | None = None,
+        config: BrokerConfig | None = None,
+    ) -> Self:
+        """Opens the store at ``path``, which is created if it is not there, and a broker over it.
+
+        Args:
+            path: The store directory.
+            clock: Its time; from 2023-11-14 on by default.
+            config: Names and settings.
+
+        Raises:
+            StoreError: Whatever ``MessageStore.open`` raises.
+        """
+        clock, config = clock or VirtualClock(), config or BrokerConfig()
+        store = MessageStore.open(
+            path,
+            segment_size_bytes=SEGMENT_SIZE_BYTES,
+            queue_file_size_bytes=QUEUE_FILE_SIZE_BYTES,
+            max_message_size_bytes=config.max_message_size_bytes,
+            store_host=Host.parse(config.address),
+            clock=clock,
+        )
+        return cls(store, clock=clock, config=config)
+
+    @property
+    def clock(self) -> Clock:
+        """Its time; :meth:`advance` moves it."""
+        return self._clock
+
+    def link(self) -> LocalLink:
+        """Returns a link for one more client."""
+        self._clients += 1
+        return LocalLink(self, f"127.0.0.1@0#{self._clients}")
+
+    def producer(self, group: str = "test-producer") -> Producer:
+        """Returns a new producer; its messages take the queues of a topic in turn, from the first one on."""
+        link = self.link()
+        ids = UniqueIds(self._clock, process_id=self._clients, life=0)
+        return Producer(link, group, clock=self._clock, ids=ids, first_turn=0)
+
+    def consumer(
+        self,
+        group: str,
+        subscription: str | Mapping[str, str],
+        listener: Listener,
+        *,
+        max_reconsume_times: int | None = None,
+    ) -> OrderlyConsumer:
+        """Returns a new member of a group, which consumes from the first message on when it is stepped.
+
+        Args:
+            group: As for :class:`~seglog.consumer.orderly.OrderlyConsumer`.
+            subscription: Likewise.
+            listener: Likewise.
+            max_reconsume_times: Likewise.
+        """
+        link = self.link()
+        return OrderlyConsumer(
+            link,
+            group,
+            subscription,
+            listener,
+            client_id=link.client_id,
+            clock=self._clock,
+            consume_from=ConsumeFrom.FIRST,
+            max_reconsume_times=max_reconsume_times,
+        )
+
+    def messages(self, topic: str) -> list[Message]:
+        """Returns what can be consumed of a topic now, queue after queue, whoever has consumed it."""
+        found: list[Message] = []
+        for queue in self.store.queues():
+            queue_offset = queue.min_offset
+            while queue.topic == topic and queue_offset < queue.max_offset:
+                page = self.store.get(topic, queue.queue_id, queue_offset, _PAGE)
+                found += page.messages
+                queue_offset = max(queue_offset + 1, page.next_offset)
+        return found
+
+    def send_back(self, group: str, message: Message, delay_level: int = 0) -> None:
+        """Fails at a message as a consumer of a group does that has it tried again.
+
+        Args:
+            group: The group.
+            message: As it was consumed.
+            delay_level: When it comes again; by default later after every failure, and in the end never.
+
+        Raises:
+            ProtocolError: The broker refuses.
+        """
+        SendBack(self.link(), group, self._clock).retry_later(message, delay_level)

@@ -1,0 +1,305 @@
+"""A broker knows its clients by their heartbeats, and tells those of a group when one comes or goes."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from seglog.broker.broker import LOCAL_PEER
+from seglog.broker.config import BrokerConfig
+from seglog.broker.topics import TopicConfig
+from seglog.clock import VirtualClock
+from seglog.remoting.client_headers import (
+    ConsumerGroupHeader,
+    GroupForbiddenHeader,
+    ProducerGroupHeader,
+    UnregisterClientHeader,
+)
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.heartbeat import (
+    ConsumerData,
+    ConsumerListBody,
+    ConsumeType,
+    HeartbeatBody,
+    MessageModel,
+)
+from seglog.remoting.subscription import SubscriptionData
+from seglog.remoting.subscription_group import SubscriptionGroup
+from tests.support.brokers import open_broker
+from tests.support.clients import GROUP, ToldClient
+
+ALL_OF_T = SubscriptionData("T", "*", 1)
+
+
+def members(broker, group=GROUP):
+    return broker.dispatch(Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group)))
+
+
+def leave(client, **groups):
+    header = UnregisterClientHeader(client.link.client_id, **groups)
+    return client.link.invoke(Request(RequestCode.UNREGISTER_CLIENT, header))
+
+
+def test_clients_are_listed_in_the_order_in_which_they_came(broker):
+    for name in ("b", "a"):
+        ToldClient(broker, name).beat(ALL_OF_T)
+    assert members(broker).body == ConsumerListBody(("b", "a"))
+
+
+def test_a_group_without_clients_is_no_empty_list(broker):
+    answer = members(broker)
+    assert (answer.code, answer.body) == (ResponseCode.SYSTEM_ERROR, None)
+    assert answer.remark == "no consumer for this group, cg"
+
+
+def test_the_first_heartbeat_makes_the_group_and_its_retry_topic(broker):
+    ToldClient(broker, "a").beat(ALL_OF_T)
+    assert broker.groups.get(GROUP) == SubscriptionGroup(GROUP)
+    assert broker.topics.get("%RETRY%cg") == TopicConfig("%RETRY%cg", 1, 1)
+
+
+def test_the_retry_topic_of_a_group_that_is_there_is_made_as_well(broker):
+    broker.groups.put(SubscriptionGroup(GROUP, retry_queue_nums=3))
+    ToldClient(broker, "a").beat(ALL_OF_T, is_unit_mode=True)
+    assert broker.topics.get("%RETRY%cg") == TopicConfig("%RETRY%cg", 3, 3, sys_flag=2)
+
+
+def test_the_retry_topic_has_an_order_if_a_topic_of_the_group_has_one(broker):
+    ToldClient(broker, "a").beat(ALL_OF_T)
+    broker.topics.put(TopicConfig("T", 1, 1, is_order=True))
+    ToldClient(broker, "b").beat(ALL_OF_T)
+    assert broker.topics.get("%RETRY%cg").is_order
+
+
+def test_a_group_that_may_not_be_made_is_passed_over(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(auto_create_groups=False)) as broker:
+        answer = ToldClient(broker, "a").beat(ALL_OF_T)
+        assert answer.code is ResponseCode.SUCCESS
+        assert broker.clients.consumers(GROUP) is None
+
+
+def test_everyone_in_the_group_is_told_of_one_that_comes(broker):
+    first, second, other = (ToldClient(broker, name) for name in "abc")
+    first.beat(ALL_OF_T)
+    assert first.told_groups == [GROUP]
+    other.beat(ALL_OF_T, group="other")
+    second.beat(ALL_OF_T)
+    assert (first.told_groups, second.told_groups, other.told_groups) == ([GROUP], [GROUP], ["other"])
+
+
+def test_nobody_is_told_of_a_heartbeat_that_says_nothing_new(broker):
+    client = ToldClient(broker, "a")
+    for version in (1, 1, 2):
+        client.beat(SubscriptionData("T", "*", version))
+    assert client.told_groups == [GROUP]
+
+
+@pytest.mark.parametrize("subscriptions", [(), (ALL_OF_T, SubscriptionData("U"))])
+def test_everyone_is_told_of_a_topic_that_comes_or_goes(broker, subscriptions):
+    client = ToldClient(broker, "a")
+    client.beat(ALL_OF_T)
+    client.beat(*subscriptions)
+    assert client.told_groups == [GROUP, GROUP]
+
+
+def test_a_group_is_not_told_if_it_does_not_want_to_be_or_shares_nothing(broker):
+    broker.groups.put(SubscriptionGroup("quiet", is_notified=False))
+    client = ToldClient(broker, "a")
+    client.beat(ALL_OF_T, group="quiet")
+    client.beat(ALL_OF_T, message_model=MessageModel.BROADCASTING)
+    leave(client, consumer_group="quiet")
+    assert client.told_groups == []
+
+
+def test_a_client_that_leaves_is_gone_and_the_rest_is_told(broker):
+    first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
+    for client in (first, second):
+        client.beat(ALL_OF_T)
+    first.told.clear()
+    second.told.clear()
+    assert leave(second, consumer_group=GROUP).code is ResponseCode.SUCCESS
+    assert members(broker).body == ConsumerListBody(("a",))
+    assert (first.told_groups, second.told_groups) == ([GROUP], [])
+
+
+def test_leaving_a_group_that_one_is_not_in_changes_nothing(broker):
+    client, stranger = ToldClient(broker, "a"), ToldClient(broker, "b")
+    client.beat(ALL_OF_T)
+    leave(stranger, consumer_group=GROUP, producer_group="pg")
+    assert members(broker).body == ConsumerListBody(("a",))
+
+
+def test_a_connection_that_ends_takes_its_client_out_of_all_groups(broker):
+    first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
+    for client in (first, second):
+        client.beat(ALL_OF_T, producer_groups=("pg",))
+        client.beat(ALL_OF_T, group="other")
+    first.told.clear()
+    second.link.close()
+    assert first.told_groups == [GROUP, "other"]
+    assert [client.client_id for client in broker.clients.producers("pg")] == ["a"]
+
+
+def test_two_connections_are_two_clients_whatever_they_are_called(broker):
+    for _ in range(2):
+        ToldClient(broker, "same").beat(ALL_OF_T)
+    assert members(broker).body == ConsumerListBody(("same", "same"))
+
+
+def test_clients_without_a_connection_are_told_apart_by_their_names(broker):
+    for name in ("a", "b", "a"):
+        body = HeartbeatBody(name, consumers=(ConsumerData(GROUP, (ALL_OF_T,)),))
+        broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), LOCAL_PEER)
+    assert members(broker).body == ConsumerListBody(("a", "b"))
+
+
+def test_a_client_that_is_silent_for_two_minutes_is_taken_out_by_the_next_scan(tmp_path):
+    with open_broker(tmp_path, VirtualClock()) as broker:
+        silent, heard = ToldClient(broker, "silent"), ToldClient(broker, "heard")
+        silent.beat(ALL_OF_T, producer_groups=("pg",))
+        for _ in range(4):
+            heard.beat(ALL_OF_T)
+            broker.advance("30s")
+        assert members(broker).body == ConsumerListBody(("silent", "heard")), "120 s are not too long yet"
+        heard.told.clear()
+        broker.advance("10s")
+        assert members(broker).body == ConsumerListBody(("heard",))
+        assert heard.told_groups == [GROUP]
+        assert broker.clients.producers("pg") == ()
+        broker.advance("5m")
+        assert broker.clients.is_empty
+
+
+def test_a_newer_subscription_replaces_an_older_one_and_an_older_one_does_not(broker):
+    client = ToldClient(broker, "a")
+    for version, expression in ((5, "A"), (4, "B"), (5, "C"), (6, "D")):
+        client.beat(SubscriptionData("T", expression, version))
+        known = broker.clients.consumers(GROUP).subscriptions["T"]
+        assert known.expression == {5: "A", 4: "A", 6: "D"}[version]
+
+
+def test_a_topic_that_a_heartbeat_leaves_out_is_no_longer_subscribed_to(broker):
+    client = ToldClient(broker, "a")
+    client.beat(ALL_OF_T, SubscriptionData("U"))
+    client.beat(ALL_OF_T)
+    assert set(broker.clients.consumers(GROUP).subscriptions) == {"T"}
+
+
+def test_a_heartbeat_without_subscriptions_leaves_them_as_they_are(broker):
+    client, second = ToldClient(broker, "a"), ToldClient(broker, "b")
+    client.beat(ALL_OF_T, fingerprint=7)
+    client.beat(fingerprint=7, is_without_subscriptions=True)
+    second.beat(fingerprint=7, is_without_subscriptions=True)
+    group = broker.clients.consumers(GROUP)
+    assert set(group.subscriptions) == {"T"}
+    assert len(group.clients) == 2
+
+
+def test_a_heartbeat_of_the_old_form_never_leaves_subscriptions_out(broker):
+    client = ToldClient(broker, "a")
+    client.beat(ALL_OF_T)
+    client.beat(is_without_subscriptions=True)
+    assert broker.clients.consumers(GROUP).subscriptions == {}
+
+
+def test_the_answer_says_whether_subscriptions_may_be_left_out(broker):
+    client = ToldClient(broker, "a")
+    answers = [client.beat(ALL_OF_T, fingerprint=number).ext for number in (0, 7, 7, 8, 8, 0)]
+    assert {answer["IS_SUPPORT_HEART_BEAT_V2"] for answer in answers} == {"true"}
+    # What the old form left is another fingerprint than 7; the old form itself always says true.
+    assert [answer["IS_SUB_CHANGE"] for answer in answers] == [
+        "true",
+        "true",
+        "false",
+        "true",
+        "false",
+        "true",
+    ]
+
+
+def test_clients_that_pull_by_themselves_can_be_kept_out(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(reject_pull_consumer_enable=True)) as broker:
+        ToldClient(broker, "a").beat(ALL_OF_T, consume_type=ConsumeType.ACTIVELY)
+        assert broker.clients.is_empty
+        ToldClient(broker, "b").beat(ALL_OF_T)
+        assert members(broker).body == ConsumerListBody(("b",))
+
+
+def test_a_group_that_is_online_is_shown_with_its_connections(broker):
+    ToldClient(broker, "a").beat(ALL_OF_T, message_model=MessageModel.BROADCASTING)
+    request = Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(GROUP))
+    body = broker.dispatch(request).body
+    (connection,) = body.connections
+    assert (connection.client_id, connection.language, connection.version) == ("a", "PYTHON", 477)
+    assert connection.address.startswith("127.0.0.1")
+    assert body.subscriptions == {"T": ALL_OF_T}
+    assert (body.consume_type, body.message_model) == (ConsumeType.PASSIVELY, MessageModel.BROADCASTING)
+    assert body.consume_from == "CONSUME_FROM_LAST_OFFSET"
+
+
+def test_a_producer_group_is_shown_with_its_connections_until_its_last_client_leaves(broker):
+    client = ToldClient(broker, "a")
+    client.beat(producer_groups=("pg",))
+    request = Request(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader("pg"))
+    assert {connection.client_id for connection in broker.dispatch(request).body.connections} == {"a"}
+    leave(client, producer_group="pg")
+    answer = broker.dispatch(request)
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "the producer group[pg] not exist")
+
+
+def test_a_group_that_is_offline_is_not_shown(broker):
+    request = Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(GROUP))
+    answer = broker.dispatch(request)
+    assert (answer.code, answer.remark) == (
+        ResponseCode.CONSUMER_NOT_ONLINE,
+        "the consumer group[cg] not online",
+    )
+
+
+def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(broker, caplog):
+    first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
+    with caplog.at_level(logging.WARNING):
+        first.beat(SubscriptionData("T", "A", 1))
+        assert broker.clients.disagreements() == {}
+        for version in (2, 3):
+            second.beat(SubscriptionData("T", "B", version))
+    (one,) = broker.clients.disagreements()[GROUP]
+    assert one.topic == "T"
+    assert one.clients == {("TAG", "A"): ("a",), ("TAG", "B"): ("b",)}
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line == (
+        "the clients of group cg subscribe to different things of topic T, and lose messages:"
+        " TAG A: a; TAG B: b"
+    )
+
+
+def test_a_topic_that_only_some_clients_subscribe_to_is_a_disagreement(broker):
+    ToldClient(broker, "a").beat(ALL_OF_T, SubscriptionData("U"))
+    ToldClient(broker, "b").beat(ALL_OF_T)
+    (one,) = broker.clients.disagreements()[GROUP]
+    assert one.clients == {("TAG", "*"): ("a",), None: ("b",)}
+
+
+def forbidden(broker, is_readable=None, topic="T"):
+    header = GroupForbiddenHeader(GROUP, topic, is_readable)
+    return broker.dispatch(Request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, header)).body
+
+
+def stored(root):
+    return json.loads((root / "config" / "subscriptionGroup.json").read_text())["forbiddenTable"]
+
+
+def test_a_group_is_kept_from_a_topic_and_that_outlives_the_broker(tmp_path):
+    with open_broker(tmp_path) as broker:
+        assert forbidden(broker).is_readable
+        assert not forbidden(broker, False).is_readable
+        assert not forbidden(broker, False, "U").is_readable
+        assert forbidden(broker, True, "U").is_readable
+    assert stored(tmp_path) == {"cg": {"T": 4}}
+    with open_broker(tmp_path) as broker:
+        assert not forbidden(broker).is_readable
+        assert forbidden(broker, True).is_readable
+        assert stored(tmp_path) == {}

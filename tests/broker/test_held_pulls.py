@@ -1,0 +1,260 @@
+"""A pull at the end of a queue waits for a message that it wants, without a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.broker.config import BrokerConfig
+from seglog.broker.pull import HeldPull
+from seglog.broker.topics import TopicConfig
+from seglog.clock import VirtualClock
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
+from seglog.storage.format.message import decode_message
+from tests.support.brokers import open_broker, pull, send
+
+HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
+TAG_A, TAG_B = b"TAGS\x01A\x02", b"TAGS\x01B\x02"
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A broker with one message in T/0."""
+    with open_broker(tmp_path, VirtualClock()) as opened:
+        send(opened, "T")
+        yield opened
+
+
+def bodies(answer):
+    return [decode_message(record).body for record in answer.body.records]
+
+
+def ask(broker, *, topic="T", queue_offset=1, subscription="*", hold_ms=15_000, flags=HOLD, commit_offset=0):
+    header = PullMessageHeader(
+        "cg", topic, 0, queue_offset, 32, int(flags), commit_offset, hold_ms, 0, subscription
+    )
+    return broker.answer(Request(RequestCode.PULL_MESSAGE, header))
+
+
+class Parked:
+    """A pull that is held, and what became of it."""
+
+    def __init__(self, broker, **arguments):
+        self.broker = broker
+        self.wakes = 0
+        self.held = ask(broker, **arguments)
+        assert isinstance(self.held, HeldPull)
+        self.parked = broker.park(self.held, self.wake)
+
+    def wake(self):
+        self.wakes += 1
+
+    def finish(self):
+        return self.broker.finish(self.held)
+
+
+def test_s4_25_only_a_pull_that_finds_nothing_is_held(broker):
+    for queue_offset, code in ((0, ResponseCode.SUCCESS), (5, ResponseCode.PULL_OFFSET_MOVED)):
+        assert ask(broker, queue_offset=queue_offset).code is code
+    assert ask(broker, flags=PullFlag.SUBSCRIPTION).code is ResponseCode.PULL_NOT_FOUND
+    held = ask(broker)
+    assert held.nothing_yet.code is ResponseCode.PULL_NOT_FOUND
+    assert held.hold_ms == 15_000
+
+
+def test_s4_25_a_message_wakes_the_pulls_of_its_queue_once(broker):
+    here = [Parked(broker) for _ in range(3)]
+    send(broker, "U")
+    there = Parked(broker, topic="U")
+    send(broker, "T", b"second")
+    send(broker, "T", b"third")
+    assert [one.wakes for one in (*here, there)] == [1, 1, 1, 0]
+    assert bodies(here[0].finish()) == [b"second", b"third"]
+
+
+def test_s4_25_a_thread_that_waits_gets_the_message_that_arrives(tmp_path):
+    answers = []
+    with Broker.open(tmp_path, background=False) as broker:
+        send(broker, "T")
+        thread = threading.Thread(
+            target=lambda: answers.append(
+                pull(broker, "T", queue_offset=1, flags=HOLD, suspend_timeout_ms=600_000)
+            )
+        )
+        thread.start()
+        while not broker.held_count:
+            time.sleep(0.001)
+        send(broker, "T", b"second")
+        thread.join(10)
+    assert bodies(answers[0]) == [b"second"]
+
+
+def test_s4_25_only_a_message_that_is_wanted_wakes_a_pull(broker):
+    wants_a, wants_b = Parked(broker, subscription="A"), Parked(broker, subscription="B")
+    for _ in range(1_000):  # more than one look goes through
+        send(broker, "T", properties=TAG_B)
+    assert (wants_a.wakes, wants_b.wakes) == (0, 1)
+    send(broker, "T", properties=TAG_A)
+    assert wants_a.wakes == 1
+
+
+def test_s4_25_the_sweep_tells_a_pull_where_to_go_on_behind_what_it_does_not_want(broker):
+    unwanted, waiting = Parked(broker, subscription="A"), Parked(broker, queue_offset=1)
+    send(broker, "T", properties=TAG_B)
+    assert waiting.wakes == 1
+    later = Parked(broker, queue_offset=2)
+    broker.advance(4_999)
+    assert unwanted.wakes == 0
+    broker.advance(1)
+    assert (unwanted.wakes, later.wakes) == (1, 0)
+    answer = unwanted.finish()
+    assert (answer.code, answer.header.next_begin_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 2)
+
+
+def test_s4_25_a_pull_ends_empty_when_its_time_has_passed(broker):
+    pulls = [Parked(broker, hold_ms=hold_ms) for hold_ms in (15_000, 20_000, 0)]
+    broker.advance(0)
+    assert [one.wakes for one in pulls] == [0, 0, 1]
+    broker.advance(14_999)
+    assert [one.wakes for one in pulls] == [0, 0, 1]
+    broker.advance(1)
+    assert [one.wakes for one in pulls] == [1, 0, 1]
+    answer = pulls[0].finish()
+    assert (answer.code, answer.remark) == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE")
+    assert broker.held_count == 1
+
+
+def test_s4_25_a_thread_that_waits_gets_nothing_when_its_time_has_passed(tmp_path):
+    clock = VirtualClock()
+    answers = []
+    with open_broker(tmp_path, clock) as broker:
+        send(broker, "T")
+        thread = threading.Thread(
+            target=lambda: answers.append(
+                pull(broker, "T", queue_offset=1, flags=HOLD, suspend_timeout_ms=15_000)
+            )
+        )
+        thread.start()
+        while thread.is_alive():
+            clock.advance(1_000)
+            time.sleep(0.001)
+    assert answers[0].code is ResponseCode.PULL_NOT_FOUND
+
+
+def test_s4_25_without_long_polls_a_pull_is_held_for_a_second(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(long_polling_enable=False)) as broker:
+        send(broker, "T")
+        one = Parked(broker)
+        broker.advance(999)
+        assert one.wakes == 0
+        broker.advance(1)
+        assert one.wakes == 1
+
+
+def test_what_arrives_before_a_pull_is_parked_is_not_missed(broker):
+    held = ask(broker)
+    send(broker, "T")
+    woken = []
+    broker.park(held, lambda: woken.append(True))
+    assert woken == [True]
+    assert broker.held_count == 0
+
+
+def test_a_pull_that_was_held_is_not_held_again_and_commits_once(broker):
+    one = Parked(broker, flags=HOLD | PullFlag.COMMIT_OFFSET, commit_offset=1)
+    assert broker.offsets.query("cg", "T", 0) == 1
+    broker.offsets.commit("cg", "T", 0, 0)
+    assert one.finish().code is ResponseCode.PULL_NOT_FOUND
+    assert broker.offsets.query("cg", "T", 0) == 0
+
+
+def test_s4_38_a_reset_while_a_pull_is_held_is_told_with_its_answer(broker):
+    one = Parked(broker)
+    broker.dispatch(
+        Request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetHeader("cg", "T", 0, True, 0, 0))
+    )
+    send(broker, "T")
+    answer = one.finish()
+    assert (answer.code, answer.remark, answer.header.next_begin_offset) == (
+        ResponseCode.PULL_OFFSET_MOVED,
+        "OFFSET_RESET",
+        0,
+    )
+
+
+def test_everything_is_checked_again_when_a_pull_was_held(broker):
+    one = Parked(broker)
+    broker.topics.put(TopicConfig("T", 4, 4, perm=2))
+    assert one.finish().code is ResponseCode.NO_PERMISSION
+
+
+def test_a_client_that_went_away_is_not_woken(broker):
+    one = Parked(broker)
+    broker.unpark(one.parked)
+    broker.unpark(one.parked)
+    send(broker, "T")
+    broker.advance("1m")
+    assert (one.wakes, broker.held_count) == (0, 0)
+
+
+def test_closing_the_broker_ends_all_pulls_and_those_that_come_later(tmp_path):
+    with open_broker(tmp_path) as broker:
+        send(broker, "T")
+        pulls = [Parked(broker) for _ in range(5)]
+        late = ask(broker)
+    assert [one.wakes for one in pulls] == [1] * 5
+    assert pulls[0].finish().code is ResponseCode.PULL_NOT_FOUND
+    woken = []
+    broker.park(late, lambda: woken.append(True))
+    assert woken == [True]
+
+
+def test_closing_the_broker_ends_threads_that_wait(tmp_path):
+    broker = Broker.open(tmp_path, background=False)
+    send(broker, "T")
+    answers = []
+    thread = threading.Thread(
+        target=lambda: answers.append(pull(broker, "T", 1, flags=HOLD, suspend_timeout_ms=600_000))
+    )
+    thread.start()
+    while not broker.held_count:
+        time.sleep(0.001)
+    broker.close()
+    thread.join(10)
+    assert answers[0].code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.SERVICE_NOT_AVAILABLE)
+
+
+def test_thousands_of_pulls_are_held_by_no_thread(tmp_path):
+    with Broker.open(tmp_path) as broker:
+        for number in range(100):
+            send(broker, "T" if number else "U")
+        threads = threading.active_count()
+        pulls = [Parked(broker, topic="U", subscription=tag) for tag in ("A", "B") for _ in range(2_500)]
+        assert threading.active_count() == threads
+        assert broker.held_count == 5_000
+        send(broker, "U", properties=TAG_A)
+        assert sum(one.wakes for one in pulls) == 2_500
+        assert broker.held_count == 2_500
+
+
+def test_the_real_clock_ends_a_pull_in_time_without_anyone_who_looks_at_it(tmp_path):
+    with Broker.open(tmp_path) as broker:
+        send(broker, "T")
+        bell = threading.Event()
+        began = time.monotonic()
+        broker.park(ask(broker, hold_ms=50), bell.set)
+        assert bell.wait(10)
+        assert 0.05 <= time.monotonic() - began < 4, "a sweep every five seconds would be later"
+
+
+def test_pulls_that_come_and_go_leave_nothing_behind(broker):
+    for _ in range(1_000):
+        broker.unpark(Parked(broker).parked)
+    assert broker.held_count == 0
+    assert not broker.store._waiters.waiting
+    assert len(broker._held._deadlines) < 200

@@ -1,0 +1,164 @@
+"""Messages that a consumer does not consume: too old ones are passed, those that keep failing given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.consumer.listener import Consume
+from seglog.consumer.orderly import SUSPEND_MS
+from seglog.consumer.send_back import SendBack
+from seglog.errors import RemoteProtocolError
+from seglog.producer.producer import Producer
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import refuse
+from seglog.storage.format.properties import decode_properties
+from seglog.storage.format.sys_flag import COMPRESSED
+
+SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+
+class Refusing:
+    """A link whose broker refuses some requests."""
+
+    def __init__(self, link, *codes):
+        self._link, self.codes = link, codes
+        self.client_id = link.client_id
+
+    def invoke(self, request, timeout_ms=None):
+        if request.code in self.codes:
+            return refuse(ResponseCode.SYSTEM_ERROR, "not now")
+        return self._link.invoke(request, timeout_ms)
+
+
+def stored(broker, topic, queue_id=0):
+    return broker.store.get(topic, queue_id, 0, 100).messages
+
+
+def fails_at(offset, attempts):
+    def listener(message):
+        if message.queue_offset == offset:
+            attempts.append(message.reconsume_times)
+            return SUSPEND
+        return None
+
+    return listener
+
+
+def run_for(consumer, broker, seconds):
+    for _ in range(seconds):
+        consumer.run_until_idle()
+        broker.advance(SUSPEND_MS)
+
+
+def test_s1_16_a_message_whose_ttl_is_over_is_passed(broker, link, clock, consume):
+    producer = Producer(link, clock=clock)
+    for ttl_ms in (0, 10, 60_000):
+        producer.send("T", b"x", queue_id=0, ttl_ms=ttl_ms)
+    assert [message.properties.get("TTL") for message in stored(broker, "T")] == [None, "10", "60000"]
+    clock.advance(50)
+    consumer, seen = consume()
+    consumer.run_until_idle()
+    assert seen == [(0, 0), (0, 2)]
+    assert (consumer.counts.expired, consumer.counts.delivered) == (1, 2)
+    assert broker.offsets.query("g", "T", 0) == 3
+
+
+def test_s1_16_waiting_counts_against_the_ttl(broker, link, clock, consume):
+    Producer(link, clock=clock).send("T", b"x", queue_id=0, ttl_ms=4_999, delay_level=2)
+    broker.advance("5s")
+    consumer, seen = consume()
+    consumer.run_until_idle()
+    assert (seen, consumer.counts.expired) == ([], 1)
+
+
+def test_s2_25_after_the_last_attempt_a_message_is_a_dead_letter_and_the_queue_goes_on(
+    broker, clock, send, consume
+):
+    send(3)
+    attempts = []
+    consumer, seen = consume(listener=fails_at(1, attempts), max_reconsume_times=3)
+    run_for(consumer, broker, 4)
+    assert attempts == [0, 1, 2, 3]
+    assert seen[-1] == (0, 2)
+    (dead,) = stored(broker, "%DLQ%g")
+    first = stored(broker, "T")[1]
+    assert dead.body == first.body
+    assert dead.properties["ORIGIN_MESSAGE_ID"] == dead.unique_key == first.unique_key
+    assert (dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (3, "T")
+    assert broker.offsets.query("g", "T", 0) == 3
+    counts = consumer.counts
+    assert (counts.delivered, counts.failed, counts.given_up) == (3, 4, 1)
+
+
+def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker, send, consume):
+    send(2)
+    attempts = []
+    consumer, _seen = consume(listener=fails_at(0, attempts))
+    run_for(consumer, broker, 50)
+    assert len(attempts) == 50
+    assert broker.topics.get("%DLQ%g") is None
+
+
+def test_a_message_that_cannot_be_given_up_stays_first(broker, link, clock, send, consume, caplog):
+    send(2)
+    refusing = Refusing(link, RequestCode.SEND_MESSAGE_V2)
+    attempts = []
+    consumer, seen = consume(listener=fails_at(0, attempts), via=refusing, max_reconsume_times=1)
+    run_for(consumer, broker, 4)
+    assert attempts == [0, 1, 2, 3]
+    assert "cannot be given up" in caplog.text
+    refusing.codes = ()
+    run_for(consumer, broker, 1)
+    assert seen[-1] == (0, 1)
+    assert [message.reconsume_times for message in stored(broker, "%DLQ%g")] == [4]
+
+
+def test_a_message_is_given_back_to_the_log_that_has_it(broker, link, clock, send):
+    send(1)
+    SendBack(link, "g", clock).retry_later(stored(broker, "T")[0])
+    broker.advance("10s")
+    (again,) = stored(broker, "%RETRY%g")
+    assert (again.reconsume_times, again.born_timestamp_ms) == (1, stored(broker, "T")[0].born_timestamp_ms)
+
+
+@pytest.mark.parametrize("transaction", [{}, {"TRAN_MSG": "true"}], ids=["plain", "committed"])
+def test_a_message_that_cannot_be_given_back_is_sent_anew(broker, link, clock, send, caplog, transaction):
+    send(1)
+    raw = b"TAGS\x01A\x02own\x011\x02" + b"".join(b"%b\x01true\x02" % name.encode() for name in transaction)
+    put = broker.store.append("T", 0, b"x", raw, 65, sys_flag=COMPRESSED | 8, flag=3)
+    message = broker.store.message_at(put.phy_offset)
+    refusing = Refusing(link, RequestCode.CONSUMER_SEND_MSG_BACK)
+    SendBack(refusing, "g", clock, max_reconsume_times=5).retry_later(message)
+    assert "is sent anew" in caplog.text
+    broker.advance("10s")
+    (again,) = stored(broker, "%RETRY%g")
+    assert (again.body, again.flag, again.sys_flag, again.reconsume_times) == (b"x", 3, COMPRESSED, 1)
+    found = decode_properties(again.properties_raw)
+    wanted = {
+        "TAGS": "A",
+        "own": "1",
+        "RETRY_TOPIC": "T",
+        "ORIGIN_MESSAGE_ID": message.message_id,
+        "RECONSUME_TIME": "1",
+        "MAX_RECONSUME_TIMES": "5",
+        "DELAY": "3",
+    }
+    assert wanted.items() <= found.items()
+
+
+def test_what_can_be_sent_neither_back_nor_anew_is_an_error(broker, link, clock, send):
+    send(1)
+    refusing = Refusing(link, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2)
+    with pytest.raises(RemoteProtocolError, match="not now"):
+        SendBack(refusing, "g", clock).retry_later(stored(broker, "T")[0])
+
+
+def test_s2_25_under_a_lock_even_the_first_failure_that_is_sent_anew_is_the_last(
+    broker, link, clock, send, consume
+):
+    """RocketMQ's rule: a group with a live lock consumes in order, and gives up what it sends away."""
+    send(1)
+    consumer, _seen = consume()
+    consumer.run_until_idle()
+    SendBack(link, "g", clock).send_anew(stored(broker, "T")[0], 1)
+    assert len(stored(broker, "%DLQ%g")) == 1

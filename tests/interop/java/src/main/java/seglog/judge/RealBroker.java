@@ -1,0 +1,94 @@
+package seglog.judge;
+
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.remoting.netty.NettyClientConfig;
+import org.apache.rocketmq.remoting.netty.NettyRemotingClient;
+import org.apache.rocketmq.remoting.netty.NettyServerConfig;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
+
+/** A started BrokerController without a name server, and its clients, all on the loopback device. */
+final class RealBroker implements AutoCloseable {
+  private static final String ADDRESS = "127.0.0.1";
+
+  private final BrokerController controller;
+  private final Map<String, NettyRemotingClient> clients = new HashMap<>();
+
+  private RealBroker(BrokerController controller) {
+    this.controller = controller;
+  }
+
+  /** Starts a broker on the directory of the request; it listens on any free port. */
+  static RealBroker start(Request request) throws Exception {
+    BrokerConfig config = new BrokerConfig();
+    config.setBrokerIP1(ADDRESS);
+    config.setBrokerIP2(ADDRESS);
+    config.setListenPort(0);
+    config.setEnableDetailStat(false);
+    RealStore.applyFurther(config, request.broker);
+    NettyServerConfig server = new NettyServerConfig();
+    server.setBindAddress(ADDRESS);
+    server.setListenPort(0);
+    BrokerController controller =
+        new BrokerController(config, server, new NettyClientConfig(), RealStore.configure(request));
+    if (!controller.initialize()) {
+      throw new IllegalStateException("initialize() returned false");
+    }
+    controller.start();
+    return new RealBroker(controller);
+  }
+
+  int port() {
+    return controller.getNettyServerConfig().getListenPort();
+  }
+
+  /**
+   * Sends the request on the connection of its client, and puts the answer.
+   *
+   * <p>What was stored is in its queue by then: the broker itself gets there a moment later.
+   */
+  void ask(Request request, Answers answers) throws Exception {
+    RemotingCommand command = RemotingCommand.createRequestCommand(request.code, null);
+    command.setVersion(MQVersion.CURRENT_VERSION);
+    command.setExtFields(new HashMap<>(request.ext));
+    if (request.body != null) {
+      command.setBody(Base64.getDecoder().decode(request.body));
+    }
+    RemotingCommand answer =
+        client(request.client).invokeSync(ADDRESS + ":" + port(), command, request.timeoutMs);
+    while (controller.getMessageStore().dispatchBehindBytes() != 0) {
+      Thread.sleep(1);
+    }
+    byte[] body = answer.getBody();
+    answers
+        .line("answer")
+        .put("code", answer.getCode())
+        .put("remark", answer.getRemark())
+        .put("ext", answer.getExtFields())
+        .put("body", body == null ? null : Base64.getEncoder().encodeToString(body))
+        .send();
+  }
+
+  private NettyRemotingClient client(String name) {
+    return clients.computeIfAbsent(
+        name,
+        ignored -> {
+          NettyRemotingClient client = new NettyRemotingClient(new NettyClientConfig());
+          client.start();
+          return client;
+        });
+  }
+
+  /** Shuts the broker down as its own exit hook does. */
+  @Override
+  public void close() throws InterruptedException {
+    try (Hurry hurry = Hurry.begin()) {
+      clients.values().forEach(NettyRemotingClient::shutdown);
+      controller.shutdown();
+    }
+  }
+}

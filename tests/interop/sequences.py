@@ -1,0 +1,340 @@
+"""Random requests to a broker, the same for the same seed: what clients and administrators do, and mistakes.
+
+Names carry the seed, so one Java broker serves many sequences, each with topics and groups of its own.
+
+Never asked for is what the two answer differently on purpose, with consequences for all that follows:
+
+| request | RocketMQ | here | why |
+|---|---|---|---|
+| send of an empty body | fails: NullPointerException, code 1 | is stored | nothing is wrong with it |
+| property without a name, or without a value | is dropped | is kept; readers skip it | no scan of each send |
+| TIMER_* in a half message | is not looked at | is refused as elsewhere | no client does it |
+| subscription of blanks only | matches nothing | 23 | a consumer that waits for nothing is an error |
+| pull of 0 or fewer messages | gives one | gives one, ends where one would | no client does it |
+| commit in a pull that is told of a reset | is done | is ignored | it is older than the reset |
+| reset to one message beyond the end | is done | goes to the end | the group would miss a message |
+| clone of all topics | clones nothing | clones all | RocketMQ's slip |
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from seglog.broker.broker import Broker
+from seglog.remoting.bodies import BatchMessage, LockBatchBody, MessageBatch
+from seglog.remoting.codes import PullFlag, RequestCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import (
+    CloneGroupOffsetHeader,
+    CreateTopicHeader,
+    DeleteGroupHeader,
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    PullMessageHeader,
+    QueryConsumerOffsetHeader,
+    ResetOffsetHeader,
+    SearchOffsetHeader,
+    SendMessageHeader,
+    UpdateConsumerOffsetHeader,
+)
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
+
+BAD_TOPICS: Final = (
+    "",
+    " ",
+    "a b",
+    "Ü",
+    "x" * 128,
+    RETRY_PREFIX + "x" * 250,
+    "SCHEDULE_TOPIC_XXXX",
+    "SELF_TEST_TOPIC",
+    "OFFSET_MOVED_EVENT",
+)
+BAD_GROUPS: Final = ("", "no group", "g" * 130, "g" * 256)
+TAGS: Final = ("TagA", "TagB", "Aa", "BB")
+SUBSCRIPTIONS: Final = ("*", "", "TagA", "TagA || TagB", "Aa", "none", None)
+TIMES_MS: Final = (-1, 0, 1, 1 << 42)
+
+
+class Sequence:
+    """One random sequence.
+
+    Args:
+        seed: Everything follows from it and from what the broker holds.
+        broker: Ours; pulls look at the ends of its queues.
+    """
+
+    def __init__(self, seed: int, broker: Broker) -> None:
+        self._random = random.Random(seed)
+        self._broker = broker
+        self._name = f"d{seed:x}"
+        self._count = 0
+        self._reset_topics: set[str] = set()
+        self.topics: Final = [f"{self._name}_t{number}" for number in range(4)]
+        self.groups: Final = [f"{self._name}_g{number}" for number in range(3)]
+        self.clients: Final = ("c1", "c2")
+        self._kinds: Final[dict[Callable[[], Request], int]] = {
+            self._send: 30,
+            self._send_batch: 6,
+            self._send_retry: 6,
+            self._pull: 20,
+            self._commit: 8,
+            self._query: 8,
+            self._ends: 5,
+            self._search: 4,
+            self._lock: 5,
+            self._reset: 4,
+            self._create_topic: 3,
+            self._create_group: 3,
+            self._delete_group: 1,
+            self._clone: 2,
+        }
+
+    def own_topics(self) -> list[str]:
+        """Returns the topics of the sequence with those of its groups."""
+        return self.topics + [
+            prefix + group for prefix in (RETRY_PREFIX, DLQ_PREFIX) for group in self.groups
+        ]
+
+    def next(self) -> Request:
+        """Returns the next request."""
+        (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
+        return make()
+
+    def _often(self, usual: list[str], seldom: tuple[str, ...], percent: int = 7) -> str:
+        return self._random.choice(seldom if self._random.randrange(100) < percent else usual)
+
+    def _topic(self) -> str:
+        return self._often(self.topics, BAD_TOPICS)
+
+    def _any_topic(self) -> str:
+        return self._often(self._random.choice((self.topics, self.own_topics())), BAD_TOPICS)
+
+    def _group(self) -> str:
+        return self._often(self.groups, BAD_GROUPS, 4)
+
+    def _queue_id(self) -> int:
+        return self._random.choice((0, 0, 0, 0, 1, 1, 1, 3, 7, 16, -1))
+
+    def _offset(self, topic: str, queue_id: int) -> int:
+        """Returns an offset at, around or far from the ends of a queue, or within."""
+        low, high = (
+            find(topic, queue_id) for find in (self._broker.store.min_offset, self._broker.store.max_offset)
+        )
+        return self._random.choice(
+            (low, low - 1, low + 1, high, high + 1, high - 1, high + 100, (low + high) // 2)
+        )
+
+    def _properties(self, *, may_be_long: bool = False) -> bytes:
+        self._count += 1
+        pieces = [b"UNIQ_KEY\x01%s-%d" % (self._name.encode(), self._count)]
+        choose = self._random.random
+        if choose() < 0.6:
+            pieces.append(b"TAGS\x01" + self._random.choice(TAGS).encode())
+        if choose() < 0.3:
+            pieces.append(b"KEYS\x01k%d k2" % self._count)
+        if choose() < 0.1:
+            pieces.append(b"WAIT\x01false")
+        if choose() < 0.05:
+            pieces.append(b"POP_CK\x01x")
+        if choose() < 0.05:
+            pieces.append(b"CLUSTER\x01mine")
+        if choose() < 0.05:
+            pieces.append("größe\x01ä".encode())
+        if choose() < 0.05:
+            pieces.append(b"two\x011\x012")
+        if choose() < 0.05:
+            pieces.append(self._random.choice((b"TIMER_DELAY_SEC\x015", b"TRAN_MSG\x01true", b"DELAY\x010")))
+        if may_be_long and choose() < 0.01:
+            pieces.append(b"long\x01" + b"x" * self._random.choice((32_000, 40_000)))
+        return b"\x02".join(pieces) + self._random.choice((b"\x02", b""))
+
+    def _body(self) -> bytes:
+        return self._random.randbytes(self._random.choice((1, 10, 100, 1_000, 5_000)))
+
+    def _send_header(self, topic: str, queue_id: int, properties: bytes, **more: object) -> SendMessageHeader:
+        choose = self._random.choice
+        return SendMessageHeader(
+            "pg",
+            topic,
+            choose(("TBW102", "TBW102", "TBW102", "no model", self.topics[0])),
+            choose((1, 2, 4, 4, 100, 0, -1)),
+            queue_id,
+            choose((0,) if b"TIMER" in properties else (0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 12)),
+            1_234,
+            choose((0, 0, 5, -1)),
+            properties,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def _send(self) -> Request:
+        queue_id = self._queue_id()
+        header = self._send_header(self._topic(), max(queue_id, 0), self._properties(may_be_long=True))
+        code = self._random.choice((RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2))
+        return Request(code, header, self._body())
+
+    def _send_batch(self) -> Request:
+        messages = [
+            BatchMessage(self._body(), self._properties(), self._random.choice((0, 7)))
+            for _ in range(self._random.randint(1, 5))
+        ]
+        topic = self._random.choice((self._topic(), self._topic(), RETRY_PREFIX + self._group()))
+        header = self._send_header(
+            topic,
+            self._random.choice((0, 1, 20)),
+            self._random.choice((b"", b"WAIT\x01false\x02", b"DELAY\x012\x02")),
+            is_batch=True,
+        )
+        return Request(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(messages))
+
+    def _send_retry(self) -> Request:
+        header = self._send_header(
+            RETRY_PREFIX + self._group(),
+            0,
+            self._properties(),
+            reconsume_times=self._random.choice((0, 1, 15, 16, 17)),
+            max_reconsume_times=self._random.choice((None, None, 0, 1, 16, -1)),
+        )
+        return Request(RequestCode.SEND_MESSAGE_V2, header, self._body())
+
+    def _pull(self) -> Request:
+        topic, queue_id = self._any_topic(), self._queue_id()
+        flags = PullFlag(0)
+        if self._random.random() < 0.95:
+            flags |= PullFlag.SUBSCRIPTION
+        if self._random.random() < 0.3 and topic not in self._reset_topics:
+            flags |= PullFlag.COMMIT_OFFSET
+        offset = self._offset(topic, queue_id)
+        if (
+            self._broker.store.min_offset(topic, queue_id)
+            <= offset
+            < self._broker.store.max_offset(topic, queue_id)
+        ):
+            flags |= self._random.choice(
+                (PullFlag(0), PullFlag.SUSPEND)
+            )  # elsewhere it would wait for seconds
+        header = PullMessageHeader(
+            self._group(),
+            topic,
+            queue_id,
+            offset,
+            self._random.choice((1, 2, 32, 32, 1_000)),
+            int(flags),
+            max(0, self._offset(topic, queue_id)),
+            0,
+            self._random.choice((0, 1, 1 << 40)),
+            self._random.choice(SUBSCRIPTIONS),
+            self._random.choice((None, "TAG", "TAG", "TAG")),
+        )
+        return Request(RequestCode.PULL_MESSAGE, header)
+
+    def _commit(self) -> Request:
+        topic, queue_id = self._any_topic(), self._queue_id()
+        offset = max(0, self._offset(topic, queue_id))
+        return Request(
+            RequestCode.UPDATE_CONSUMER_OFFSET,
+            UpdateConsumerOffsetHeader(self._group(), topic, queue_id, offset),
+        )
+
+    def _query(self) -> Request:
+        header = QueryConsumerOffsetHeader(
+            self._group(), self._any_topic(), self._queue_id(), self._random.choice((True, True, False))
+        )
+        return Request(RequestCode.QUERY_CONSUMER_OFFSET, header)
+
+    def _ends(self) -> Request:
+        topic, queue_id = self._any_topic(), self._queue_id()
+        if self._random.random() < 0.5:
+            return Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        return Request(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
+
+    def _search(self) -> Request:
+        boundary = self._random.choice((None, "lower", "upper", "LOWER", "middle"))
+        header = SearchOffsetHeader(
+            self._any_topic(), self._queue_id(), self._random.choice(TIMES_MS), boundary
+        )
+        return Request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+
+    def _lock(self) -> Request:
+        queues = frozenset(
+            MessageQueue(self._random.choice(self.topics), "broker-a", self._random.randrange(3))
+            for _ in range(self._random.randint(0, 3))
+        )
+        # The first group locks seldom, or its retries would all be dead letters.
+        group = self.groups[0] if self._random.random() < 0.1 else self._random.choice(self.groups[1:])
+        code = self._random.choice(
+            (RequestCode.LOCK_BATCH_MQ, RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ)
+        )
+        return Request(code, body=LockBatchBody(group, self._random.choice(self.clients), queues))
+
+    def _reset(self) -> Request:
+        topic, queue_id = self._any_topic(), self._queue_id()
+        self._reset_topics.add(topic)
+        beyond = self._broker.store.max_offset(topic, queue_id) + 1
+        offsets = [offset for _ in range(3) if (offset := self._offset(topic, queue_id)) != beyond]
+        header = ResetOffsetHeader(
+            self._group(),
+            topic,
+            self._random.choice(TIMES_MS),
+            self._random.random() < 0.5,
+            queue_id,
+            self._random.choice((None, -1, *offsets)),
+        )
+        return Request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+    def _create_topic(self) -> Request:
+        choose = self._random.choice
+        header = CreateTopicHeader(
+            self._often(self.topics, (*BAD_TOPICS, "TBW102", "rmq_sys_x"), 30),
+            "TBW102",
+            choose((1, 2, 4, 8)),
+            choose((1, 2, 4, 8)),
+            choose((6, 6, 6, 6, 4, 2, 7)),
+            choose(("SINGLE_TAG", "MULTI_TAG")),
+            choose((0, 0, 1)),
+            choose((False, True)),
+            choose(
+                (
+                    None,
+                    None,
+                    "",
+                    "+message.type=NORMAL",
+                    "-message.type",
+                    "nonsense",
+                    "+unknown=1",
+                    "+message.type=BAD",
+                    "+cleanup.policy=DELETE",
+                    "+message.type",
+                    "-message.type=NORMAL",
+                    "+message.type=FIFO,+message.type=FIFO",
+                )
+            ),
+        )
+        return Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+    def _create_group(self) -> Request:
+        choose = self._random.choice
+        group = SubscriptionGroup(
+            self._group(),
+            is_consume_enabled=choose((True, True, True, False)),
+            retry_queue_nums=choose((1, 1, 0, 2)),
+            retry_max_times=choose((16, 3, 0)),
+            is_broadcast_enabled=choose((True, False)),
+        )
+        return Request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)
+
+    def _delete_group(self) -> Request:
+        header = DeleteGroupHeader(self._group(), self._random.choice((False, True)))
+        return Request(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+
+    def _clone(self) -> Request:
+        header = CloneGroupOffsetHeader(
+            self._random.choice(self.groups),
+            self._random.choice(self.groups),
+            self._random.choice((*self.topics, "no-such-topic")),
+        )
+        return Request(RequestCode.CLONE_GROUP_OFFSET, header)

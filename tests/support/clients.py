@@ -1,0 +1,51 @@
+"""Clients of an embedded broker, without anything of a consumer but what they say of themselves."""
+
+from __future__ import annotations
+
+from seglog.broker.broker import Broker
+from seglog.client.local_link import LocalLink
+from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request, Response
+from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
+from seglog.remoting.subscription import SubscriptionData
+
+GROUP = "cg"
+
+
+class ToldClient:
+    """A client that remembers what it was told."""
+
+    def __init__(self, broker: Broker, client_id: str) -> None:
+        self.told: list[Request] = []
+        self.link = LocalLink(broker, client_id, self.told.append)
+
+    @property
+    def told_groups(self) -> list[str]:
+        """The groups whose members changed, and forgets them."""
+        groups: list[str] = []
+        for request in self.told:
+            assert request.code is RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+            assert request.is_oneway
+            assert isinstance(request.header, ConsumerGroupHeader)
+            groups.append(request.header.consumer_group)
+        self.told.clear()
+        return groups
+
+    def beat(
+        self,
+        *subscriptions: SubscriptionData,
+        group: str = GROUP,
+        consume_type: ConsumeType = ConsumeType.PASSIVELY,
+        message_model: MessageModel = MessageModel.CLUSTERING,
+        is_unit_mode: bool = False,
+        producer_groups: tuple[str, ...] = (),
+        fingerprint: int = 0,
+        is_without_subscriptions: bool = False,
+    ) -> Response:
+        """Sends a heartbeat."""
+        data = ConsumerData(group, subscriptions, consume_type, message_model, is_unit_mode=is_unit_mode)
+        body = HeartbeatBody(
+            self.link.client_id, producer_groups, (data,), fingerprint, is_without_subscriptions
+        )
+        return self.link.invoke(Request(RequestCode.HEART_BEAT, body=body))

@@ -1,0 +1,155 @@
+"""Days of a broker's life pass in a moment, exactly, and the same each time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from seglog.broker.config import BrokerConfig
+from seglog.consumer.listener import Consume
+from seglog.remoting.codes import PullFlag, ResponseCode
+from seglog.remoting.message_queue import MessageQueue
+from seglog.testing import VirtualBroker
+from tests.support.brokers import pull, send_delayed
+from tests.support.golden import tree_digest
+
+START_MS = 1_700_000_000_000
+LADDER_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
+QUEUE = MessageQueue("orders", "broker-a", 0)
+HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
+MOST_CPU_S = 1.0
+
+
+def retry_ladder(broker):
+    """Fails at a message until it is a dead letter; returns when it came each time."""
+    broker.producer().send("orders", b"poison")
+    (message,) = broker.messages("orders")
+    for _ in LADDER_S:
+        broker.send_back("billing", message)
+        broker.advance("2h")
+        message = broker.messages("%RETRY%billing")[-1]
+    broker.send_back("billing", message)
+    assert [dead.reconsume_times for dead in broker.messages("%DLQ%billing")] == [17]
+    return [message.store_timestamp_ms for message in broker.messages("%RETRY%billing")]
+
+
+def lock_expiry(broker):
+    """Has one client lose its queue to another."""
+    owners = []
+    broker.locks.lock("billing", [QUEUE], "a")
+    for step_ms in (60_000, 1):
+        broker.advance(step_ms)
+        broker.locks.lock("billing", [QUEUE], "b")
+        owners.append(broker.locks.owner("billing", QUEUE))
+    return owners
+
+
+def idle_days(broker):
+    """Has a member of a group wait three days for a message, keeping its lock and its offset all the time."""
+    producer, seen = broker.producer(), []
+
+    def listener(message):
+        seen.append(message.body)
+        return None if len(seen) > 1 else Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+    producer.send("orders", b"first")
+    consumer = broker.consumer("billing", "orders", listener)
+    for _ in range(72 * 6):
+        consumer.run_until_idle()
+        broker.advance("10m")
+    producer.send("orders", b"second")
+    consumer.run_until_idle()
+    consumer.close()
+    return seen
+
+
+SCENES = {
+    retry_ladder: [START_MS + 7_200_000 * number + wait_s * 1_000 for number, wait_s in enumerate(LADDER_S)],
+    lock_expiry: ["a", "b"],
+    idle_days: [b"first", b"first", b"second"],
+}
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_scene_is_exact_quick_and_leaves_the_same_bytes_each_time(tmp_path, scene):
+    digests = []
+    for path in (tmp_path / "a", tmp_path / "b"):
+        started_s = time.process_time()
+        with VirtualBroker.at(path) as broker:
+            assert scene(broker) == SCENES[scene]
+        assert time.process_time() - started_s < MOST_CPU_S
+        digests.append(tree_digest(path))
+    assert digests[0] == digests[1]
+
+
+def test_ids_of_a_broker_that_opens_again_are_new_ones(tmp_path):
+    for _ in range(2):
+        with VirtualBroker.at(tmp_path) as broker:
+            send_delayed(broker, 0)
+            ids = [message.unique_key for message in broker.messages("T")]
+    assert len(set(ids)) == 2
+
+
+def test_clients_have_ids_of_their_own(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        for _ in range(3):
+            broker.producer().send("orders", b"x")
+        ids = [message.unique_key for message in broker.messages("orders")]
+        assert len(set(ids)) == 3
+        assert len({broker.link().client_id for _ in range(3)}) == 3
+
+
+def test_messages_of_all_queues_are_listed(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        producer = broker.producer()
+        for number in range(4_200):
+            producer.send("orders", b"%d" % number)
+        listed = broker.messages("orders")
+        assert [message.body for message in listed[:2]] == [b"0", b"4"]
+        assert len({message.body for message in listed}) == len(listed) == 4_200
+        assert broker.messages("other") == []
+
+
+def test_a_held_pull_lets_time_pass_until_its_message_comes(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        send_delayed(broker, 0)
+        send_delayed(broker, 3, b"late")
+        answer = pull(broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
+        assert answer.code is ResponseCode.SUCCESS
+        assert b"late" in bytes(answer.body.records[0])
+        assert broker.clock.now_ms() == START_MS + 10_000
+
+
+def test_a_held_pull_lets_its_time_pass_when_nothing_comes(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        send_delayed(broker, 0)
+        answer = pull(broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
+        assert answer.code is ResponseCode.PULL_NOT_FOUND
+        assert broker.clock.now_ms() == START_MS + 15_000
+
+
+def test_a_held_pull_of_another_thread_waits_for_the_one_that_moves_time(tmp_path):
+    with VirtualBroker.at(tmp_path) as broker:
+        send_delayed(broker, 0)
+        answers = []
+        ask = partial(pull, broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
+        thread = threading.Thread(target=lambda: answers.append(ask()))
+        thread.start()
+        while broker.offsets.pulled("cg", "T", 0) is None:
+            time.sleep(0.001)
+        send_delayed(broker, 0, b"soon")
+        thread.join(10)
+        assert answers[0].code is ResponseCode.SUCCESS
+        assert broker.clock.now_ms() == START_MS
+
+
+def test_settings_and_time_can_be_others(tmp_path):
+    with VirtualBroker.at(tmp_path, config=BrokerConfig(delay_levels="3d")) as broker:
+        broker.producer().send("orders", b"x", delay_level=1)
+        broker.advance("2d")
+        assert broker.messages("orders") == []
+        broker.advance("1d")
+        assert len(broker.messages("orders")) == 1
