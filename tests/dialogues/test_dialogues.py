@@ -108,6 +108,20 @@ DIALOGUES = {
         ["group", "alter", "real-conf", "billing", "--no-consume"],
         ["group", "delete", "real-conf", "billing", "--offsets"],
     ),
+    "retention": (
+        "roll",
+        ["retention", "plan", "roll", "--older-than", "36500d"],
+        ["retention", "plan", "roll", "--older-than", "0s"],
+        ["retention", "run", "roll", "--older-than", "0s"],
+        ["retention", "unpark", "roll"],
+    ),
+    "dlq": (
+        "broker-store",
+        ["dlq", "ls", "broker-store"],
+        ["dlq", "show", "broker-store", "--count", "2"],
+        ["dlq", "resend", "broker-store"],
+        ["dlq", "resend", "broker-store", "--where", "nothing=1", "--apply"],
+    ),
     "erase": (
         "tx",
         ["erase", "tx", "TXUNIQ1"],
