@@ -87,7 +87,7 @@ def test_levels_are_read_as_java_reads_numbers(broker, text, expected):
     assert message.properties["DELAY"] == expected
 
 
-@pytest.mark.parametrize("text", ["three", "1.0", "2147483648", "9" * 5_000, "٣", " 1"])
+@pytest.mark.parametrize("text", ["three", "1.0", "2147483648", "9" * 5_000, " 1"])
 def test_a_level_that_java_cannot_read_is_refused(broker, text):
     assert send_delayed(broker, text).code is ResponseCode.SYSTEM_ERROR
     assert broker.store.queues() == []
