@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
@@ -21,9 +22,22 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 
 
-@dataclass(frozen=True, slots=True)
+class SavedTable(Protocol):
+    """A table that is kept in a file."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        ...
+
+    def persist(self) -> None:
+        """Saves what has changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerState:
-    """The parts of one broker.
+    """The parts of one broker, which ``assembly.py`` makes.
 
     Attributes:
         ids: Ids for messages that come without one.
@@ -34,6 +48,7 @@ class BrokerState:
         random: Chooses queues where the choice is the broker's.
         clients: Who is online.
         broadcasts: How far each broadcasting client is.
+        filters: What SQL92 filters groups have.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
     """
@@ -55,3 +70,8 @@ class BrokerState:
     filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
+
+    @property
+    def tables(self) -> tuple[SavedTable, ...]:
+        """What is saved every few seconds and at close, in this order."""
+        return self.topics, self.offsets, self.filters, self.delivery

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -19,17 +21,60 @@ from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.files import RealFiles
 
-retries_option = click.option(
-    "--retries", type=click.IntRange(-1), help="Deliveries after the first, before a message is dead."
-)
-retry_queues_option = click.option(
-    "--retry-queues", type=click.IntRange(0), help="Queues of its retry topic; 0 sends nothing back."
-)
-consume_option = click.option("--consume/--no-consume", default=None, help="Whether its clients may pull.")
-broadcast_option = click.option(
-    "--broadcast/--no-broadcast", default=None, help="Whether its clients may each get everything."
-)
-attributes_option = click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is to be set; None leaves it as it is."""
+
+    retries: int | None
+    retry_queues: int | None
+    may_consume: bool | None
+    may_broadcast: bool | None
+    attributes: str | None
+
+    def applied(self, group: SubscriptionGroup, *, is_new: bool = False) -> SubscriptionGroup:
+        """Returns a group with these settings; some can be made only while it is new."""
+        return replace(
+            group,
+            retry_max_times=group.retry_max_times if self.retries is None else self.retries,
+            retry_queue_nums=group.retry_queue_nums if self.retry_queues is None else self.retry_queues,
+            is_consume_enabled=group.is_consume_enabled if self.may_consume is None else self.may_consume,
+            is_broadcast_enabled=(
+                group.is_broadcast_enabled if self.may_broadcast is None else self.may_broadcast
+            ),
+            attributes=alter_attributes(
+                None if is_new else group.attributes, self.attributes, GROUP_ATTRIBUTES
+            ),
+        )
+
+
+def settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Hands ``settings``, a :class:`Settings`, to the command."""
+
+    @click.option(
+        "--retries", type=click.IntRange(-1), help="Deliveries after the first, before a message is dead."
+    )
+    @click.option(
+        "--retry-queues", type=click.IntRange(0), help="Queues of its retry topic; 0 sends nothing back."
+    )
+    @click.option("--consume/--no-consume", default=None, help="Whether its clients may pull.")
+    @click.option(
+        "--broadcast/--no-broadcast", default=None, help="Whether its clients may each get everything."
+    )
+    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+    @functools.wraps(function)
+    def call(
+        *,
+        retries: int | None,
+        retry_queues: int | None,
+        consume: bool | None,
+        broadcast: bool | None,
+        attributes: str | None,
+        **rest: object,
+    ) -> None:
+        function(settings=Settings(retries, retry_queues, consume, broadcast, attributes), **rest)
+
+    return call
 
 
 @click.group
@@ -62,23 +107,9 @@ def list_(*, path: Path, as_json: bool) -> None:
 @command.command
 @options.store
 @click.argument("name", metavar="GROUP")
-@retries_option
-@retry_queues_option
-@consume_option
-@broadcast_option
-@attributes_option
+@settings
 @options.as_json
-def create(
-    *,
-    path: Path,
-    name: str,
-    retries: int | None,
-    retry_queues: int | None,
-    consume: bool | None,
-    broadcast: bool | None,
-    attributes: str | None,
-    as_json: bool,
-) -> None:
+def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Create GROUP in STORE, while no broker has STORE open."""
     check_store(path)
     problem = group_name_problem(name)
@@ -87,7 +118,7 @@ def create(
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
-        group = _altered(SubscriptionGroup(name), retries, retry_queues, consume, broadcast, attributes)
+        group = settings.applied(SubscriptionGroup(name), is_new=True)
         tables.groups.put(group)
     _show(group, "created", as_json=as_json)
 
@@ -95,30 +126,16 @@ def create(
 @command.command
 @options.store
 @click.argument("name", metavar="GROUP")
-@retries_option
-@retry_queues_option
-@consume_option
-@broadcast_option
-@attributes_option
+@settings
 @options.as_json
-def alter(
-    *,
-    path: Path,
-    name: str,
-    retries: int | None,
-    retry_queues: int | None,
-    consume: bool | None,
-    broadcast: bool | None,
-    attributes: str | None,
-    as_json: bool,
-) -> None:
+def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Change settings of GROUP in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         known = tables.groups.get(name)
         if known is None:
             raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
-        group = _altered(known, retries, retry_queues, consume, broadcast, attributes)
+        group = settings.applied(known)
         tables.groups.put(group)
     _show(group, "altered", as_json=as_json)
 
@@ -141,24 +158,6 @@ def delete(*, path: Path, name: str, with_offsets: bool, as_json: bool) -> None:
         render.emit({"kind": "group-deleted", "group": name, "offsets": forgotten})
     else:
         render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} of it")
-
-
-def _altered(
-    group: SubscriptionGroup,
-    retries: int | None,
-    retry_queues: int | None,
-    consume: bool | None,
-    broadcast: bool | None,
-    attributes: str | None,
-) -> SubscriptionGroup:
-    return replace(
-        group,
-        retry_max_times=group.retry_max_times if retries is None else retries,
-        retry_queue_nums=group.retry_queue_nums if retry_queues is None else retry_queues,
-        is_consume_enabled=group.is_consume_enabled if consume is None else consume,
-        is_broadcast_enabled=group.is_broadcast_enabled if broadcast is None else broadcast,
-        attributes=alter_attributes(group.attributes, attributes, GROUP_ATTRIBUTES),
-    )
 
 
 def _fields(name: str, group: SubscriptionGroup | None) -> dict[str, object]:

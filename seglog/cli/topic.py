@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +25,42 @@ from seglog.storage.store import MessageStore
 
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
 
-queues_option = click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")
-perm_option = click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done.")
-order_option = click.option("--order/--no-order", default=None, help="Whether its order matters.")
-attributes_option = click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is to be set; None leaves it as it is."""
+
+    queues: int | None
+    perm: str | None
+    is_order: bool | None
+    attributes: str | None
+
+    def applied(self, topic: TopicConfig, *, is_new: bool = False) -> TopicConfig:
+        """Returns a topic with these settings; some can be made only while it is new."""
+        return replace(
+            topic,
+            read_queue_nums=topic.read_queue_nums if self.queues is None else self.queues,
+            write_queue_nums=topic.write_queue_nums if self.queues is None else self.queues,
+            perm=topic.perm if self.perm is None else _PERMS[self.perm],
+            is_order=topic.is_order if self.is_order is None else self.is_order,
+            attributes=alter_attributes(None if is_new else topic.attributes, self.attributes),
+        )
+
+
+def settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Hands ``settings``, a :class:`Settings`, to the command."""
+
+    @click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")
+    @click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done.")
+    @click.option("--order/--no-order", default=None, help="Whether its order matters.")
+    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+    @functools.wraps(function)
+    def call(
+        *, queues: int | None, perm: str | None, order: bool | None, attributes: str | None, **rest: object
+    ) -> None:
+        function(settings=Settings(queues, perm, order, attributes), **rest)
+
+    return call
 
 
 @click.group
@@ -59,21 +93,9 @@ def list_(*, path: Path, as_json: bool) -> None:
 @command.command
 @options.store
 @click.argument("name", metavar="TOPIC")
-@queues_option
-@perm_option
-@order_option
-@attributes_option
+@settings
 @options.as_json
-def create(
-    *,
-    path: Path,
-    name: str,
-    queues: int | None,
-    perm: str | None,
-    order: bool | None,
-    attributes: str | None,
-    as_json: bool,
-) -> None:
+def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said."""
     check_store(path)
     problem = topic_name_problem(name)
@@ -82,7 +104,7 @@ def create(
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
-        topic = _altered(TopicConfig(name, 8, 8), queues, perm, order, attributes)
+        topic = settings.applied(TopicConfig(name, 8, 8), is_new=True)
         tables.topics.put(topic)
     _show(topic, "created", as_json=as_json)
 
@@ -90,28 +112,16 @@ def create(
 @command.command
 @options.store
 @click.argument("name", metavar="TOPIC")
-@queues_option
-@perm_option
-@order_option
-@attributes_option
+@settings
 @options.as_json
-def alter(
-    *,
-    path: Path,
-    name: str,
-    queues: int | None,
-    perm: str | None,
-    order: bool | None,
-    attributes: str | None,
-    as_json: bool,
-) -> None:
+def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Change settings of TOPIC in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
     with hold_tables(RealFiles(), path, SystemClock()) as tables:
         known = tables.topics.get(name)
         if known is None:
             raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
-        topic = _altered(known, queues, perm, order, attributes)
+        topic = settings.applied(known)
         tables.topics.put(topic)
     _show(topic, "altered", as_json=as_json)
 
@@ -140,19 +150,6 @@ def delete(*, path: Path, name: str, as_json: bool) -> None:
         render.emit({"kind": "topic-deleted", "topic": name, "offsets": forgotten})
     else:
         render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} in it")
-
-
-def _altered(
-    topic: TopicConfig, queues: int | None, perm: str | None, order: bool | None, attributes: str | None
-) -> TopicConfig:
-    return replace(
-        topic,
-        read_queue_nums=topic.read_queue_nums if queues is None else queues,
-        write_queue_nums=topic.write_queue_nums if queues is None else queues,
-        perm=topic.perm if perm is None else _PERMS[perm],
-        is_order=topic.is_order if order is None else order,
-        attributes=alter_attributes(topic.attributes, attributes),
-    )
 
 
 def _messages(path: Path) -> Counter[str]:

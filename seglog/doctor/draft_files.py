@@ -113,6 +113,10 @@ class DraftFiles:
         self._put(source, None)
         self._put(target, node)
 
+    def remove_dir(self, path: Path) -> None:
+        """Keeps a folder of the real files, which nobody looks at in a draft; one of the draft's own goes."""
+        self.folders.discard(path)
+
     def remove(self, path: Path) -> None:
         """Removes a file."""
         self._node(path)

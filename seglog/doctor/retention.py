@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from seglog.broker.delay_progress import read_delay_progress
+from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.idle_groups import idle_groups
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.parking import park_victims, parked_file
@@ -14,6 +14,8 @@ from seglog.broker.retention import GuardPolicy
 from seglog.broker.victims import Doomed, Standing, plan
 from seglog.clock import Clock
 from seglog.doctor.offset_table import OffsetTable
+from seglog.doctor.waits import DELAY_FILE
+from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.store import MessageStore
 
@@ -118,7 +120,7 @@ def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> Retention
             for one in OffsetTable(store.files, store.path).all()
             if not one.is_broadcast
         },
-        read_delay_progress(store.files, store.path),
+        DelayOffsets(ConfigFile(store.files, store.path / DELAY_FILE), clock).all(),
         ignored,
     )
     old = plan(store.retention, segments[:young_from], standing)

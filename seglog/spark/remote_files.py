@@ -176,6 +176,10 @@ class RemoteFiles:
         """Refuses."""
         _refuse(str(path))
 
+    def remove_dir(self, path: Path) -> None:
+        """Refuses."""
+        _refuse(str(path))
+
     def usage(self, path: Path) -> DiskUsage:
         """Refuses: object stores do not fill up."""
         _refuse(str(path))

@@ -167,6 +167,10 @@ class BatchQueue:
         self.first_index = end
         return removed
 
+    def remove_files(self) -> int:
+        """Takes away all files of a queue that nobody appends to any more; returns how many."""
+        return self._segments.remove_all()
+
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""
         self._segments.sync_names()

@@ -273,6 +273,10 @@ class ConsumeQueue:
         """Takes away the first file if all its messages are gone; returns it, None if it stays."""
         return self._segments.remove_first(self.file_offset * CQ_UNIT_BYTES)
 
+    def remove_files(self) -> int:
+        """Takes away all files of a queue that nobody appends to any more; returns how many."""
+        return self._segments.remove_all()
+
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""
         self._segments.sync_names()

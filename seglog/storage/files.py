@@ -165,6 +165,10 @@ class Files(Protocol):
         """Removes a file."""
         ...
 
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        ...
+
     def sync_dir(self, path: Path) -> None:
         """Returns once the names in the directory are on the disk."""
         ...
@@ -199,10 +203,6 @@ class RestoringFiles(Files, Protocol):
 
     def set_stamp(self, path: Path, stamp: Stamp) -> None:
         """Gives a file rights and a time."""
-        ...
-
-    def remove_dir(self, path: Path) -> None:
-        """Removes an empty directory."""
         ...
 
 

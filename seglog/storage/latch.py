@@ -145,8 +145,8 @@ class LatchedFile:
 class LatchedFiles:
     """The files of a store behind its latch.
 
-    Every call that changes something raises StoreFailedError once the latch is closed, but for ``remove``:
-    what was half made is taken away again.
+    Every call that changes something raises StoreFailedError once the latch is closed, but for ``remove``
+    and ``remove_dir``: what was half made is taken away again.
     """
 
     def __init__(self, files: Files, latch: Latch) -> None:
@@ -158,6 +158,7 @@ class LatchedFiles:
         self.lock: Callable[[Path], HeldLock] = files.lock
         self.read_file: Callable[[Path], bytes] = files.read_file
         self.remove: Callable[[Path], None] = files.remove
+        self.remove_dir: Callable[[Path], None] = files.remove_dir
         self.usage: Callable[[Path], DiskUsage] = files.usage
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:

@@ -20,6 +20,7 @@ from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
     CONSUME_QUEUE,
+    CONSUME_QUEUE_EXT,
     MAX_QUEUE_ID,
     parse_segment_file_name,
     segment_file_name,
@@ -87,6 +88,28 @@ def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
         else:
             queue.sizes[first] = entry.size_bytes
     return queue
+
+
+def remove_topic_folders(files: Files, root: Path, topic: str) -> None:
+    """Removes the folders of a topic whose queues have lost their files; those with other things stay.
+
+    What a broker kept for filters beside the queues goes with them.
+    """
+    for base in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE, CONSUME_QUEUE_EXT):
+        folder = root / base / topic
+        if not files.is_dir(folder):
+            continue
+        for queue in files.list_dir(folder):
+            entries = files.list_dir(folder / queue.name)
+            if base == CONSUME_QUEUE_EXT:
+                for entry in entries:
+                    files.remove(folder / queue.name / entry.name)
+                entries = []
+            if queue.is_dir and not entries:
+                files.remove_dir(folder / queue.name)
+        if not files.list_dir(folder):
+            files.remove_dir(folder)
+        files.sync_dir(folder.parent)
 
 
 def list_staged(files: Files, root: Path) -> list[Path]:

@@ -114,6 +114,23 @@ class Retention:
         self._forget_queues()
         return trimmed
 
+    def delete_topic(self, topic: str) -> int:
+        """Deletes the queues of a topic, so that nobody finds its messages, which the log keeps for now.
+
+        Whoever has it in ``config/topics.json`` takes it out there before: the next open makes the queues of
+        known topics again. A queue that is made anew begins at 0. Returns how many queues there were.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading.
+            InvalidArgumentError: It is a compaction topic.
+            StoreError: A file could not be deleted.
+        """
+        if isinstance(self._side, Reader):
+            raise ReadOnlyError("a store that was opened for reading keeps what it has")
+        count = self._side.drop_topic(topic)
+        self._forget_queues()
+        return count
+
 
 def _store_ms(log: RecordSource, phy_offset: int) -> int | None:
     """Returns when the record at a place was stored; None if none can be read there."""

@@ -169,6 +169,19 @@ class Segments:
         self.remove(file)
         return file
 
+    def remove_all(self) -> int:
+        """Takes away every file; returns how many that were."""
+        with self._names_lock:
+            for file in self._staged:
+                del self._by_offset[file.first_offset]
+                file.close()
+                self._files.remove(file.path)
+            self._staged.clear()
+        files = list(self._by_offset.values())
+        for file in files:
+            self.remove(file)
+        return len(files)
+
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
             self._files.make_dirs(self.directory)

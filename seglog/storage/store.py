@@ -465,7 +465,8 @@ class MessageStore(AsyncCalls):
             codes = None if wanted is None else partial(self._tags_codes, topic, queue_id)
             return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes, codes)
         except FileNotFoundError as error:
-            if queue is not None and queue.min_offset > queue_offset:  # retention took it while we looked
+            is_gone = self._side.queue(topic, queue_id) is not queue
+            if is_gone or (queue is not None and queue.min_offset > queue_offset):  # while we looked
                 return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
             raise explain_os_error(error) from error
         except OSError as error:
@@ -589,7 +590,7 @@ class MessageStore(AsyncCalls):
                 return batch_offset_by_time(queue, timestamp_ms, boundary)
             return offset_by_time(queue, self._side.log, timestamp_ms, boundary)
         except FileNotFoundError as error:
-            if queue.min_offset > low:  # retention took it while we looked
+            if queue.min_offset > low or self._side.queue(topic, queue_id) is not queue:  # while we looked
                 return self.offset_by_time(topic, queue_id, timestamp_ms, boundary)
             raise explain_os_error(error) from error
         except OSError as error:

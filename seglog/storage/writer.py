@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seglog.clock import Clock
-from seglog.errors import ClosedError, FullError, StoreError, StoreFailedError, TruncatedError
+from seglog.errors import (
+    ClosedError,
+    FullError,
+    InvalidArgumentError,
+    StoreError,
+    StoreFailedError,
+    TruncatedError,
+)
 from seglog.storage.background import Background
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
@@ -56,6 +63,7 @@ from seglog.storage.on_demand import OnDemand
 from seglog.storage.order import Order
 from seglog.storage.os_errors import explain_os_error, explained, is_passing
 from seglog.storage.point_keeper import LogEnd, PointKeeper
+from seglog.storage.queue_files import remove_topic_folders
 from seglog.storage.queue_opening import QueueOpening
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.recover import kept_log_files
@@ -276,6 +284,36 @@ class Writer:
             for lane in self._lanes:
                 lane.forget()
 
+    def drop_topic(self, topic: str) -> int:
+        """Deletes the queues of a topic; a queue that is made anew begins at 0. Returns how many there were.
+
+        Raises:
+            InvalidArgumentError: It is a compaction topic.
+            StoreError: A file could not be deleted.
+        """
+        if topic in self._kinds.compaction:
+            raise InvalidArgumentError(
+                f"{topic} is a compaction topic, which has a log of its own: it cannot be deleted",
+                help="delete it while no broker has the store open, and the folder compaction/ with it",
+            )
+        # Nobody syncs or makes files of these queues meanwhile: a new queue has the same names.
+        with self._flush_lock, self._grow_lock, explained():
+            self._points.forget()  # a point cannot say that a topic is gone
+            with self.append_lock, self._tip:
+                self._check_open()
+                dropped = [queue for queue in self.queues() if queue.topic == topic]
+                for table in (self._queues, self._batch_queues, self._new, self._fast_queues):
+                    for queue_id in [number for name, number in table if name == topic]:
+                        del table[topic, queue_id]
+                self._kinds = TopicKinds(self._kinds.batch - {topic}, self._kinds.compaction)
+                self._special_topics = self._kinds.special
+                for lane in self._lanes:
+                    lane.forget()
+            for queue in dropped:
+                queue.remove_files()
+            remove_topic_folders(self._files, self._root, topic)
+        return len(dropped)
+
     def is_batch_topic(self, topic: str) -> bool:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
@@ -491,7 +529,8 @@ class Writer:
         for queue in list(self._fast_queues.values()):
             # An append that finds no room, or a sync, says what is wrong.
             with suppress(OSError, StoreError), self._grow_lock:
-                if not self._closed:
+                is_there = self._fast_queues.get((queue.topic, queue.queue_id)) is queue
+                if is_there and not self._closed:
                     queue.grow_ahead()
             if queue.is_staging:
                 with suppress(OSError, StoreError):

@@ -1,4 +1,4 @@
-"""Delayed messages survive kills and power cuts at any moment: none is lost, and no kill has one come twice."""
+"""Delayed messages survive kills and power cuts at any moment: none is lost, no kill has one come twice."""
 
 from __future__ import annotations
 
