@@ -144,6 +144,8 @@ class Broker:
             broadcasts=BroadcastOffsets(self._clock, clients, offsets),
             disk=gate,
             retention=self.retention,
+            delay_offsets=self._delay_offsets,
+            now_ms=self._clock.now_ms,
         )
         self._held = HeldPulls(store, self._clock)
         self._picture = LockPicture(files, store.path, self._state.locks)

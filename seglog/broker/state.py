@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
+from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.delivery import Delivery
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
@@ -33,6 +34,8 @@ class BrokerState:
         random: Chooses queues where the choice is the broker's.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
+        delay_offsets: How far delayed messages were delivered.
+        now_ms: The broker's clock.
     """
 
     config: BrokerConfig
@@ -51,3 +54,5 @@ class BrokerState:
     broadcasts: BroadcastOffsets
     disk: DiskGate
     retention: LogRetention
+    delay_offsets: DelayOffsets
+    now_ms: Callable[[], int]
