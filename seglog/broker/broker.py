@@ -12,32 +12,29 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
-import random
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.broker.broadcast_offsets import BroadcastOffsets, BroadcastScan
+from seglog.broker.assembly import assemble
+from seglog.broker.broadcast_offsets import BroadcastScan
 from seglog.broker.client_scan import ClientScan
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
-from seglog.broker.delay_levels import DelayLevels
-from seglog.broker.delay_offsets import DelayOffsets
-from seglog.broker.delivery import Delivery
-from seglog.broker.disk_gate import DiskGate
+from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.held_pulls import HeldPulls, ParkedPull
 from seglog.broker.hold_sweep import HoldSweep
-from seglog.broker.idle_groups import idle_groups
 from seglog.broker.lock_picture import LockPicture
-from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.peer import Peer
@@ -45,28 +42,17 @@ from seglog.broker.pull import HeldPull
 from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
-from seglog.broker.send import send_ext_of, stamp_of
-from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicTable
-from seglog.broker.victims import Standing
 from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
-from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
-from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.store import MessageStore
 
 LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
-DAY_MS: Final = 86_400_000
-HOT_PERCENT: Final = 40
-"""``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
-EVIDENCE: Final = "evidence"
-"""Folder under ours for damaged config files."""
 
 
 class Broker:
@@ -74,7 +60,6 @@ class Broker:
 
     Attributes:
         store: What it keeps messages in; it closes with the broker.
-        retention: Deletes old messages, but none that somebody needs.
         clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
     """
 
@@ -94,74 +79,26 @@ class Broker:
         self.store = store
         self.config = config or BrokerConfig()
         self._clock = clock or SystemClock()
-        folder = store.path / CONFIG
-        evidence = store.path / OURS / EVIDENCE
-        files = store.files
-        topics_file = ConfigFile(files, folder / "topics.json", evidence)
-        topics = TopicTable(topics_file, self.config, self._clock, store.reload_topics)
-        offsets = ConsumerOffsets(
-            ConfigFile(files, folder / "consumerOffset.json", evidence),
-            self._clock,
-            OffsetHistory(files, store.path, self._clock),
-        )
-        queues = store.queues()
-        topics.take_over((queue.topic, queue.queue_id) for queue in queues)
-        self.clamped_offsets: tuple[ClampedOffset, ...] = offsets.clamp(
-            (queue.topic, queue.queue_id, queue.max_offset) for queue in queues
-        )
-        gate = DiskGate(store.path, self.config.disk_refuse_percent, self.config.disk_force_percent)
-        self.retention = LogRetention(self._clock, store, self.config, gate, self._standing)
-        is_virtual = isinstance(self._clock, VirtualClock)
-        self._delay_offsets = DelayOffsets(
-            ConfigFile(files, folder / "delayOffset.json", evidence), self._clock
-        )
-        self._delivery = Delivery(
-            store,
-            DelayLevels(self.config.delay_levels),
-            self._delay_offsets,
-            topics,
-            self._clock,
-        )
-        groups = GroupTable(
-            ConfigFile(files, folder / "subscriptionGroup.json", evidence), self.config, self._clock
-        )
-        clients = ClientTable(self._clock, groups.is_told)
-        self._state = BrokerState(
-            self.config,
-            store,
-            topics,
-            groups,
-            offsets,
-            QueueLocks(self._clock, self.config.queue_lock_live_ms),
-            # On virtual time the same calls give the same store.
-            _virtual_ids(self._clock, store) if is_virtual else UniqueIds(self._clock),
-            stamp_of(self.config),
-            send_ext_of(self.config),
-            _hot_bytes() if self.config.hot_bytes is None else self.config.hot_bytes,
-            self._delivery,
-            random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
-            clients=clients,
-            broadcasts=BroadcastOffsets(self._clock, clients, offsets),
-            disk=gate,
-            retention=self.retention,
-            delay_offsets=self._delay_offsets,
-            now_ms=self._clock.now_ms,
+        state = self._state = assemble(store, self.config, self._clock)
+        self.clamped_offsets: tuple[ClampedOffset, ...] = state.offsets.clamp(
+            (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._held = HeldPulls(store, self._clock)
-        self._picture = LockPicture(files, store.path, self._state.locks)
+        self._picture = LockPicture(store.files, store.path, state.locks)
         self._is_closed = False
         self._closing = threading.Lock()
         self._duties = Duties(
             self._clock,
             [
-                self._delivery,
+                state.delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
-                ClientScan(self._clock, self._state.clients),
+                ClientScan(self._clock, state.clients),
                 HoldSweep(self._held),
-                BroadcastScan(self._clock, self._state.broadcasts),
-                self.retention,
+                BroadcastScan(self._clock, state.broadcasts),
+                state.retention,
             ],
         )
+        is_virtual = isinstance(self._clock, VirtualClock)
         has_threads = not is_virtual if background is None else background
         self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
         if has_threads:
@@ -257,6 +194,11 @@ class Broker:
         return OffsetPast(self.store.files, self.store.path)
 
     @property
+    def filters(self) -> ConsumerFilters:
+        """The SQL92 filters of consumer groups."""
+        return self._state.filters
+
+    @property
     def clients(self) -> ClientTable:
         """The clients that are online, by group."""
         return self._state.clients
@@ -265,6 +207,11 @@ class Broker:
     def locks(self) -> QueueLocks:
         """Which client may consume which queue in order."""
         return self._state.locks
+
+    @property
+    def retention(self) -> LogRetention:
+        """Deletes old messages, but none that somebody needs."""
+        return self._state.retention
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
         """Answers a request; a pull that is to be held keeps the calling thread until then.
@@ -275,6 +222,28 @@ class Broker:
         """
         answer = self.answer(request, peer)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
+
+    async def dispatch_async(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
+        """Answers a request as :meth:`dispatch` does, for a task: a held pull has no thread."""
+        answer = self.answer(request, peer)
+        if not isinstance(answer, HeldPull):
+            return answer
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+                loop.call_soon_threadsafe(over.set)
+
+        parked = self._held.park(answer, wake)
+        # Without duties nobody else ends it; virtual time, though, passes only in advance().
+        timeout_s = None if isinstance(self._clock, VirtualClock) else answer.hold_ms / 1000
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await over.wait()
+        finally:
+            self._held.leave(parked)
+        return self.finish(answer)
 
     def answer(self, request: Request, peer: Peer = LOCAL_PEER) -> Response | HeldPull:
         """Answers a request without waiting: a pull that is to be held comes back as such."""
@@ -309,32 +278,17 @@ class Broker:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
         return self._duties.run_due()
 
-    def _standing(self) -> Standing:
-        idle_days = self.config.retention_idle_days
-        since_ms = self._clock.now_ms() - idle_days * DAY_MS
-        return Standing(
-            self._state.offsets.all(),
-            self._delay_offsets.all(),
-            idle_groups(self.offset_past, since_ms) if idle_days else (),
-        )
-
     def _is_anything_unsaved(self) -> bool:
-        return (
-            self._state.topics.is_dirty
-            or self._state.offsets.is_dirty
-            or self._delivery.is_dirty
-            or self._picture.is_stale
-        )
+        return self._picture.is_stale or any(table.is_dirty for table in self._state.tables)
 
     def persist(self) -> None:
-        """Saves topics and offsets that have changed, those of delay levels too, and a picture of the locks.
+        """Saves topics, offsets and filters that have changed, and a picture of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
         """
-        self._state.topics.persist()
-        self._state.offsets.persist()
-        self._delivery.persist()
+        for table in self._state.tables:
+            table.persist()
         if self._is_closed:
             self._picture.remove()
         else:
@@ -390,12 +344,3 @@ class Broker:
             # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
             self._held.wait(held)
         return self.finish(held)
-
-
-def _virtual_ids(clock: Clock, store: MessageStore) -> UniqueIds:
-    """Returns ids that are the same for the same calls, and others after the next open."""
-    return UniqueIds(clock, process_id=0, life=store.max_phy_offset)
-
-
-def _hot_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * HOT_PERCENT // 100

@@ -105,11 +105,15 @@ class ClientTable:
     Args:
         clock: Its monotonic time ages the clients.
         is_told: Whether the clients of a group are to be told when one comes or goes.
+        went_offline: Called with the name of a consumer group that has no client any more.
     """
 
-    def __init__(self, clock: Clock, is_told: Callable[[str], bool]) -> None:
+    def __init__(
+        self, clock: Clock, is_told: Callable[[str], bool], went_offline: Callable[[str], None]
+    ) -> None:
         self._clock = clock
         self._is_told = is_told
+        self._went_offline = went_offline
         self._lock = threading.Lock()
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Hashable, Client]] = {}
@@ -229,7 +233,10 @@ class ClientTable:
                 self._consumers[group] = after
             else:
                 del self._consumers[group]
-        self._tell(after)
+        if left:
+            self._tell(after)
+        else:
+            self._went_offline(group)
 
     def _take_out_producers(self, group: str, goes: Callable[[Hashable, Client], bool]) -> None:
         with self._lock:

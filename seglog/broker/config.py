@@ -48,6 +48,7 @@ class BrokerConfig:
         lite_pull_message_enable: Whether LITE_PULL_MESSAGE is answered.
         long_polling_enable: Whether a pull may be held as long as its client asks.
         short_polling_ms: How long it is held otherwise.
+        enable_property_filter: Whether messages are filtered by SQL92 expressions.
     """
 
     cluster_name: str = "DefaultCluster"
@@ -73,6 +74,7 @@ class BrokerConfig:
     lite_pull_message_enable: bool = True
     long_polling_enable: bool = True
     short_polling_ms: int = 1_000
+    enable_property_filter: bool = False
     retention_hours: int = 72
     retention_delete_hours: Collection[int] = (4,)
     retention_policy: str = "refuse"

@@ -10,7 +10,9 @@ That place must be known: farther back might stand an older message that equals 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.queue_view import QueueView
 from seglog.storage.store import MessageStore
 
-_BATCH: int = 64
+_BATCH: Final = 64
 
 
 class Deliveries:
@@ -35,8 +37,7 @@ class Deliveries:
     def __init__(self, store: MessageStore, log_end: int) -> None:
         self._store = store
         self._log_end = log_end
-        self._views: dict[tuple[str, int], QueueView | None] = {}
-        self._next: dict[tuple[str, int], int] = {}
+        self._targets: dict[tuple[str, int], _Target | None] = {}
 
     def first_missing(self, queue_id: int, queue_offset: int) -> int:
         """Returns the offset of the first message that was not delivered.
@@ -56,30 +57,58 @@ class Deliveries:
 
     def _take(self, waiting: Message) -> bool:
         """Returns whether a message was delivered; what was found is not found again for another."""
-        target = target_of(waiting)
+        target = self._target(waiting)
         if target is None:
             return False
-        if target not in self._views:
-            self._views[target] = _view(self._store, *target)
-        view = self._views[target]
-        if view is None:
-            return False
-        start = self._next.get(target)
-        if start is None:
-            start = _first_behind(view, self._log_end)
-        for queue_offset in _iter_candidates(view, start, _sizes(waiting, target[0])):
-            (unit,) = view.units(queue_offset, 1).tolist()
-            if self._is_delivery(unit[0], waiting):
-                self._next[target] = queue_offset + 1
+        for row in target.rows(_sizes(waiting, target.topic), waiting.phy_offset):
+            if self._is_delivery(target.phy_offsets[row], waiting):
+                target.next_row = row + 1
                 return True
         return False
+
+    def _target(self, waiting: Message) -> _Target | None:
+        key = target_of(waiting)
+        if key is None:
+            return None
+        if key not in self._targets:
+            try:
+                self._targets[key] = _Target(self._store.queue(*key), self._log_end)
+            except (NotFoundError, InvalidArgumentError):  # no queue, or one with a unit for each batch
+                self._targets[key] = None
+        return self._targets[key]
 
     def _is_delivery(self, phy_offset: int, waiting: Message) -> bool:
         try:
             found = self._store.message_at(phy_offset)
         except NotFoundError:
             return False
-        return found.phy_offset > waiting.phy_offset and _content(found) == _content(waiting)
+        return _content(found) == _content(waiting)
+
+
+class _Target:
+    """A queue that deliveries went to, from a place of the log on.
+
+    Attributes:
+        next_row: The first unit that was not taken for a delivery.
+        phy_offsets: Of the units.
+    """
+
+    def __init__(self, view: QueueView, log_end: int) -> None:
+        self.topic = view.topic
+        self.next_row = 0
+        units = view.units(_first_behind(view, log_end)).copy()
+        self.phy_offsets: list[int] = units["phy_offset"].tolist()
+        self._size_bytes = units["size_bytes"]
+        self._rows: dict[tuple[int, ...], list[int]] = {}
+
+    def rows(self, sizes: tuple[int, ...], phy_offset: int) -> Iterator[int]:
+        """Yields the units that are left of records with one of some sizes behind a place of the log."""
+        if sizes not in self._rows:
+            self._rows[sizes] = np.flatnonzero(np.isin(self._size_bytes, sizes)).tolist()
+        rows = self._rows[sizes]
+        first = max(self.next_row, bisect_left(self.phy_offsets, phy_offset))
+        for at in range(bisect_left(rows, first), len(rows)):
+            yield rows[at]
 
 
 def target_of(message: Message) -> tuple[str, int] | None:
@@ -89,13 +118,6 @@ def target_of(message: Message) -> tuple[str, int] | None:
     if topic is None or queue_id is None or not queue_id.isdigit() or len(queue_id) > 10:
         return None
     return topic.decode("utf-8", "replace"), int(queue_id)
-
-
-def _view(store: MessageStore, topic: str, queue_id: int) -> QueueView | None:
-    try:
-        return store.queue(topic, queue_id)
-    except (NotFoundError, InvalidArgumentError):  # no queue, or one with a unit for each batch
-        return None
 
 
 def _first_behind(view: QueueView, phy_offset: int) -> int:
@@ -108,13 +130,6 @@ def _first_behind(view: QueueView, phy_offset: int) -> int:
         else:
             high = middle
     return low
-
-
-def _iter_candidates(view: QueueView, queue_offset: int, sizes: tuple[int, ...]) -> Iterator[int]:
-    for first, units in view.iter_units(queue_offset):
-        rows = np.flatnonzero(np.isin(units["size_bytes"], sizes)).tolist()
-        del units  # it may share memory with the file
-        yield from (first + row for row in rows)
 
 
 def _sizes(waiting: Message, topic: str) -> tuple[int, ...]:

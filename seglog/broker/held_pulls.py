@@ -4,8 +4,9 @@ Each is parked with a function that is called once, when the pull is to be asked
 that it wants, its time has passed, or the broker closes. What calls it is the thread that put the message, or
 a duty; so it only passes the word on, to a thread that waits or to an event loop.
 
-A message is tested against the filter where it arrives, each one once. Whatever is in the queue but was not
-wanted has the pull asked again by the sweep, every five seconds: then its client is told where to go on.
+A message is tested against a filter where it arrives, each one once, however many wait with it. Whatever is
+in the queue but was not wanted has the pull asked again by the sweep, every five seconds: then its client is
+told where to go on.
 
 Source: ``PullRequestHoldService.java``. Difference: a pull whose time has passed ends then, not with the next
 sweep.
@@ -39,29 +40,44 @@ class ParkedPull:
 
     Attributes:
         held: The pull.
-        key: Topic and queue.
         deadline_ms: Monotonic time at which it ends.
     """
 
-    __slots__ = ("deadline_ms", "held", "key", "seen_offset", "wake")
+    __slots__ = ("crowd", "deadline_ms", "held", "wake")
 
     def __init__(self, held: HeldPull, deadline_ms: float, wake: Callable[[], None]) -> None:
         self.held = held
-        self.key: _Key = (held.header.topic, held.header.queue_id)
         self.deadline_ms = deadline_ms
         self.wake = wake
-        self.seen_offset = held.header.queue_offset
-        """Queue offset before which nothing is wanted."""
+        self.crowd: _Crowd | None = None
+        """Where it waits, None once it does not wait any more."""
+
+
+class _Crowd:
+    """Pulls of one queue that want the same and have seen the same: one look tells all of them.
+
+    Attributes:
+        wanted: Their filter, None for all messages.
+        seen_offset: Queue offset before which nothing is wanted.
+    """
+
+    __slots__ = ("key", "pulls", "seen_offset", "wanted")
+
+    def __init__(self, key: _Key, wanted: MessageFilter | None, seen_offset: int) -> None:
+        self.key = key
+        self.wanted = wanted
+        self.seen_offset = seen_offset
+        self.pulls: dict[ParkedPull, None] = {}
 
 
 class _Queue:
-    """The pulls that wait at one queue."""
+    """The pulls that wait at one queue, by what they want and have seen."""
 
-    __slots__ = ("arrived", "parked")
+    __slots__ = ("arrived", "crowds")
 
     def __init__(self, arrived: Callable[[], None]) -> None:
         self.arrived = arrived
-        self.parked: dict[ParkedPull, None] = {}
+        self.crowds: dict[tuple[MessageFilter | None, int], _Crowd] = {}
 
 
 class HeldPulls:
@@ -98,26 +114,16 @@ class HeldPulls:
         now_ms = self._clock.monotonic_ms()
         parked = ParkedPull(held, now_ms + held.hold_ms, wake)
         with self._lock:
-            is_closed = self._is_closed
-            if not is_closed:
-                queue = self._queues.get(parked.key)
-                if queue is None:
-                    if not self._queues:
-                        self._next_sweep_ms = now_ms + SWEEP_MS
-                    queue = self._queues[parked.key] = _Queue(partial(self._arrived, parked.key))
-                    self._store.listen(*parked.key, queue.arrived)
-                queue.parked[parked] = None
-                self._count += 1
-                self._push(parked)
+            crowd = None if self._is_closed else self._let_in(parked, now_ms)
             is_earlier = bool(self._deadlines) and self._deadlines[0][2] is parked
-        if is_closed:
+        if crowd is None:
             wake()
             return parked
         if is_earlier and self.due_earlier is not None:
             self.due_earlier()
         # What arrived between the pull and this has told nobody.
-        if self._is_met(parked, {}):
-            self._end([parked])
+        if self._has_grown(parked):
+            self._look(crowd)
         return parked
 
     def leave(self, parked: ParkedPull) -> None:
@@ -152,7 +158,7 @@ class HeldPulls:
     def left_ms(self) -> float | None:
         """Returns how long until :meth:`sweep` has something to do, None if nothing waits."""
         with self._lock:
-            while self._deadlines and not self._is_parked(self._deadlines[0][2]):
+            while self._deadlines and self._deadlines[0][2].crowd is None:
                 heapq.heappop(self._deadlines)
             if not self._deadlines:
                 return None
@@ -168,59 +174,61 @@ class HeldPulls:
             waiting: list[ParkedPull] = []
             if now_ms >= self._next_sweep_ms:
                 self._next_sweep_ms = now_ms + SWEEP_MS
-                waiting = [parked for queue in self._queues.values() for parked in queue.parked]
+                waiting = self._everyone()
         self._end([*over, *filter(self._has_grown, waiting)])
 
     def close(self) -> None:
         """Ends all pulls; those that come later end at once."""
         with self._lock:
             self._is_closed = True
-            everyone = [parked for queue in self._queues.values() for parked in queue.parked]
+            everyone = self._everyone()
         self._end(everyone)
 
     def _arrived(self, key: _Key) -> None:
-        queue = self._queues.get(key)
-        if queue is None:
-            return
         with self._lock:
-            waiting = list(queue.parked)
-        seen: dict[tuple[MessageFilter, int], int | None] = {}
-        self._end([parked for parked in waiting if self._is_met(parked, seen)])
+            queue = self._queues.get(key)
+            crowds = [] if queue is None else list(queue.crowds.values())
+        for crowd in crowds:
+            self._look(crowd)
 
-    def _has_grown(self, parked: ParkedPull) -> bool:
-        return self._store.max_offset(*parked.key) > parked.held.header.queue_offset
+    def _look(self, crowd: _Crowd) -> None:
+        """Ends the pulls of a crowd if a message is there that they want, or notes how far there is none."""
+        seen_offset = self._next_unseen(crowd)
+        if seen_offset is None:
+            with self._lock:
+                over = list(crowd.pulls)
+            self._end(over)
+        elif seen_offset > crowd.seen_offset:
+            with self._lock:
+                joined = self._move(crowd, seen_offset)
+            # Another put may have looked at one crowd before they were joined and at the other after.
+            if joined is not None:
+                self._look(joined)
 
-    def _is_met(self, parked: ParkedPull, seen: dict[tuple[MessageFilter, int], int | None]) -> bool:
-        """Returns whether a message is there that the pull wants.
-
-        Args:
-            parked: The pull.
-            seen: What others at the same queue found just now: a filter and an offset from which nothing was
-                wanted up to another offset, None where something was.
-        """
-        wanted = parked.held.wanted
-        if wanted is None:
-            return self._has_grown(parked)
-        asked = wanted, parked.seen_offset
-        if asked not in seen:
-            seen[asked] = self._next_unseen(parked.key, wanted, parked.seen_offset)
-        found = seen[asked]
-        if found is not None:
-            parked.seen_offset = found
-        return found is None
-
-    def _next_unseen(self, key: _Key, wanted: MessageFilter, queue_offset: int) -> int | None:
+    def _next_unseen(self, crowd: _Crowd) -> int | None:
         """Returns the queue offset up to which nothing is wanted, None if something is from there on."""
+        wanted, at = crowd.wanted, crowd.seen_offset
         try:
-            end = self._store.max_offset(*key)
-            while queue_offset < end:
-                found = self._store.get(*key, queue_offset, 1, wanted)
+            end = self._store.max_offset(*crowd.key)
+            while at < end:
+                if wanted is None:
+                    return None
+                found = self._store.get(*crowd.key, at, 1, wanted)
                 if found.status is not GetStatus.NO_MATCHED_MESSAGE:
                     return None
-                queue_offset = found.next_offset
+                at = found.next_offset
         except SeglogError:
             return None  # the pull meets the same error, and tells its client; the put has none
-        return queue_offset
+        return at
+
+    def _has_grown(self, parked: ParkedPull) -> bool:
+        header = parked.held.header
+        return self._store.max_offset(header.topic, header.queue_id) > header.queue_offset
+
+    def _everyone(self) -> list[ParkedPull]:
+        """Returns all pulls, under the lock."""
+        crowds = (crowd for queue in self._queues.values() for crowd in queue.crowds.values())
+        return [parked for crowd in crowds for parked in crowd.pulls]
 
     def _end(self, over: list[ParkedPull]) -> None:
         with self._lock:
@@ -228,25 +236,57 @@ class HeldPulls:
         for parked in ended:
             parked.wake()
 
-    def _push(self, parked: ParkedPull) -> None:
-        """Adds a deadline; those of pulls that ended earlier stay until they are the greater part."""
+    def _let_in(self, parked: ParkedPull, now_ms: float) -> _Crowd:
+        """Puts a pull into its crowd, under the lock."""
+        header = parked.held.header
+        key = header.topic, header.queue_id
+        queue = self._queues.get(key)
+        if queue is None:
+            if not self._queues:
+                self._next_sweep_ms = now_ms + SWEEP_MS
+            queue = self._queues[key] = _Queue(partial(self._arrived, key))
+            self._store.listen(*key, queue.arrived)
+        place = parked.held.wanted, header.queue_offset
+        crowd = queue.crowds.get(place)
+        if crowd is None:
+            crowd = queue.crowds[place] = _Crowd(key, *place)
+        crowd.pulls[parked] = None
+        parked.crowd = crowd
+        self._count += 1
         if len(self._deadlines) > 2 * self._count + MIN_DEADLINES:
-            self._deadlines = [entry for entry in self._deadlines if self._is_parked(entry[2])]
+            self._deadlines = [entry for entry in self._deadlines if entry[2].crowd is not None]
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (parked.deadline_ms, next(self._numbers), parked))
-
-    def _is_parked(self, parked: ParkedPull) -> bool:
-        queue = self._queues.get(parked.key)
-        return queue is not None and parked in queue.parked
+        return crowd
 
     def _take_out(self, parked: ParkedPull) -> bool:
         """Takes a pull out, under the lock; returns whether it was still there."""
-        if not self._is_parked(parked):
+        crowd, parked.crowd = parked.crowd, None
+        if crowd is None:
             return False
-        queue = self._queues[parked.key]
-        del queue.parked[parked]
         self._count -= 1
-        if not queue.parked:
-            del self._queues[parked.key]
-            self._store.unlisten(*parked.key, queue.arrived)
+        del crowd.pulls[parked]
+        if not crowd.pulls:
+            queue = self._queues[crowd.key]
+            del queue.crowds[crowd.wanted, crowd.seen_offset]
+            if not queue.crowds:
+                del self._queues[crowd.key]
+                self._store.unlisten(*crowd.key, queue.arrived)
         return True
+
+    def _move(self, crowd: _Crowd, seen_offset: int) -> _Crowd | None:
+        """Has a crowd look from another offset on, under the lock; returns the one that it joins, if any."""
+        if not crowd.pulls or seen_offset <= crowd.seen_offset:
+            return None
+        crowds = self._queues[crowd.key].crowds
+        del crowds[crowd.wanted, crowd.seen_offset]
+        there = crowds.get((crowd.wanted, seen_offset))
+        if there is None:
+            crowd.seen_offset = seen_offset
+            crowds[crowd.wanted, seen_offset] = crowd
+            return None
+        for parked in crowd.pulls:
+            parked.crowd = there
+        there.pulls.update(crowd.pulls)
+        crowd.pulls = {}
+        return there

@@ -12,7 +12,7 @@ from seglog.broker.groups import is_system_group
 from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicConfig
-from seglog.broker.wanted import tag_filter
+from seglog.broker.wanted import expression_filter, tag_filter
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.codes import ForbiddenType, PullFlag, ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -86,14 +86,14 @@ def check_pull(
 def _said_with_the_pull(
     state: BrokerState, header: PullMessageHeader, _group: SubscriptionGroup
 ) -> MessageFilter | Response | None:
-    try:
-        if is_tag_type(header.expression_type):
+    if is_tag_type(header.expression_type):
+        try:
             return tag_filter(header.subscription)
-    except InvalidArgumentError:
-        return _no_subscription_text()
+        except InvalidArgumentError:
+            return _no_subscription_text()
     if not header.subscription:
         return _no_subscription_text()
-    return _no_such_language(header.expression_type)
+    return _by_expression(state, header.subscription, header.expression_type)
 
 
 def _said_by_heartbeat(
@@ -118,7 +118,17 @@ def _said_by_heartbeat(
     if subscription.version < header.sub_version:
         return refuse(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if not is_tag_type(subscription.expression_type):
-        return _no_such_language(subscription.expression_type)
+        known = state.filters.get(header.consumer_group, header.topic)
+        if known is None:
+            return refuse(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                "The broker's consumer filter data is not exist!Your expression may be wrong!",
+            )
+        if known.version < header.sub_version:
+            return refuse(
+                ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
+            )
+        return _by_expression(state, known.expression, known.expression_type)
     if subscription.is_class_filter:
         return None
     try:
@@ -155,7 +165,20 @@ def _no_subscription_text() -> Response:
     return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
 
 
-def _no_such_language(expression_type: str | None) -> Response:
+def _by_expression(
+    state: BrokerState, expression: str, expression_type: str | None
+) -> MessageFilter | Response:
+    """Returns the filter that an expression is; RocketMQ gives all messages to who pulls with none."""
+    if not state.config.enable_property_filter:
+        return no_such_language(expression_type)
+    try:
+        return expression_filter(expression, expression_type)
+    except InvalidArgumentError:
+        return _no_subscription_text()
+
+
+def no_such_language(expression_type: str | None) -> Response:
+    """Returns the refusal of a language that the broker does not filter by."""
     return refuse(
         ResponseCode.SYSTEM_ERROR,
         f"The broker does not support consumer to filter message by {expression_type}",

@@ -15,10 +15,9 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.delay_levels import hold
-from seglog.broker.group_topics import dlq_topic
+from seglog.broker.group_topics import dlq_topic, retry_topic
 from seglog.broker.send import may_wait
 from seglog.broker.state import BrokerState
-from seglog.broker.topics import TopicConfig
 from seglog.errors import NotFoundError, SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -27,12 +26,9 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format import properties as props
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.tags import tags_code
 
 FIRST_LEVEL: Final = 3
-_UNIT_SUBSCRIPTION: Final = 2
-"""``topicSysFlag`` of a topic that one unit of several subscribes to."""
 
 
 def send_back(state: BrokerState, header: SendBackHeader) -> Response:
@@ -44,15 +40,8 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
         )
     if group.retry_queue_nums <= 0:
         return Response(ResponseCode.SUCCESS)
-    count = group.retry_queue_nums
-    topic = state.topics.ensure(
-        TopicConfig(
-            f"{RETRY_PREFIX}{group.name}",
-            count,
-            count,
-            sys_flag=_UNIT_SUBSCRIPTION if header.is_unit_mode else 0,
-        )
-    )
+    # As in RocketMQ, the topic is not one of order from now on, until the group's next heartbeat.
+    topic = retry_topic(state, group, is_order=False, is_unit=header.is_unit_mode)
     if not topic.perm & PERM_WRITE:
         return refuse(ResponseCode.NO_PERMISSION, f"the topic[{topic.name}] sending message is forbidden")
     message = _find(state, header)
@@ -61,7 +50,7 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
     level = _level(group, header, message)
     if level is None:
         return _store(state, message, dlq_topic(state, group.name).name, 0, 0)
-    return _store(state, message, topic.name, state.random.randrange(count), level)
+    return _store(state, message, topic.name, state.random.randrange(group.retry_queue_nums), level)
 
 
 def _find(state: BrokerState, header: SendBackHeader) -> Message | None:

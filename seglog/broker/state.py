@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from seglog.broker.broadcast_offsets import BroadcastOffsets
 from seglog.broker.clients import ClientTable
 from seglog.broker.config import BrokerConfig
-from seglog.broker.delay_offsets import DelayOffsets
+from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.broker.delivery import Delivery
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.groups import GroupTable
@@ -21,9 +22,22 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 
 
-@dataclass(frozen=True, slots=True)
+class SavedTable(Protocol):
+    """A table that is kept in a file."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        ...
+
+    def persist(self) -> None:
+        """Saves what has changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerState:
-    """The parts of one broker.
+    """The parts of one broker, which ``assembly.py`` makes.
 
     Attributes:
         ids: Ids for messages that come without one.
@@ -32,9 +46,11 @@ class BrokerState:
         hot_bytes: What the log may hold behind a message that counts as in memory.
         delivery: Delivers delayed messages.
         random: Chooses queues where the choice is the broker's.
+        clients: Who is online.
+        broadcasts: How far each broadcasting client is.
+        filters: What SQL92 filters groups have.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
-        delay_offsets: How far delayed messages were delivered.
         now_ms: The broker's clock.
     """
 
@@ -52,7 +68,12 @@ class BrokerState:
     random: random.Random
     clients: ClientTable
     broadcasts: BroadcastOffsets
+    filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
-    delay_offsets: DelayOffsets
     now_ms: Callable[[], int]
+
+    @property
+    def tables(self) -> tuple[SavedTable, ...]:
+        """What is saved every few seconds and at close, in this order."""
+        return self.topics, self.offsets, self.filters, self.delivery

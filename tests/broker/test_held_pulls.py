@@ -258,3 +258,42 @@ def test_pulls_that_come_and_go_leave_nothing_behind(broker):
     assert broker.held_count == 0
     assert not broker.store._waiters.waiting
     assert len(broker._held._deadlines) < 200
+
+
+def test_pulls_that_have_seen_different_things_are_told_of_the_same_message(broker):
+    pulls = []
+    for _ in range(5):
+        pulls.append(Parked(broker, queue_offset=broker.store.max_offset("T", 0), subscription="A"))
+        send(broker, "T", properties=TAG_B)
+    assert [one.wakes for one in pulls] == [0] * 5
+    broker.unpark(pulls[2].parked)
+    send(broker, "T", b"wanted", properties=TAG_A)
+    assert [one.wakes for one in pulls] == [1, 1, 0, 1, 1]
+    assert {bodies(one.finish())[0] for one in pulls} == {b"wanted"}
+    assert broker.held_count == 0
+
+
+def test_no_wake_is_lost_whatever_puts_and_pulls_do_at_once(tmp_path):
+    with Broker.open(tmp_path, background=False) as broker:
+        send(broker, "T")
+        rounds, wanted = 300, threading.Semaphore(0)
+
+        def consume(tag):
+            for _ in range(rounds):
+                answer = ask(broker, queue_offset=broker.store.max_offset("T", 0), subscription=tag)
+                if isinstance(answer, HeldPull):
+                    bell = threading.Event()
+                    broker.park(answer, bell.set)
+                    wanted.release()
+                    assert bell.wait(20), "nobody woke it, and no sweep runs"
+                else:
+                    wanted.release()
+
+        threads = [threading.Thread(target=consume, args=(tag,)) for tag in ("A", "A", "B", "*")]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            for tag in (TAG_A, TAG_B):
+                send(broker, "T", properties=tag)
+            wanted.acquire(timeout=0.01)
+        assert broker.held_count == 0

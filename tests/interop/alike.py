@@ -6,6 +6,7 @@ properties, which Java takes from a hash table.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -20,6 +21,7 @@ Essence = dict[str, Any]
 ONE_SIDED: Final = frozenset({"seglogDurability", "groupSysFlag", "topicSysFlag", "forbiddenType"})
 """Fields that only one of the two gives; no client looks at those of RocketMQ."""
 
+_OF_CONNECTIONS: Final = frozenset({"clientAddr", "language", "version", "filterClassSource"})
 _PLACES: Final = re.compile(r"[ ,]*\nSee https://.*|(?<=not in set: ).*|/?127\.0\.0\.1:\d+")
 """Of remarks: where RocketMQ explains itself, what it prints in the order of a hash table, and who asked."""
 
@@ -47,9 +49,31 @@ def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essenc
             found["body"] = queues_of(answer.body)
         case RequestCode.INVOKE_BROKER_TO_RESET_OFFSET:
             found["body"] = resets_of(answer.body)
+        case (
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP
+            | RequestCode.GET_CONSUMER_CONNECTION_LIST
+            | RequestCode.GET_PRODUCER_CONNECTION_LIST
+            | RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN
+        ):
+            found["body"] = _plain(json.loads(answer.body))
         case _:
             found["body"] = answer.body
     return found
+
+
+def _plain(value: Any) -> Any:
+    """Returns JSON without the order of sets, and of connections only whose they are."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items() if name not in _OF_CONNECTIONS}
+    return sorted(map(_plain, value), key=str) if isinstance(value, list) else value
+
+
+def _origin(entry: bytes, base_bytes: int) -> bytes:
+    """Returns a property; an id that holds the store host becomes the place that it names."""
+    name, _, value = entry.partition(b"\x01")
+    if name != b"ORIGIN_MESSAGE_ID":
+        return entry
+    return b"%b at %d" % (name, decode_message_id(value.decode())[1] - base_bytes)
 
 
 def _messages(records: bytes, base_bytes: int) -> Iterator[Essence]:
@@ -68,5 +92,7 @@ def _messages(records: bytes, base_bytes: int) -> Iterator[Essence]:
             "born_timestamp_ms": message.born_timestamp_ms,
             "reconsume_times": message.reconsume_times,
             "prepared_transaction_offset": message.prepared_transaction_offset,
-            "properties": sorted(bytes(message.properties_raw).split(b"\x02")),
+            "properties": sorted(
+                _origin(entry, base_bytes) for entry in bytes(message.properties_raw).split(b"\x02")
+            ),
         }

@@ -13,6 +13,7 @@ Never asked for is what the two answer differently on purpose, with consequences
 | pull of 0 or fewer messages | gives one | gives one, ends where one would | no client does it |
 | commit in a pull that is told of a reset | is done | is ignored | it is older than the reset |
 | reset to one message beyond the end | is done | goes to the end | the group would miss a message |
+| leaving a group that is not there | creates it | does nothing | RocketMQ's slip |
 | clone of all topics | clones nothing | clones all | RocketMQ's slip |
 """
 
@@ -20,10 +21,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.broker.broker import Broker
 from seglog.remoting.bodies import BatchMessage, LockBatchBody, MessageBatch
+from seglog.remoting.client_headers import (
+    ConsumerGroupHeader,
+    GroupForbiddenHeader,
+    ProducerGroupHeader,
+    UnregisterClientHeader,
+)
 from seglog.remoting.codes import PullFlag, RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import (
@@ -36,10 +43,13 @@ from seglog.remoting.headers import (
     QueryConsumerOffsetHeader,
     ResetOffsetHeader,
     SearchOffsetHeader,
+    SendBackHeader,
     SendMessageHeader,
     UpdateConsumerOffsetHeader,
 )
+from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 
@@ -57,7 +67,17 @@ BAD_TOPICS: Final = (
 BAD_GROUPS: Final = ("", "no group", "g" * 130, "g" * 256)
 TAGS: Final = ("TagA", "TagB", "Aa", "BB")
 SUBSCRIPTIONS: Final = ("*", "", "TagA", "TagA || TagB", "Aa", "none", None)
+CLIENTS: Final = ("c1", "c2")
+DELAY_LEVELS: Final = "1h 2h 3h"
+"""Of both brokers: nothing comes due while a sequence runs."""
 TIMES_MS: Final = (-1, 0, 1, 1 << 42)
+
+
+class Step(NamedTuple):
+    """One request, and which of :data:`CLIENTS` asks it."""
+
+    client: str
+    request: Request
 
 
 class Sequence:
@@ -73,10 +93,10 @@ class Sequence:
         self._broker = broker
         self._name = f"d{seed:x}"
         self._count = 0
+        self._client = CLIENTS[0]
         self._reset_topics: set[str] = set()
         self.topics: Final = [f"{self._name}_t{number}" for number in range(4)]
         self.groups: Final = [f"{self._name}_g{number}" for number in range(3)]
-        self.clients: Final = ("c1", "c2")
         self._kinds: Final[dict[Callable[[], Request], int]] = {
             self._send: 30,
             self._send_batch: 6,
@@ -92,6 +112,11 @@ class Sequence:
             self._create_group: 3,
             self._delete_group: 1,
             self._clone: 2,
+            self._send_back: 5,
+            self._heartbeat: 5,
+            self._unregister: 2,
+            self._ask_for_clients: 4,
+            self._forbid: 2,
         }
 
     def own_topics(self) -> list[str]:
@@ -100,10 +125,11 @@ class Sequence:
             prefix + group for prefix in (RETRY_PREFIX, DLQ_PREFIX) for group in self.groups
         ]
 
-    def next(self) -> Request:
-        """Returns the next request."""
+    def next(self) -> Step:
+        """Returns the next request and who asks."""
         (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
-        return make()
+        self._client = self._random.choice(CLIENTS)
+        return Step(self._client, make())
 
     def _often(self, usual: list[str], seldom: tuple[str, ...], percent: int = 7) -> str:
         return self._random.choice(seldom if self._random.randrange(100) < percent else usual)
@@ -148,7 +174,9 @@ class Sequence:
         if choose() < 0.05:
             pieces.append(b"two\x011\x012")
         if choose() < 0.05:
-            pieces.append(self._random.choice((b"TIMER_DELAY_SEC\x015", b"TRAN_MSG\x01true", b"DELAY\x010")))
+            pieces.append(self._random.choice((b"TIMER_DELAY_SEC\x015", b"TRAN_MSG\x01true")))
+        if choose() < 0.15:
+            pieces.append(b"DELAY\x01%d" % self._random.choice((-1, 0, 1, 2, 3, 4, 1_000)))
         if may_be_long and choose() < 0.01:
             pieces.append(b"long\x01" + b"x" * self._random.choice((32_000, 40_000)))
         return b"\x02".join(pieces) + self._random.choice((b"\x02", b""))
@@ -203,9 +231,7 @@ class Sequence:
 
     def _pull(self) -> Request:
         topic, queue_id = self._any_topic(), self._queue_id()
-        flags = PullFlag(0)
-        if self._random.random() < 0.95:
-            flags |= PullFlag.SUBSCRIPTION
+        flags = PullFlag.SUBSCRIPTION
         if self._random.random() < 0.3 and topic not in self._reset_topics:
             flags |= PullFlag.COMMIT_OFFSET
         offset = self._offset(topic, queue_id)
@@ -269,7 +295,7 @@ class Sequence:
         code = self._random.choice(
             (RequestCode.LOCK_BATCH_MQ, RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ)
         )
-        return Request(code, body=LockBatchBody(group, self._random.choice(self.clients), queues))
+        return Request(code, body=LockBatchBody(group, self._random.choice(CLIENTS), queues))
 
     def _reset(self) -> Request:
         topic, queue_id = self._any_topic(), self._queue_id()
@@ -321,7 +347,7 @@ class Sequence:
         group = SubscriptionGroup(
             self._group(),
             is_consume_enabled=choose((True, True, True, False)),
-            retry_queue_nums=choose((1, 1, 0, 2)),
+            retry_queue_nums=choose((1, 1, 1, 0)),  # of several, the broker chooses one at random
             retry_max_times=choose((16, 3, 0)),
             is_broadcast_enabled=choose((True, False)),
         )
@@ -338,3 +364,61 @@ class Sequence:
             self._random.choice((*self.topics, "no-such-topic")),
         )
         return Request(RequestCode.CLONE_GROUP_OFFSET, header)
+
+    def _send_back(self) -> Request:
+        """Returns a message that was consumed, or that never was, for another attempt."""
+        queues = [(topic, queue_id) for topic in self.own_topics() for queue_id in (0, 1)]
+        topic, queue_id = self._random.choice(queues)
+        found = self._broker.store.get(topic, queue_id, self._broker.store.min_offset(topic, queue_id), 32)
+        places = [message.phy_offset for message in found.messages] or [self._broker.store.max_phy_offset]
+        header = SendBackHeader(
+            self._random.choice(places),
+            self._group(),
+            self._random.choice((0, 0, 1, 2, 9, -1)),
+            origin_topic=topic,
+            is_unit_mode=self._random.random() < 0.1,
+            max_reconsume_times=self._random.choice((None, None, 16, 0, 3)),
+        )
+        return Request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+
+    def _heartbeat(self) -> Request:
+        consumers = tuple(
+            ConsumerData(
+                group,
+                tuple(
+                    SubscriptionData(topic, self._random.choice(("*", "TagA", "TagA || TagB")), version)
+                    for topic in self._random.sample(self.topics, self._random.randint(1, 3))
+                    for version in [self._random.choice((1, 2, 3))]
+                ),
+                self._random.choice(list(ConsumeType)[:2]),
+                self._random.choice(list(MessageModel)),
+                self._random.choice(("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET")),
+            )
+            for group in self._random.sample(self.groups[:2], self._random.randint(0, 2))
+        )
+        producers = (f"{self._name}_p",) if self._random.random() < 0.5 else ()
+        return Request(
+            RequestCode.HEART_BEAT, body=HeartbeatBody(f"{self._name}@{self._client}", producers, consumers)
+        )
+
+    def _unregister(self) -> Request:
+        header = UnregisterClientHeader(
+            f"{self._name}@{self._client}",
+            self._random.choice((None, f"{self._name}_p")),
+            self._random.choice((None, *filter(self._broker.groups.get, self.groups))),
+        )
+        return Request(RequestCode.UNREGISTER_CLIENT, header)
+
+    def _ask_for_clients(self) -> Request:
+        group = ConsumerGroupHeader(self._group())
+        return self._random.choice(
+            (
+                Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, group),
+                Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, group),
+                Request(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader(f"{self._name}_p")),
+            )
+        )
+
+    def _forbid(self) -> Request:
+        header = GroupForbiddenHeader(self._group(), self._topic(), self._random.choice((None, True, False)))
+        return Request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, header)

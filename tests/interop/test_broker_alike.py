@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 
 from seglog.broker.broker import Broker
+from seglog.broker.config import BrokerConfig
 from seglog.broker.groups import group_to_config
+from seglog.broker.peer import Peer
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
+from seglog.storage.format.host import Host
 from seglog.storage.format.message import decode_message_id
 from tests.interop.alike import Essence, essence
 from tests.interop.java_broker import JavaBroker
 from tests.interop.judge import Geometry
-from tests.interop.sequences import Sequence
+from tests.interop.sequences import CLIENTS, DELAY_LEVELS, Sequence
 from tests.interop.wire import encode_answer
 from tests.support.scale import scaled
 
@@ -31,6 +34,16 @@ SEQUENCES = scaled(12, 1_500)
 STEPS = 200
 GEOMETRY = Geometry(16 << 20, 20_000, 500, 20_000)
 SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+
+
+class Silent:
+    """A connection that tells its client nothing; each is equal only to itself."""
+
+    def notify(self, request: Request) -> None:
+        """Drops it."""
+
+
+PEERS = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
 
 
 @dataclass(frozen=True)
@@ -80,14 +93,16 @@ def brokers(judge, tmp_path_factory):
     """Ours and the real one, each on its own empty directory."""
     folder = tmp_path_factory.mktemp("alike")
     settings = {"brokerName": "broker-a", "rejectTransactionMessage": True, "enablePropertyFilter": True}
+    config: dict[str, object] = {"timerWheelEnable": False, "messageDelayLevel": DELAY_LEVELS}
     # Ours writes no __CRC32# here, as the real one by default: physical offsets are then the same.
     with (
-        judge.broker(folder / "theirs", GEOMETRY, settings=settings, timerWheelEnable=False) as theirs,
+        judge.broker(folder / "theirs", GEOMETRY, settings=settings, **config) as theirs,
         Broker.open(
             folder / "ours",
             segment_size_bytes=GEOMETRY.segment_size_bytes,
             queue_file_size_bytes=GEOMETRY.queue_file_size_bytes,
             record_crc=False,
+            config=BrokerConfig(delay_levels=DELAY_LEVELS),
         ) as ours,
     ):
         yield ours, theirs
@@ -100,10 +115,11 @@ def test_random_requests_are_answered_alike(brokers, seed):
     base, their_base = (
         _end_of_log(ask, seed) for ask in (lambda r: encode_answer(ours.dispatch(r)), theirs.ask)
     )
+    assert base == their_base, "what went before took the same room"
     for step in range(STEPS):
-        request = sequence.next()
-        answer = essence(request, encode_answer(ours.dispatch(request)), base)
-        expected = essence(request, theirs.ask(request), their_base)
+        client, request = sequence.next()
+        answer = essence(request, encode_answer(ours.dispatch(request, PEERS[client])), base)
+        expected = essence(request, theirs.ask(request, client), their_base)
         differing = [
             name
             for name in sorted(answer.keys() | expected.keys())

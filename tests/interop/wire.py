@@ -6,7 +6,7 @@ Bodies that are JSON stand here in the shapes that Java reads and writes; the en
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,19 @@ from seglog.remoting.bodies import (
 )
 from seglog.remoting.command import Body, Request, Response
 from seglog.remoting.headers import encode_header
+from seglog.remoting.heartbeat import (
+    Connection,
+    ConsumerConnectionsBody,
+    ConsumerListBody,
+    GroupForbiddenBody,
+    HeartbeatBody,
+    ProducerConnectionsBody,
+)
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import SubscriptionData, is_tag_type, parse_subscription
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.tags import java_string_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,68 @@ def _encode_body(body: Body) -> bytes | None:
         case ResetOffsetsBody():
             table = {json.dumps(_fields(queue)): offset for queue, offset in sorted(body.offsets.items())}
             return json.dumps({"offsetTable": table}).encode()
+    return json.dumps(_client_fields(body)).encode()
+
+
+def _client_fields(body: Body) -> dict[str, object]:
+    """Returns the JSON of what clients say of themselves, and others of them."""
+    match body:
+        case HeartbeatBody():
+            return _heartbeat(body)
+        case ConsumerListBody():
+            return {"consumerIdList": list(body.client_ids)}
+        case ConsumerConnectionsBody():
+            return {
+                "connectionSet": _connections(body.connections),
+                "subscriptionTable": {
+                    topic: _subscription(each) for topic, each in body.subscriptions.items()
+                },
+                "consumeType": body.consume_type.value,
+                "messageModel": body.message_model.value,
+                "consumeFromWhere": body.consume_from,
+            }
+        case ProducerConnectionsBody():
+            return {"connectionSet": _connections(body.connections)}
+        case GroupForbiddenBody():
+            return {"group": body.group, "topic": body.topic, "readable": body.is_readable}
     raise TypeError(f"no wire form of {type(body).__name__}")
+
+
+def _connections(connections: Iterable[Connection]) -> list[dict[str, object]]:
+    return [{"clientId": each.client_id} for each in connections]
+
+
+def _heartbeat(body: HeartbeatBody) -> dict[str, object]:
+    return {
+        "clientID": body.client_id,
+        "producerDataSet": [{"groupName": name} for name in body.producer_groups],
+        "consumerDataSet": [
+            {
+                "groupName": consumer.group,
+                "consumeType": consumer.consume_type.value,
+                "messageModel": consumer.message_model.value,
+                "consumeFromWhere": consumer.consume_from,
+                "subscriptionDataSet": [_subscription(each) for each in consumer.subscriptions],
+                "unitMode": consumer.is_unit_mode,
+            }
+            for consumer in body.consumers
+        ],
+        "heartbeatFingerprint": body.fingerprint,
+        "withoutSub": body.is_without_subscriptions,
+    }
+
+
+def _subscription(data: SubscriptionData) -> dict[str, object]:
+    tags = parse_subscription(data.expression).tags if is_tag_type(data.expression_type) else None
+    return {
+        "topic": data.topic,
+        "subString": data.expression,
+        "subVersion": data.version,
+        "expressionType": data.expression_type,
+        "classFilterMode": data.is_class_filter,
+        "tagsSet": sorted(tags or ()),
+        "codeSet": sorted(java_string_hash(tag) for tag in tags or ()),
+    }
 
 
 def _fields(queue: MessageQueue) -> dict[str, object]:

@@ -290,3 +290,13 @@ def test_a_check_is_measured_beside_the_kernel_and_keeps_below_200_mib(tmp_path)
     assert all(float(row.split(" | ")[-1].split(" ")[0]) < 200 for row in (keyed, plain))
     assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
     assert (tmp_path / "R.md").read_text() == "# A check beside the bare verify kernel\n" + done.stdout
+
+
+def test_waiting_for_a_message_is_measured_with_and_without_a_broker(tmp_path):
+    files = ("--dir", str(tmp_path), "--write", str(tmp_path / "R.md"), "--json", str(tmp_path / "R.json"))
+    done = perf("--rounds", "100", *files, module="perf.bench_pull_latency")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "R.md").read_text() == "# How soon a held pull has its message\n" + done.stdout
+    ways = json.loads((tmp_path / "R.json").read_text())["ways"]
+    assert len(ways) == 7
+    assert all(0 < way["p50_us"] <= way["p90_us"] <= way["p99_us"] <= way["max_us"] for way in ways)

@@ -1,4 +1,4 @@
-"""HEART_BEAT, UNREGISTER_CLIENT, and who the clients of a group are.
+"""HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, and who the clients of a group are.
 
 Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsumerListByGroup``,
 ``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList``.
@@ -12,11 +12,15 @@ from typing import Final
 from seglog.broker.clients import Client
 from seglog.broker.group_topics import find_group, retry_topic
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.pull_checks import no_such_language
 from seglog.broker.state import BrokerState
+from seglog.broker.wanted import expression_filter
+from seglog.errors import InvalidArgumentError
 from seglog.remoting.client_headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response, expect_body, refuse
 from seglog.remoting.heartbeat import (
+    CheckClientBody,
     Connection,
     ConsumerConnectionsBody,
     ConsumerListBody,
@@ -24,6 +28,7 @@ from seglog.remoting.heartbeat import (
     HeartbeatBody,
     ProducerConnectionsBody,
 )
+from seglog.remoting.subscription import is_tag_type
 
 KNOWS_V2: Final = "IS_SUPPORT_HEART_BEAT_V2"
 HAS_CHANGED: Final = "IS_SUB_CHANGE"
@@ -49,6 +54,8 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
         retry_topic(state, group, is_order=is_order, is_unit=consumer.is_unit_mode)
         keeps = bool(body.fingerprint) and body.is_without_subscriptions
         state.clients.heard_consumer(call.peer, body.client_id, consumer, keeps_subscriptions=keeps)
+        if not keeps:
+            state.filters.register(consumer.group, consumer.subscriptions)
     for name in body.producer_groups:
         state.clients.heard_producer(call.peer, body.client_id, name)
     return Response(ResponseCode.SUCCESS, ext={KNOWS_V2: "true", HAS_CHANGED: str(has_changed).lower()})
@@ -61,6 +68,20 @@ def unregister_client(state: BrokerState, call: Call[UnregisterClientHeader]) ->
         state.clients.leave_producers(call.peer, header.client_id, header.producer_group)
     if header.consumer_group is not None:
         state.clients.leave_consumers(call.peer, header.client_id, header.consumer_group)
+    return Response(ResponseCode.SUCCESS)
+
+
+def check_client(state: BrokerState, call: Call[Header]) -> Response:
+    """Says before a client begins whether its subscription can be served."""
+    subscription = expect_body(call.request, CheckClientBody).subscription
+    if subscription is None or is_tag_type(subscription.expression_type):
+        return Response(ResponseCode.SUCCESS)
+    if not state.config.enable_property_filter:
+        return no_such_language(subscription.expression_type)
+    try:
+        expression_filter(subscription.expression, subscription.expression_type)
+    except InvalidArgumentError as error:
+        return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error))
     return Response(ResponseCode.SUCCESS)
 
 
@@ -110,6 +131,7 @@ def _connections(clients: Iterable[Client]) -> frozenset[Connection]:
 HANDLERS: Final = (
     Handler(RequestCode.HEART_BEAT, Header, heart_beat),
     Handler(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader, unregister_client),
+    Handler(RequestCode.CHECK_CLIENT_CONFIG, Header, check_client),
     Handler(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader, list_consumers),
     Handler(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader, consumer_connections),
     Handler(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader, producer_connections),

@@ -125,9 +125,15 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
 
 
 def clone_offsets(state: BrokerState, call: Call[CloneGroupOffsetHeader]) -> Response:
-    """Gives a group the offsets of another; in a topic that is not there it has none."""
+    """Gives a group the offsets of another; of one that is online, in topics that it subscribes to."""
     header = call.header
-    state.offsets.clone(header.source_group, header.target_group, header.topic or None, call.peer.client_id)
+    source, target = header.source_group, header.target_group
+    online = None if header.is_offline else state.clients.consumers(source)
+    topics = {header.topic} if header.topic else {topic for topic, _ in state.offsets.of_group(source)}
+    for topic in sorted(topics):
+        is_wanted = online is None or not online.subscriptions or topic in online.subscriptions
+        if is_wanted and state.topics.get(topic) is not None:
+            state.offsets.clone(source, target, topic, call.peer.client_id)
     return Response(ResponseCode.SUCCESS)
 
 

@@ -83,7 +83,7 @@ def get_all_offsets(state: BrokerState, _call: Call[Header]) -> Response:
 
 def get_delay_offsets(state: BrokerState, _call: Call[Header]) -> Response:
     """Returns how far each delay level was delivered."""
-    return Response(ResponseCode.SUCCESS, body=ConfigBody(state.delay_offsets.to_config()))
+    return Response(ResponseCode.SUCCESS, body=ConfigBody(state.delivery.to_config()))
 
 
 def _page(

@@ -1,0 +1,95 @@
+"""How the parts of a broker are made: each once, of one store, one set of settings and one clock."""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import partial
+from typing import Final
+
+from seglog.broker.broadcast_offsets import BroadcastOffsets
+from seglog.broker.clients import ClientTable
+from seglog.broker.config import BrokerConfig
+from seglog.broker.consumer_filters import ConsumerFilters
+from seglog.broker.delay_levels import DelayLevels
+from seglog.broker.delay_offsets import DelayOffsets
+from seglog.broker.delivery import Delivery
+from seglog.broker.disk_gate import DiskGate
+from seglog.broker.groups import GroupTable
+from seglog.broker.idle_groups import idle_groups
+from seglog.broker.offset_history import OffsetHistory
+from seglog.broker.offset_past import OffsetPast
+from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.retention import LogRetention
+from seglog.broker.send import send_ext_of, stamp_of
+from seglog.broker.state import BrokerState
+from seglog.broker.topics import TopicTable
+from seglog.broker.victims import Standing
+from seglog.clock import Clock, VirtualClock
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.config_file import ConfigFile
+from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.store import MessageStore
+
+DAY_MS: Final = 86_400_000
+HOT_PERCENT: Final = 40
+"""``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
+EVIDENCE: Final = "evidence"
+"""Folder under ours for damaged config files."""
+
+
+def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerState:
+    """Returns the parts of a broker over an open store; nothing is written.
+
+    Raises:
+        ConfigError: A config file and its backup cannot be read.
+    """
+    is_virtual = isinstance(clock, VirtualClock)
+    table = partial(_config_file, store)
+    topics = TopicTable(table("topics.json"), config, clock, store.reload_topics)
+    topics.take_over((queue.topic, queue.queue_id) for queue in store.queues())
+    history = OffsetHistory(store.files, store.path, clock)
+    offsets = ConsumerOffsets(table("consumerOffset.json"), clock, history)
+    levels = DelayLevels(config.delay_levels)
+    delivery = Delivery(store, levels, DelayOffsets(table("delayOffset.json"), clock), topics, clock)
+    groups = GroupTable(table("subscriptionGroup.json"), config, clock)
+    filters = ConsumerFilters(table("consumerFilter.json"), clock)
+    clients = ClientTable(clock, groups.is_told, filters.unregister)
+    disk = DiskGate(store.path, config.disk_refuse_percent, config.disk_force_percent)
+
+    def standing() -> Standing:
+        idle_days = config.retention_idle_days
+        since_ms = clock.now_ms() - idle_days * DAY_MS
+        ignored = idle_groups(OffsetPast(store.files, store.path), since_ms) if idle_days else ()
+        return Standing(offsets.all(), delivery.progress, ignored)
+
+    return BrokerState(
+        config=config,
+        store=store,
+        topics=topics,
+        groups=groups,
+        offsets=offsets,
+        locks=QueueLocks(clock, config.queue_lock_live_ms),
+        # On virtual time the same calls give the same store, and other ids after the next open.
+        ids=UniqueIds(clock, process_id=0, life=store.max_phy_offset) if is_virtual else UniqueIds(clock),
+        stamp=stamp_of(config),
+        send_ext=send_ext_of(config),
+        hot_bytes=_hot_bytes() if config.hot_bytes is None else config.hot_bytes,
+        delivery=delivery,
+        random=random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
+        clients=clients,
+        broadcasts=BroadcastOffsets(clock, clients, offsets),
+        filters=filters,
+        disk=disk,
+        retention=LogRetention(clock, store, config, disk, standing),
+        now_ms=clock.now_ms,
+    )
+
+
+def _config_file(store: MessageStore, name: str) -> ConfigFile:
+    return ConfigFile(store.files, store.path / CONFIG / name, store.path / OURS / EVIDENCE)
+
+
+def _hot_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * HOT_PERCENT // 100
