@@ -35,6 +35,7 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
+from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.record import DELAY_LEVELS_S, delay_ms
@@ -95,6 +96,10 @@ class Delivery(Duty):
     def progress(self) -> Mapping[int, int]:
         """Queue offset of the next message by delay level."""
         return self._offsets.all()
+
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns :attr:`progress` as its file has it."""
+        return self._offsets.to_config()
 
     def note_sent(self, level: int) -> None:
         """Tells that a message of a level was stored."""

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from seglog.broker.handlers import clients, groups, locks, offsets, pull, send, send_back, topics
+from seglog.broker.handlers import (
+    clients,
+    groups,
+    locks,
+    offsets,
+    pull,
+    retention,
+    send,
+    send_back,
+    stats,
+    tables,
+    topics,
+)
 from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.state import BrokerState
@@ -62,5 +74,8 @@ HANDLERS: Final = _by_code(
     groups.HANDLERS,
     send_back.HANDLERS,
     clients.HANDLERS,
+    tables.HANDLERS,
+    stats.HANDLERS,
+    retention.HANDLERS,
 )
 """By request code; None where there is no handler."""
