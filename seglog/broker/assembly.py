@@ -83,6 +83,7 @@ def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerS
         filters=filters,
         disk=disk,
         retention=LogRetention(clock, store, config, disk, standing),
+        now_ms=clock.now_ms,
     )
 
 

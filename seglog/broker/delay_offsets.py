@@ -68,6 +68,11 @@ class DelayOffsets:
         """Returns the queue offset of every level that has one."""
         return dict(self._table)
 
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as RocketMQ has it."""
+        with self._lock:
+            return {"dataVersion": self._version.to_config(), _TABLE: dict(sorted(self._table.items()))}
+
     def set(self, level: int, queue_offset: int) -> None:
         """Notes where a level goes on."""
         with self._lock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from seglog.broker.config import BrokerConfig
@@ -39,8 +39,8 @@ SYSTEM_GROUPS: Final = (
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-_TABLE: Final = "subscriptionGroupTable"
-_FORBIDDEN: Final = "forbiddenTable"
+GROUP_TABLE: Final = "subscriptionGroupTable"
+FORBIDDEN_TABLE: Final = "forbiddenTable"
 """Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
 
 
@@ -100,9 +100,18 @@ class GroupTable:
         Raises:
             FullError: There is no space; nothing has changed.
         """
+        self.put_all((group,))
+
+    def put_all(self, groups: Iterable[SubscriptionGroup]) -> None:
+        """Creates groups or replaces their settings, and saves the table once.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
         with self._lock:
-            if self._groups.get(group.name) != group:
-                self._save({**self._groups, group.name: group})
+            changed = {**self._groups, **{group.name: group for group in groups}}
+            if changed != self._groups:
+                self._save(changed)
 
     def delete(self, name: str) -> None:
         """Deletes a group, and saves the table; what it has committed is another table's.
@@ -161,17 +170,25 @@ class GroupTable:
             return False
         return group_name_problem(name) is None
 
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file has it."""
+        with self._lock:
+            return self._as_config(self._version, self._groups)
+
+    def _as_config(
+        self, version: DataVersion, groups: Mapping[str, SubscriptionGroup]
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            FORBIDDEN_TABLE: _to_config(self._forbidden),
+            **self._unknown,
+            GROUP_TABLE: {name: group_to_config(group) for name, group in groups.items()},
+        }
+
     def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
         version = self._version.next(self._clock.now_ms())
         with explained():
-            self._file.save(
-                {
-                    "dataVersion": version.to_config(),
-                    _FORBIDDEN: _to_config(self._forbidden),
-                    **self._unknown,
-                    _TABLE: {name: group_to_config(group) for name, group in groups.items()},
-                }
-            )
+            self._file.save(self._as_config(version, groups))
         self._groups = groups
         self._version = version
 
@@ -269,13 +286,15 @@ _Table = tuple[
 
 def _parse_table(value: ConfigValue) -> _Table:
     fields = as_object(value, "subscriptionGroup")
-    table = as_object(fields.get(_TABLE, {}), _TABLE)
+    table = as_object(fields.get(GROUP_TABLE, {}), GROUP_TABLE)
     groups = {str(name): parse_group(str(name), group) for name, group in table.items()}
     forbidden = {
         str(name): {
             str(topic): as_int(perms, str(topic)) for topic, perms in as_object(topics, str(name)).items()
         }
-        for name, topics in as_object(fields.get(_FORBIDDEN, {}), _FORBIDDEN).items()
+        for name, topics in as_object(fields.get(FORBIDDEN_TABLE, {}), FORBIDDEN_TABLE).items()
     }
-    unknown = {key: item for key, item in fields.items() if key not in ("dataVersion", _TABLE, _FORBIDDEN)}
+    unknown = {
+        key: item for key, item in fields.items() if key not in ("dataVersion", GROUP_TABLE, FORBIDDEN_TABLE)
+    }
     return DataVersion.parse(fields.get("dataVersion")), groups, forbidden, unknown

@@ -144,6 +144,14 @@ class ConsumerOffsets:
             if owner == group
         }
 
+    def groups_of(self, topic: str) -> set[str]:
+        """Returns the groups that have offsets in a topic, those whose clients broadcast too."""
+        return {group.partition(SEPARATOR)[0] for group, name, _queue_id in self.all() if name == topic}
+
+    def topics_of(self, group: str) -> set[str]:
+        """Returns the topics that a group has offsets in."""
+        return {topic for topic, _queue_id in self.of_group(group)}
+
     def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
         """Remembers how far a group has pulled a queue; that is no commit."""
         self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = next_offset
@@ -252,6 +260,20 @@ class ConsumerOffsets:
             }
         return count
 
+    def delete_topic(self, topic: str, client_id: str = "") -> int:
+        """Forgets what all groups have committed and pulled in a topic; returns how many offsets.
+
+        Args:
+            topic: The topic.
+            client_id: Who deletes, for the history.
+        """
+        count = sum(self.delete(group, topic, client_id) for group in self.groups_of(topic))
+        with self._lock:
+            for key in [key for key in self._pulled if key.partition(SEPARATOR)[0] == topic]:
+                del self._pulled[key]
+            self._resets = {key: offset for key, offset in self._resets.items() if key[1] != topic}
+        return count
+
     def clamp(self, ends: Iterable[tuple[str, int, int]]) -> tuple[ClampedOffset, ...]:
         """Sets offsets beyond the end of their queue to that end.
 
@@ -312,10 +334,7 @@ class ConsumerOffsets:
         with self._saving:
             with self._lock:
                 is_dirty, self._is_dirty = self._is_dirty, False
-                table: dict[str | int, ConfigValue] = {}
-                for key, queues in self._table.items() if is_dirty else ():
-                    copy: dict[str | int, ConfigValue] = dict(queues.items())
-                    table[key] = copy
+                table = self._copy() if is_dirty else {}
             version = self._version.next(self._clock.now_ms())
             is_saved = False
             try:
@@ -331,16 +350,27 @@ class ConsumerOffsets:
             if self._history is not None:
                 self._history.tidy()
 
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file will have it."""
+        with self._lock:
+            return self._as_config(self._copy(), self._version)
+
+    def _copy(self) -> dict[str | int, ConfigValue]:
+        return {key: dict(queues.items()) for key, queues in self._table.items()}
+
+    def _as_config(
+        self, table: Mapping[str | int, ConfigValue], version: DataVersion
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            "groupTopicMap": _topics_of_groups(table),
+            "offsetTable": dict(table),
+            **self._unknown,
+        }
+
     def _save(self, table: Mapping[str | int, ConfigValue], version: DataVersion) -> None:
         with explained():
-            self._file.save(
-                {
-                    "dataVersion": version.to_config(),
-                    "groupTopicMap": _topics_of_groups(table),
-                    "offsetTable": dict(table),
-                    **self._unknown,
-                }
-            )
+            self._file.save(self._as_config(table, version))
 
 
 def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:

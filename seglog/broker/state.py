@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +51,7 @@ class BrokerState:
         filters: What SQL92 filters groups have.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
+        now_ms: The broker's clock.
     """
 
     config: BrokerConfig
@@ -70,6 +71,7 @@ class BrokerState:
     filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
+    now_ms: Callable[[], int]
 
     @property
     def tables(self) -> tuple[SavedTable, ...]:

@@ -39,6 +39,10 @@ NOT_ALLOWED_TO_SEND: Final = frozenset(
     }
 )
 
+TOPIC_TABLE: Final = "topicConfigTable"
+_FURTHER_SYSTEM_TOPICS: Final = frozenset(
+    {"RMQ_SYS_TRACE_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "CHECKPOINT_TOPIC"}
+)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
@@ -252,17 +256,25 @@ class TopicTable:
             if self._is_dirty:
                 self._save(self._topics)
 
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file has it, or will have it."""
+        with self._lock:
+            return self._as_config(self._version, self._topics)
+
+    def _as_config(
+        self, version: DataVersion, topics: Mapping[str, TopicConfig]
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            TOPIC_TABLE: {name: topic.to_config() for name, topic in topics.items()},
+            **self._unknown,
+        }
+
     def _save(self, topics: dict[str, TopicConfig]) -> None:
         """Saves first and uses then: a topic that was seen is there after a crash."""
         version = self._version.next(self._clock.now_ms())
         with explained():
-            self._file.save(
-                {
-                    "dataVersion": version.to_config(),
-                    "topicConfigTable": {name: topic.to_config() for name, topic in topics.items()},
-                    **self._unknown,
-                }
-            )
+            self._file.save(self._as_config(version, topics))
         self._topics = topics
         self._version = version
         self._is_dirty = False
@@ -286,9 +298,14 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
     ]
 
 
+def system_topic_names(config: BrokerConfig) -> frozenset[str]:
+    """Returns the names of topics that are the broker's own, those too that it does not make."""
+    return frozenset(topic.name for topic in system_topics(config)) | _FURTHER_SYSTEM_TOPICS
+
+
 def is_system_topic(name: str, config: BrokerConfig) -> bool:
     """Returns whether a topic is the broker's own and cannot be created or altered."""
-    return name.startswith(SYSTEM_PREFIX) or any(name == topic.name for topic in system_topics(config))
+    return name.startswith(SYSTEM_PREFIX) or name in system_topic_names(config)
 
 
 def topic_name_problem(name: str) -> str | None:

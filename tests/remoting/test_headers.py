@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import ProtocolError
-from seglog.remoting import client_headers, headers
+from seglog.remoting import admin_headers, client_headers, headers
 from seglog.remoting.command import Header
 from seglog.remoting.headers import (
     GetMaxOffsetHeader,
@@ -21,7 +21,7 @@ from seglog.remoting.headers import (
 
 KINDS = [
     kind
-    for module in (headers, client_headers)
+    for module in (headers, client_headers, admin_headers)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Header) and kind is not Header
 ]

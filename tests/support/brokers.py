@@ -44,7 +44,13 @@ def send(
 
 
 def send_delayed(
-    broker: Broker, level: int, body: bytes = b"x", *, topic: str = "T", queue_id: int = 0, **properties: str
+    broker: Broker,
+    level: int | str,
+    body: bytes = b"x",
+    *,
+    topic: str = "T",
+    queue_id: int = 0,
+    **properties: str,
 ) -> Response:
     """Sends a message that waits."""
     raw = encode_properties({"DELAY": str(level), **properties})

@@ -11,6 +11,7 @@ from typing import Final
 from seglog.broker.groups import group_name_problem
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
+from seglog.remoting.admin_bodies import GroupListBody
 from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response, expect_body, refuse
@@ -26,6 +27,17 @@ def create_group(state: BrokerState, call: Call[Header]) -> Response:
     if problem is not None:
         return refuse(ResponseCode.INVALID_PARAMETER, problem)
     state.groups.put(group)
+    return Response(ResponseCode.SUCCESS)
+
+
+def create_groups(state: BrokerState, call: Call[Header]) -> Response:
+    """Creates groups or replaces their settings: all, or none if one cannot be called so."""
+    groups = expect_body(call.request, GroupListBody).groups
+    for group in groups:
+        problem = group_name_problem(group.name)
+        if problem is not None:
+            return refuse(ResponseCode.INVALID_PARAMETER, problem)
+    state.groups.put_all(groups)
     return Response(ResponseCode.SUCCESS)
 
 
@@ -51,6 +63,7 @@ def forbid_group(state: BrokerState, call: Call[GroupForbiddenHeader]) -> Respon
 
 HANDLERS: Final = (
     Handler(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Header, create_group),
+    Handler(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Header, create_groups),
     Handler(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader, delete_group),
     Handler(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, GroupForbiddenHeader, forbid_group),
 )

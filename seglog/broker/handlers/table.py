@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from seglog.broker.handlers import clients, groups, locks, offsets, pull, send, send_back, topics
+from seglog.broker.handlers import (
+    clients,
+    groups,
+    locks,
+    offsets,
+    pull,
+    retention,
+    send,
+    send_back,
+    stats,
+    tables,
+    topics,
+)
 from seglog.broker.peer import Peer
 from seglog.broker.pull import HeldPull
 from seglog.broker.state import BrokerState
@@ -25,6 +37,11 @@ class AnyHandler(Protocol):
     @property
     def header_type(self) -> type[Header]:
         """Class of the request's header."""
+        ...
+
+    @property
+    def function(self) -> Callable[..., Response | HeldPull]:
+        """What answers."""
         ...
 
     @property
@@ -57,5 +74,8 @@ HANDLERS: Final = _by_code(
     groups.HANDLERS,
     send_back.HANDLERS,
     clients.HANDLERS,
+    tables.HANDLERS,
+    stats.HANDLERS,
+    retention.HANDLERS,
 )
 """By request code; None where there is no handler."""

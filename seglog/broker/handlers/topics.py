@@ -14,11 +14,13 @@ from seglog.broker.attributes import alter_attributes
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_problem
-from seglog.errors import InvalidArgumentError
+from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.remoting.admin_headers import TopicHeader
 from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
 from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import CreateTopicHeader, GetRouteInfoHeader
+from seglog.storage.format.names import RETRY_PREFIX
 
 
 def get_route(state: BrokerState, call: Call[GetRouteInfoHeader]) -> Response:
@@ -68,7 +70,36 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
     return Response(ResponseCode.SUCCESS)
 
 
+def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
+    """Deletes a topic with its queues, what groups have committed there, and its POP retries.
+
+    A topic that is not there is deleted too. Its messages stay in the log until retention takes them, but
+    nobody finds them any more.
+    """
+    name = call.header.topic
+    if not name.strip():
+        return refuse(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+    if is_system_topic(name, state.config):
+        return refuse(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
+    retries = [
+        retry
+        for group in sorted(state.offsets.groups_of(name))
+        for retry in (f"{RETRY_PREFIX}{group}+{name}", f"{RETRY_PREFIX}{group}_{name}")
+        if state.topics.get(retry) is not None
+    ]
+    try:
+        for topic in (name, *retries):
+            if state.topics.get(topic) is not None:
+                state.topics.delete(topic)
+            state.offsets.delete_topic(topic, call.peer.client_id)
+            state.store.retention.delete_topic(topic)
+    except SeglogError as error:
+        return refuse(ResponseCode.SYSTEM_ERROR, str(error))
+    return Response(ResponseCode.SUCCESS)
+
+
 HANDLERS: Final = (
     Handler(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader, get_route),
     Handler(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, create_topic),
+    Handler(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader, delete_topic),
 )

@@ -1,0 +1,179 @@
+"""What topics hold, where groups are in them, and since when.
+
+Source: ``AdminBrokerProcessor.java getTopicStatsInfo, getConsumeStats, queryConsumeTimeSpan,
+getEarliestMsgStoretime, queryCorrectionOffset, queryTopicConsumeByWho, queryTopicsByConsumer``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.state import BrokerState
+from seglog.remoting.admin_bodies import (
+    ConsumeStatsBody,
+    CorrectionOffsetsBody,
+    GroupOffsets,
+    NamesBody,
+    QueueTimeSpan,
+    TimeSpansBody,
+    TopicOffsets,
+    TopicStatsBody,
+)
+from seglog.remoting.admin_headers import (
+    ConsumeStatsHeader,
+    CorrectionOffsetHeader,
+    EarliestTimeHeader,
+    GroupHeader,
+    TimeSpanHeader,
+    TimestampResponseHeader,
+    TopicHeader,
+)
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.store import MessageStore
+
+_NOTHING_LEFT: Final = (1 << 63) - 1
+_UNKNOWN: Final = -1
+
+
+def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
+    """Tells the range of each queue of a topic, and when its last message was stored."""
+    name, store = call.header.topic, state.store
+    topic = state.topics.get(name)
+    if topic is None:
+        return _no_topic(name)
+    found: dict[MessageQueue, TopicOffsets] = {}
+    for queue_id in range(max(topic.write_queue_nums, topic.read_queue_nums)):
+        end = store.max_offset(name, queue_id)
+        last_ms = stored_ms(store, name, queue_id, end - 1) if end else 0
+        queue = MessageQueue(name, state.config.broker_name, queue_id)
+        found[queue] = TopicOffsets(store.min_offset(name, queue_id), end, last_ms)
+    return Response(ResponseCode.SUCCESS, body=TopicStatsBody(found))
+
+
+def get_consume_stats(state: BrokerState, call: Call[ConsumeStatsHeader]) -> Response:
+    """Tells where a group is in the queues of its topics, with what it has pulled and not committed."""
+    header, store = call.header, state.store
+    found: dict[MessageQueue, GroupOffsets] = {}
+    for name in sorted(_topics_of(state, header)):
+        topic = state.topics.get(name)
+        for queue_id in range(topic.read_queue_nums if topic is not None else 0):
+            known = state.offsets.query(header.consumer_group, name, queue_id)
+            committed = 0 if known is None else known
+            pulled = state.offsets.pulled(header.consumer_group, name, queue_id)
+            last_ms = stored_ms(store, name, queue_id, committed - 1) if committed else 0
+            found[MessageQueue(name, state.config.broker_name, queue_id)] = GroupOffsets(
+                store.max_offset(name, queue_id),
+                committed,
+                max(committed, pulled or 0),
+                max(0, last_ms),
+            )
+    return Response(ResponseCode.SUCCESS, body=ConsumeStatsBody(found))
+
+
+def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
+    """Tells since when messages of a topic lie there, and how long the next one has waited for a group."""
+    name, store = call.header.topic, state.store
+    topic = state.topics.get(name)
+    if topic is None:
+        return _no_topic(name)
+    found: dict[MessageQueue, QueueTimeSpan] = {}
+    for queue_id in range(topic.write_queue_nums):
+        first_ms = stored_ms(store, name, queue_id, store.min_offset(name, queue_id))
+        end = store.max_offset(name, queue_id)
+        committed = state.offsets.query(call.header.group, name, queue_id)
+        at = _UNKNOWN if committed is None else committed
+        delay_ms = 0
+        if at < end:
+            # A group that never committed gets the first message that is there.
+            next_ms = stored_ms(store, name, queue_id, max(at, store.min_offset(name, queue_id)))
+            delay_ms = state.now_ms() - next_ms if next_ms >= 0 else 0
+        found[MessageQueue(name, state.config.broker_name, queue_id)] = QueueTimeSpan(
+            first_ms,
+            stored_ms(store, name, queue_id, end - 1),
+            stored_ms(store, name, queue_id, at - 1) if at > 0 else first_ms,
+            delay_ms,
+        )
+    return Response(ResponseCode.SUCCESS, body=TimeSpansBody(found))
+
+
+def get_earliest_time(state: BrokerState, call: Call[EarliestTimeHeader]) -> Response:
+    """Tells when the first message of a queue was stored."""
+    header, store = call.header, state.store
+    first = store.min_offset(header.topic, header.queue_id)
+    return Response(
+        ResponseCode.SUCCESS,
+        TimestampResponseHeader(stored_ms(store, header.topic, header.queue_id, first)),
+    )
+
+
+def get_correction_offsets(state: BrokerState, call: Call[CorrectionOffsetHeader]) -> Response:
+    """Tells the least offset that any group has in each queue of a topic.
+
+    Offsets below a queue's minimum do not count. RocketMQ forgets the offsets of groups that are to be left
+    out; here they only do not count.
+    """
+    header, store = call.header, state.store
+    left_out = set((header.filter_groups or "").split(","))
+    least: dict[int, int] = {}
+    compared: dict[int, int] = {}
+    for (group, topic, queue_id), offset in state.offsets.all().items():
+        if topic != header.topic:
+            continue
+        if group == header.compare_group:
+            compared[queue_id] = offset
+        if group not in left_out and offset >= store.min_offset(topic, queue_id):
+            least[queue_id] = min(offset, least.get(queue_id, offset))
+    for queue_id, offset in compared.items():
+        if queue_id in least and least[queue_id] > offset:
+            least[queue_id] = _NOTHING_LEFT
+    return Response(ResponseCode.SUCCESS, body=CorrectionOffsetsBody(least))
+
+
+def get_groups_of_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
+    """Names the groups that consume a topic: those that are online, and those that have offsets in it."""
+    topic = call.header.topic
+    online = {group.name for group in state.clients.all_consumers() if topic in group.subscriptions}
+    return Response(ResponseCode.SUCCESS, body=NamesBody(frozenset(online | state.offsets.groups_of(topic))))
+
+
+def get_topics_of_group(state: BrokerState, call: Call[GroupHeader]) -> Response:
+    """Names the topics that a group has offsets in."""
+    return Response(
+        ResponseCode.SUCCESS, body=NamesBody(frozenset(state.offsets.topics_of(call.header.group)))
+    )
+
+
+def stored_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: int) -> int:
+    """Returns when a message was stored, -1 if there is none that can be read."""
+    found = store.get(topic, queue_id, queue_offset, 1) if queue_offset >= 0 else None
+    if found is None or not found.records or found.lost:
+        return _UNKNOWN
+    return found.messages[0].store_timestamp_ms
+
+
+def _topics_of(state: BrokerState, header: ConsumeStatsHeader) -> set[str]:
+    if header.topic_list:
+        return set(header.topic_list.split(";"))
+    topics = {header.topic} if header.topic else state.offsets.topics_of(header.consumer_group)
+    group = state.clients.consumers(header.consumer_group)
+    if group is None or not group.subscriptions:
+        return topics
+    return {topic for topic in topics if topic in group.subscriptions}
+
+
+def _no_topic(name: str) -> Response:
+    return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader, get_topic_stats),
+    Handler(RequestCode.GET_CONSUME_STATS, ConsumeStatsHeader, get_consume_stats),
+    Handler(RequestCode.QUERY_CONSUME_TIME_SPAN, TimeSpanHeader, get_time_span),
+    Handler(RequestCode.GET_EARLIEST_MSG_STORETIME, EarliestTimeHeader, get_earliest_time),
+    Handler(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionOffsetHeader, get_correction_offsets),
+    Handler(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader, get_groups_of_topic),
+    Handler(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupHeader, get_topics_of_group),
+)

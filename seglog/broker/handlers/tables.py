@@ -1,0 +1,111 @@
+"""The tables of a broker, whole or entry by entry: topics, groups, offsets, delay levels.
+
+Tables of topics and groups come whole, or in pages of at most 2,000 entries by name for who asks so; a page
+of another version than the one before is the first one again.
+
+Source: ``AdminBrokerProcessor.java getAllTopicConfig, getTopicConfig, getAllSubscriptionGroup,
+getSubscriptionGroup, getAllConsumerOffset, getAllDelayOffset, getSystemTopicListFromBroker``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.broker.config_shape import as_object
+from seglog.broker.data_version import DataVersion
+from seglog.broker.groups import FORBIDDEN_TABLE, GROUP_TABLE, group_to_config
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.state import BrokerState
+from seglog.broker.topics import TOPIC_TABLE, system_topic_names
+from seglog.remoting.admin_bodies import ConfigBody, NamesBody
+from seglog.remoting.admin_headers import (
+    GroupCountResponseHeader,
+    GroupHeader,
+    PageHeader,
+    TopicCountResponseHeader,
+    TopicHeader,
+)
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Header, Response, refuse
+from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config_value import ConfigValue
+
+PAGE: Final = 2_000
+"""``splitMetadataSize``: entries of one page at most."""
+
+
+def get_all_topics(state: BrokerState, call: Call[PageHeader]) -> Response:
+    """Returns the settings of all topics."""
+    table = state.topics.to_config()
+    total = len(as_object(table[TOPIC_TABLE], TOPIC_TABLE))
+    value = _page(table, TOPIC_TABLE, call.header)
+    value |= {"topicQueueMappingDetailMap": {}, "mappingDataVersion": DataVersion().to_config()}
+    return Response(ResponseCode.SUCCESS, TopicCountResponseHeader(total), ConfigBody(value))
+
+
+def get_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
+    """Returns the settings of one topic."""
+    topic = state.topics.get(call.header.topic)
+    if topic is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {call.header.topic}")
+    return Response(ResponseCode.SUCCESS, body=ConfigBody(topic.to_config()))
+
+
+def get_system_topics(state: BrokerState, _call: Call[Header]) -> Response:
+    """Names the topics that are the broker's own."""
+    return Response(ResponseCode.SUCCESS, body=NamesBody(system_topic_names(state.config)))
+
+
+def get_all_groups(state: BrokerState, call: Call[PageHeader]) -> Response:
+    """Returns the settings of all groups, and what is forbidden to them."""
+    table = state.groups.to_config()
+    total = len(as_object(table[GROUP_TABLE], GROUP_TABLE))
+    value = _page(table, GROUP_TABLE, call.header)
+    forbidden = as_object(value.get(FORBIDDEN_TABLE, {}), FORBIDDEN_TABLE)
+    shown = as_object(value[GROUP_TABLE], GROUP_TABLE)
+    value[FORBIDDEN_TABLE] = {group: topics for group, topics in forbidden.items() if group in shown}
+    return Response(ResponseCode.SUCCESS, GroupCountResponseHeader(total), ConfigBody(value))
+
+
+def get_group(state: BrokerState, call: Call[GroupHeader]) -> Response:
+    """Returns the settings of one group, which is created if it may be."""
+    group = state.groups.find(call.header.group)
+    if group is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+    return Response(ResponseCode.SUCCESS, body=ConfigBody(group_to_config(group)))
+
+
+def get_all_offsets(state: BrokerState, _call: Call[Header]) -> Response:
+    """Returns what all groups have committed."""
+    return Response(ResponseCode.SUCCESS, body=ConfigBody(state.offsets.to_config()))
+
+
+def get_delay_offsets(state: BrokerState, _call: Call[Header]) -> Response:
+    """Returns how far each delay level was delivered."""
+    return Response(ResponseCode.SUCCESS, body=ConfigBody(state.delivery.to_config()))
+
+
+def _page(
+    table: Mapping[str | int, ConfigValue], name: str, header: PageHeader
+) -> dict[str | int, ConfigValue]:
+    """Returns a table with the entries that are asked for."""
+    if header == PageHeader():
+        return dict(table)
+    entries = sorted(as_object(table[name], name).items(), key=lambda entry: str(entry[0]))
+    first = header.first or 0
+    if not header.data_version or decode_config(header.data_version.encode()) != table["dataVersion"]:
+        first = 0
+    most = PAGE if header.most is None else min(PAGE, header.most)
+    return {**table, name: dict(entries[first : first + most])}
+
+
+HANDLERS: Final = (
+    Handler(RequestCode.GET_ALL_TOPIC_CONFIG, PageHeader, get_all_topics),
+    Handler(RequestCode.GET_TOPIC_CONFIG, TopicHeader, get_topic),
+    Handler(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Header, get_system_topics),
+    Handler(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader, get_all_groups, PageHeader.WIRE_GROUPS),
+    Handler(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader, get_group),
+    Handler(RequestCode.GET_ALL_CONSUMER_OFFSET, Header, get_all_offsets),
+    Handler(RequestCode.GET_ALL_DELAY_OFFSET, Header, get_delay_offsets),
+)
