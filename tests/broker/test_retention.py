@@ -191,7 +191,7 @@ def test_a_disk_that_fills_up_lets_old_files_go_at_any_hour(open_broker, clock, 
 
 
 def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker, disk):
-    broker = open_broker()
+    broker = open_broker(retention_policy="allow")
     fill(broker, 30)
     disk.percent = 85
     broker.advance("2m")
@@ -202,9 +202,34 @@ def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker
     assert first_offset(broker) > 20
 
 
+@pytest.mark.parametrize("policy", ["refuse", "park"])
+def test_a_full_disk_costs_no_message_that_nobody_had_the_time_to_read(open_broker, disk, policy):
+    broker = open_broker(retention_policy=policy)
+    fill(broker, 30)
+    disk.percent = 95
+    broker.advance("10m")
+    if policy == "refuse":
+        assert first_offset(broker) == 0
+        refused = send(broker, "T")
+        assert refused.code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "needed by 3 unread" in refused.remark
+        disk.percent = 10
+        broker.advance("73h")
+        assert first_offset(broker) > 20, "their time is over, and nobody reads them"
+    else:
+        parked = [
+            json.loads(line)
+            for file in (broker.path / PARKED).iterdir()
+            for line in file.read_text().splitlines()
+        ]
+        assert len(parked) == first_offset(broker) > 20
+        assert {one["why"] for line in parked for one in line["parkedFor"]} == {"unread"}
+
+
 def test_files_go_only_until_there_is_space(open_broker, disk):
     broker = open_broker()
     fill(broker, 30)
+    consume(broker, 30)
     disk.percent = 86
     trim = broker.store.retention.delete_before
 
