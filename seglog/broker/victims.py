@@ -125,6 +125,8 @@ def plan(
         return []
     cuts = [segments[0].first_phy_offset, *(segment.end_phy_offset for segment in segments)]
     places = retention.offsets_from(cuts)
+    # Compaction topics lose nothing with the log's files.
+    places = {key: at for key, at in places.items() if key[0] not in retention.compaction_topics}
     needs = _needs(places.keys(), standing)
     found: list[Doomed] = []
     for number, segment in enumerate(segments):
