@@ -120,7 +120,7 @@ class BroadcastOffsets:
 
 
 class BroadcastScan(Periodic):
-    """The duty of :meth:`BroadcastOffsets.scan`."""
+    """Commits how far broadcasting clients are, and forgets those that are gone; looks now and then."""
 
     name: ClassVar[str] = "broadcast-scan"
 

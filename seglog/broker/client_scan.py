@@ -14,7 +14,7 @@ SCAN_MS: Final = 10_000
 
 
 class ClientScan(Periodic):
-    """Looks for them every ten seconds."""
+    """Lets clients go that have not been heard of for two minutes; looks every ten seconds."""
 
     name: ClassVar[str] = "client-scan"
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from seglog.remoting.topics import PERM_READ_WRITE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """Settings of one broker.
 
     Attributes:
+        cluster_name: Stored with every message as CLUSTER; a topic is called so too.
+        broker_name: What routes and queue locks name; a topic is called so too.
         address: What routes name; also the store host of records.
         region_id: Stored with every message as MSG_REGION.
         is_trace_on: Stored with every message as TRACE_ON.
+        broker_permission: 4 read, 2 write; without 4 every pull is refused.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
         auto_create_groups: Whether a group that is not there is created by its first use.
         default_topic_queue_nums: Queues of TBW102, the most that a send can create.
@@ -24,13 +27,20 @@ class BrokerConfig:
         queue_lock_live_ms: How long a queue lock lives without renewal.
         strict_queue_lock: Whether a pull of a queue that another client of the group has locked is refused;
             RocketMQ leaves that to the clients.
+        delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
         max_pull_count: Most messages of one pull (``maxTransferCountOnMessageInMemory``). A pull that asks
             for less gets less.
         max_pull_bytes: A pull ends before the message that would exceed this, never before the first
             (``maxTransferBytesOnMessageInMemory``).
-        delay_levels: How long messages of each delay level wait, from level 1 on (``messageDelayLevel``).
+        hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
+        max_cold_pull_count: As ``max_pull_count``, of what is not hot.
+        max_cold_pull_bytes: As ``max_pull_bytes``, of what is not hot.
+        long_polling_enable: Whether a pull may be held as long as its client asks.
+        short_polling_ms: How long it is held otherwise.
+        lite_pull_message_enable: Whether LITE_PULL_MESSAGE is answered.
         reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
             in a group that consumes passively.
+        enable_property_filter: Whether messages are filtered by SQL92 expressions.
         retention_hours: How old messages become before their file of the log may go.
         retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
         retention_policy: What happens to messages that somebody still needs: ``refuse`` keeps them, and the
@@ -41,14 +51,6 @@ class BrokerConfig:
         disk_force_percent: On a disk that is fuller, files go whatever their age.
         disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
             reached again.
-        hot_bytes: What the log may hold and still count as in memory; None takes 40 % of the machine's.
-        max_cold_pull_count: As ``max_pull_count``, of what is not hot.
-        max_cold_pull_bytes: As ``max_pull_bytes``, of what is not hot.
-        broker_permission: 4 read, 2 write; without 4 every pull is refused.
-        lite_pull_message_enable: Whether LITE_PULL_MESSAGE is answered.
-        long_polling_enable: Whether a pull may be held as long as its client asks.
-        short_polling_ms: How long it is held otherwise.
-        enable_property_filter: Whether messages are filtered by SQL92 expressions.
     """
 
     cluster_name: str = "DefaultCluster"
@@ -56,6 +58,7 @@ class BrokerConfig:
     address: str = "127.0.0.1:10911"
     region_id: str = "DefaultRegion"
     is_trace_on: bool = True
+    broker_permission: int = PERM_READ_WRITE
     auto_create_topics: bool = True
     auto_create_groups: bool = True
     default_topic_queue_nums: int = 8
@@ -63,17 +66,16 @@ class BrokerConfig:
     persist_interval_ms: int = 5_000
     queue_lock_live_ms: int = 60_000
     strict_queue_lock: bool = False
+    delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     max_pull_count: int = 32
     max_pull_bytes: int = 256 << 10
-    delay_levels: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     hot_bytes: int | None = None
-    reject_pull_consumer_enable: bool = False
     max_cold_pull_count: int = 8
     max_cold_pull_bytes: int = 64 << 10
-    broker_permission: int = PERM_READ_WRITE
-    lite_pull_message_enable: bool = True
     long_polling_enable: bool = True
     short_polling_ms: int = 1_000
+    lite_pull_message_enable: bool = True
+    reject_pull_consumer_enable: bool = False
     enable_property_filter: bool = False
     retention_hours: int = 72
     retention_delete_hours: Collection[int] = (4,)

@@ -1,18 +1,19 @@
 """Finds which delayed messages have been delivered since the table of their offsets was saved.
 
 A delivery is a record of the log itself: the body and the properties of the waiting record, REAL_TOPIC and
-REAL_QID included, in the queue that they name. Those of a level come in the order in which they waited. So
-behind the place where the log ended at the save, the deliveries of a level are its next messages, and what of
-them stands in the log need not be delivered again. Only records of one size in one queue are looked at.
+REAL_QID included, in the queue that they name. What stands there behind the place where the log ended at the
+save need not be delivered again. Equal messages are told apart by their number: each delivery stands for one.
+Only records whose size a delivery can have are looked at, each once.
 
 That place must be known: farther back might stand an older message that equals a waiting one in every byte.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,10 @@ from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.queue_view import QueueView
 from seglog.storage.store import MessageStore
 
+MOST_MISSING: Final = 1_000
+"""So many in a row were not delivered where no level has come yet."""
 _BATCH: Final = 64
+_Content: TypeAlias = tuple[object, ...]
 
 
 class Deliveries:
@@ -39,76 +43,74 @@ class Deliveries:
         self._log_end = log_end
         self._targets: dict[tuple[str, int], _Target | None] = {}
 
-    def first_missing(self, queue_id: int, queue_offset: int) -> int:
-        """Returns the offset of the first message that was not delivered.
+    def find(self, queue_id: int, queue_offset: int) -> set[int]:
+        """Returns the offsets of messages that were delivered.
+
+        Those of a level come in their order, but what went wrong left gaps: a message that goes nowhere, a
+        delivery that was lost with the machine's power. The end is where many in a row were not delivered.
 
         Args:
             queue_id: Of the delay topic.
-            queue_offset: What comes before was delivered.
+            queue_offset: Where to begin.
         """
-        while True:
+        delivered: set[int] = set()
+        missing = 0
+        while missing < MOST_MISSING:
             found = self._store.get(SCHEDULE_TOPIC, queue_id, queue_offset, _BATCH)
+            if found.next_offset <= queue_offset:
+                break
             for message in found.messages:
-                if not self._take(message):
-                    return message.queue_offset
-                queue_offset = message.queue_offset + 1
-            if not found.messages:
-                return queue_offset
+                if self._take(message):
+                    delivered.add(message.queue_offset)
+                    missing = 0
+                else:
+                    missing += 1
+            queue_offset = found.next_offset
+        return delivered
 
     def _take(self, waiting: Message) -> bool:
         """Returns whether a message was delivered; what was found is not found again for another."""
-        target = self._target(waiting)
-        if target is None:
-            return False
-        for row in target.rows(_sizes(waiting, target.topic), waiting.phy_offset):
-            if self._is_delivery(target.phy_offsets[row], waiting):
-                target.next_row = row + 1
-                return True
-        return False
-
-    def _target(self, waiting: Message) -> _Target | None:
         key = target_of(waiting)
         if key is None:
-            return None
+            return False
         if key not in self._targets:
             try:
-                self._targets[key] = _Target(self._store.queue(*key), self._log_end)
+                self._targets[key] = _Target(self._store, self._store.queue(*key), self._log_end)
             except (NotFoundError, InvalidArgumentError):  # no queue, or one with a unit for each batch
                 self._targets[key] = None
-        return self._targets[key]
-
-    def _is_delivery(self, phy_offset: int, waiting: Message) -> bool:
-        try:
-            found = self._store.message_at(phy_offset)
-        except NotFoundError:
-            return False
-        return _content(found) == _content(waiting)
+        target = self._targets[key]
+        return target is not None and target.take(waiting)
 
 
 class _Target:
-    """A queue that deliveries went to, from a place of the log on.
+    """A queue that deliveries went to, from a place of the log on."""
 
-    Attributes:
-        next_row: The first unit that was not taken for a delivery.
-        phy_offsets: Of the units.
-    """
+    def __init__(self, store: MessageStore, view: QueueView, log_end: int) -> None:
+        self._store = store
+        self._topic = view.topic
+        self._units = view.units(_first_behind(view, log_end)).copy()
+        self._by_size: dict[tuple[int, ...], dict[_Content, deque[int]]] = {}
 
-    def __init__(self, view: QueueView, log_end: int) -> None:
-        self.topic = view.topic
-        self.next_row = 0
-        units = view.units(_first_behind(view, log_end)).copy()
-        self.phy_offsets: list[int] = units["phy_offset"].tolist()
-        self._size_bytes = units["size_bytes"]
-        self._rows: dict[tuple[int, ...], list[int]] = {}
+    def take(self, waiting: Message) -> bool:
+        """Returns whether the first delivery of such a message that is left lies behind it, and takes it."""
+        sizes = _sizes(waiting, self._topic)
+        if sizes not in self._by_size:
+            self._by_size[sizes] = self._read(sizes)
+        places = self._by_size[sizes].get(_content(waiting))
+        while places:
+            if places.popleft() > waiting.phy_offset:
+                return True
+        return False
 
-    def rows(self, sizes: tuple[int, ...], phy_offset: int) -> Iterator[int]:
-        """Yields the units that are left of records with one of some sizes behind a place of the log."""
-        if sizes not in self._rows:
-            self._rows[sizes] = np.flatnonzero(np.isin(self._size_bytes, sizes)).tolist()
-        rows = self._rows[sizes]
-        first = max(self.next_row, bisect_left(self.phy_offsets, phy_offset))
-        for at in range(bisect_left(rows, first), len(rows)):
-            yield rows[at]
+    def _read(self, sizes: tuple[int, ...]) -> dict[_Content, deque[int]]:
+        """Returns where records of some sizes lie, by what is in them."""
+        found: dict[_Content, deque[int]] = {}
+        for phy_offset in self._units["phy_offset"][np.isin(self._units["size_bytes"], sizes)].tolist():
+            with suppress(NotFoundError):
+                message = self._store.message_at(phy_offset)
+                if props.find_property(message.properties_raw, props.REAL_TOPIC.encode()) is not None:
+                    found.setdefault(_content(message), deque()).append(phy_offset)
+        return found
 
 
 def target_of(message: Message) -> tuple[str, int] | None:
@@ -140,14 +142,14 @@ def _sizes(waiting: Message, topic: str) -> tuple[int, ...]:
     return size, size + props.CRC_PROPERTY_BYTES
 
 
-def _content(message: Message) -> tuple[object, ...]:
+def _content(message: Message) -> _Content:
     """Returns what a delivery takes over; a Java broker writes the properties in another order."""
     return (
-        props.decode_properties(props.without_crc_property(message.properties_raw)),
+        frozenset(props.decode_properties(props.without_crc_property(message.properties_raw)).items()),
         message.born_timestamp_ms,
         message.born_host,
         message.reconsume_times,
         message.sys_flag,
         message.flag,
-        message.body,
+        blake2b(message.body, digest_size=16).digest(),  # bodies of seconds may be many
     )

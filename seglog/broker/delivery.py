@@ -8,7 +8,7 @@ properties it waited under: RocketMQ leaves DELAY, REAL_TOPIC and REAL_QID in, a
 At least once: a delivery counts when it is in the log, and the count is saved when it is on the disk. After a
 crash nothing is delivered twice, because the deliveries since the last save are found in the log. Where they
 cannot be (a Java broker saved the table and was killed), what was due in the seconds since then comes again,
-as it does there.
+as it does there. So it does where the machine's power was lost twice within moments.
 
 A message that can never be delivered is left where it is, said in the log, and passed: it names no queue, one
 that cannot exist, or was lost. RocketMQ tries some of those every 100 ms, for ever, and the level stands
@@ -83,6 +83,7 @@ class Delivery(Duty):
         self._lock = threading.Lock()  # held from a delivery to the note that it was made
         self._due_ms: dict[int, int] = {}  # of the first message of each level; changed under the bell
         self._next: dict[int, int] = {}
+        self._delivered: dict[int, set[int]] = {}  # queue offsets behind the next one, by level
         for level in range(1, levels.highest + 1):
             self._next[level] = self._start_of(level)
 
@@ -147,7 +148,10 @@ class Delivery(Duty):
         if log_end is None and self._offsets.get(level) is None:
             log_end = 0  # whatever was delivered of it is in the log
         if log_end is not None and start < high and log_end < store.max_phy_offset:
-            start = Deliveries(store, log_end).first_missing(queue_id, start)
+            delivered = self._delivered[level] = Deliveries(store, log_end).find(queue_id, start)
+            while start in delivered:
+                delivered.discard(start)
+                start += 1
         if high:
             self._offsets.set(level, start)
         return start
@@ -182,7 +186,8 @@ class Delivery(Duty):
                     self._due_ms[level] = due_ms
                 return
             with self._lock:
-                self._append(level, message)
+                if message.queue_offset not in self._delivered.get(level, ()):
+                    self._append(level, message)
                 self._move(level, message.queue_offset + 1)
 
     def _due_times(self, level: int, messages: Sequence[Message]) -> list[int]:

@@ -11,7 +11,10 @@ from seglog.broker.held_pulls import HeldPulls
 
 
 class HoldSweep(Duty):
-    """Sweeps the table of held pulls; woken when a pull comes that ends before all others."""
+    """Ends held pulls whose time has passed; every five seconds, those whose queue has grown too.
+
+    It is woken when a pull comes that ends before all others.
+    """
 
     name: ClassVar[str] = "hold-sweep"
 

@@ -172,13 +172,12 @@ def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter |
     found = store.get(*where, count, wanted, max_bytes=size_bytes)
     if found.status is not GetStatus.FOUND or not _is_cold(state, found):
         return found
-    cold_count, cold_bytes = (
-        min(count, config.max_cold_pull_count),
-        min(size_bytes, config.max_cold_pull_bytes),
-    )
-    if len(found) <= cold_count and sum(map(len, found.runs)) <= cold_bytes:
+    count = min(count, config.max_cold_pull_count)
+    size_bytes = min(size_bytes, config.max_cold_pull_bytes)
+    # How far a filtered read goes on behind its last message depends on the bounds too.
+    if wanted is None and len(found) <= count and sum(map(len, found.runs)) <= size_bytes:
         return found
-    return store.get(*where, cold_count, wanted, max_bytes=max(1, cold_bytes))
+    return store.get(*where, count, wanted, max_bytes=size_bytes)
 
 
 def _is_cold(state: BrokerState, found: GetResult) -> bool:

@@ -12,7 +12,7 @@ from seglog.clock import Clock
 
 
 class Saving(Duty):
-    """Saves at most once an interval, and only if something has changed.
+    """Saves tables that have changed, at most once an interval.
 
     Args:
         clock: Its monotonic time.

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _KEPT_DESCRIPTORS: Final = 256
 _MIN_MAPS: Final = 64
+_LONG_STEP_BYTES: Final = 1 << 20
+"""What a file that began with short steps comes to."""
 _T = TypeVar("_T")
 
 
@@ -240,7 +242,7 @@ class MappedFile:
     def reserve(self, start: int, end: int) -> None:
         """Makes sure that ``[start, end)`` can be written; reserves a step ahead where there is space.
 
-        A step grows with the file, up to sixteen times, so that one that is filled fast needs few of them.
+        A step grows with the file, so that one that is filled fast needs few of them.
 
         Raises:
             FullError: Not even the range itself fits on the file system.
@@ -249,7 +251,7 @@ class MappedFile:
             return
         reserved_start, reserved_end = self._reserved
         base = max(start, reserved_end) if reserved_start <= start else start
-        step_bytes = max(self._step_bytes, min(base, 16 * self._step_bytes))
+        step_bytes = max(self._step_bytes, min(base, max(16 * self._step_bytes, _LONG_STEP_BYTES)))
         ahead = min(self.size_bytes, max(end, base + step_bytes))
         was_written = self._is_written
         self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)

@@ -29,6 +29,7 @@ from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
 _STEP_BYTES = 4096
+_SHORT_BYTES = (4 << 10, 64 << 10)
 _QUEUE_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _MAX_GAP_FILES = 64
 
@@ -71,9 +72,10 @@ def list_queues(
     for topic in files.list_dir(base):
         if not topic.is_dir:
             continue
-        for queue in files.list_dir(base / topic.name):
+        topic_directory = base / topic.name
+        for queue in files.list_dir(topic_directory):
             if queue.is_dir and _QUEUE_ID.fullmatch(queue.name) and int(queue.name) <= MAX_QUEUE_ID:
-                directory = base / topic.name / queue.name
+                directory = topic_directory / queue.name
                 yield list_queue(files, QueueFiles(topic.name, int(queue.name), directory, layout, folder))
 
 
@@ -140,6 +142,11 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
     if not queue.sizes:
         return 0, np.empty(0, dtype)
     first = min(queue.sizes)
+    if len(queue.sizes) == 1:
+        path = queue.directory / segment_file_name(first)
+        short = _read_short(files, path, min(queue.sizes[first], file_size_bytes), unit_bytes)
+        if short is not None:
+            return first // unit_bytes, short.view(dtype)
     # Zeros that nothing is written to take no memory; large arrays are of huge pages where there are any.
     room = np.zeros(_end_of_files(queue, first, file_size_bytes) - first, np.uint8)
     end = first
@@ -164,6 +171,28 @@ def _end_of_files(queue: QueueFiles, first: int, file_size_bytes: int) -> int:
         if offset - end <= _MAX_GAP_FILES * file_size_bytes:
             end = offset + file_size_bytes
     return end
+
+
+def _read_short(files: Files, path: Path, size_bytes: int, unit_bytes: int) -> npt.NDArray[np.uint8] | None:
+    """Returns what the one file of a queue with few units holds, None for one that holds more.
+
+    Of most queues of a store with thousands, all of it lies in the first pages, and the rest is a hole.
+    """
+    handle = files.open(path, writable=False)
+    try:
+        for length in _SHORT_BYTES:
+            if size_bytes <= length or handle.next_data(length) is None:
+                break
+        else:
+            return None
+        room = np.zeros(length + unit_bytes, np.uint8)
+        chunk = room[: min(size_bytes, length)]
+        count = handle.read_into(chunk.data, 0)
+    finally:
+        handle.close()
+    whole = -(-_last_data_end(chunk[:count], 0) // unit_bytes) * unit_bytes
+    # A unit may end in zeros, but half a unit at the end of a cut file is none.
+    return room[: whole if whole <= size_bytes else whole - unit_bytes].copy()
 
 
 def _read_data(files: Files, path: Path, target: npt.NDArray[np.uint8]) -> int:

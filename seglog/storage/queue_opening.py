@@ -18,7 +18,8 @@ from seglog.storage.queue_files import queue_directory
 from seglog.storage.queue_overlay import QueueState
 from seglog.storage.segments import Segments
 
-QUEUE_STEP_BYTES = 64 << 10
+QUEUE_STEP_BYTES = 4 << 10
+"""Most of many queues are short: 10,000 of them take a page each, not 640 MB."""
 
 
 class QueueOpening:

@@ -192,9 +192,11 @@ def _as_stored(
     expired = int(rows["queue_offset"][0]) - first_slot if len(rows) else -1
     if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
         return None
-    sure, _in_hole = _kept(topic, stored[:expired], facts)
-    are_expired = sure.all() and (stored["phy_offset"][:expired] < facts.min_phy_offset).all()
-    if not are_expired or rows["phy_offset"][0] < facts.min_phy_offset:
+    if expired:
+        sure, _in_hole = _kept(topic, stored[:expired], facts)
+        if not sure.all() or not (stored["phy_offset"][:expired] < facts.min_phy_offset).all():
+            return None
+    if rows["phy_offset"][0] < facts.min_phy_offset:
         return None
     base, per_file = first_slot, facts.file_size_bytes // CQ_UNIT_BYTES
     min_offset = first_slot + expired

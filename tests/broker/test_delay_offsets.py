@@ -129,6 +129,22 @@ def test_killed_at_any_moment_and_again_each_message_is_delivered_once(tmp_path,
         assert broker.store.max_offset(SCHEDULE_TOPIC, 0) > 0
 
 
+def test_a_message_that_goes_nowhere_has_none_behind_it_come_twice(tmp_path):
+    with open_broker(tmp_path / "store") as broker:
+        broker.advance("1s")
+        for number in range(4):
+            send_delayed(broker, 1, b"%d" % number)
+            if number in {0, 2}:
+                broker.store.append(SCHEDULE_TOPIC, 0, b"nowhere", encode_properties({"DELAY": "1"}), 0)
+        broker.persist()
+        broker.advance("1s")
+        left = killed(tmp_path / "store", tmp_path / "left")
+    with open_broker(left, VirtualClock(START_MS + 2_000)) as broker:
+        send_delayed(broker, 1, b"4")
+        broker.advance("1s")
+        assert bodies(broker) == [b"0", b"1", b"2", b"3", b"4"]
+
+
 def test_equal_messages_are_told_apart_by_their_number(tmp_path):
     with open_broker(tmp_path / "store") as broker:
         for _ in range(3):

@@ -80,6 +80,19 @@ def test_levels_beyond_the_highest_are_the_highest(broker):
     assert stored(broker, SCHEDULE_TOPIC, 17)[0].properties["DELAY"] == "18"
 
 
+@pytest.mark.parametrize(("text", "expected"), [("+3", "3"), ("007", "7"), ("2147483647", "18")])
+def test_levels_are_read_as_java_reads_numbers(broker, text, expected):
+    send_delayed(broker, text)
+    (message,) = stored(broker, SCHEDULE_TOPIC, int(expected) - 1)
+    assert message.properties["DELAY"] == expected
+
+
+@pytest.mark.parametrize("text", ["three", "1.0", "2147483648", "9" * 5_000, " 1"])
+def test_a_level_that_java_cannot_read_is_refused(broker, text):
+    assert send_delayed(broker, text).code is ResponseCode.SYSTEM_ERROR
+    assert broker.store.queues() == []
+
+
 @pytest.mark.parametrize("level", [0, -1])
 def test_a_level_below_one_does_not_wait(broker, level):
     send_delayed(broker, level, b"now")

@@ -69,6 +69,14 @@ def test_what_is_due_at_the_end_of_the_step_belongs_to_it():
     assert log == [("a", 100)]
 
 
+def test_a_step_ends_at_the_moment_that_brings_what_is_waited_for():
+    clock, log = VirtualClock(start_ms=0), []
+    duties = Duties(clock, [Every(clock, "a", 300, log), Every(clock, "b", 300, log)])
+    duties.advance(10_000, until=lambda: len(log) >= 3)
+    assert log == [("a", 300), ("b", 300), ("a", 600), ("b", 600)]
+    assert clock.now_ms() == 600
+
+
 def test_one_long_step_is_as_good_as_many_short_ones():
     logs = []
     for steps in ([10_000], [1] * 10_000, [3_333, 6_667]):

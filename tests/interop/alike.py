@@ -18,8 +18,8 @@ from tests.interop.wire import WireAnswer, queues_of, resets_of
 
 Essence = dict[str, Any]
 
-ONE_SIDED: Final = frozenset({"seglogDurability", "groupSysFlag", "topicSysFlag", "forbiddenType"})
-"""Fields that only one of the two gives; no client looks at those of RocketMQ."""
+ONE_SIDED: Final = frozenset({"seglogDurability"})
+"""Fields that only one of the two gives."""
 
 _OF_CONNECTIONS: Final = frozenset({"clientAddr", "language", "version", "filterClassSource"})
 _PLACES: Final = re.compile(r"[ ,]*\nSee https://.*|(?<=not in set: ).*|/?127\.0\.0\.1:\d+")
@@ -37,7 +37,7 @@ def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essenc
     found: Essence = {name: value for name, value in answer.ext.items() if name not in ONE_SIDED}
     found |= {"code": answer.code}
     if answer.code or request.code == RequestCode.PULL_MESSAGE:
-        found["remark"] = _PLACES.sub("", answer.remark or "").rstrip(" ,")
+        found["remark"] = plain_remark(answer.remark)
     if "msgId" in found:
         found["msgId"] = [decode_message_id(each)[1] - base_bytes for each in found["msgId"].split(",")]
     if not answer.body:
@@ -59,6 +59,11 @@ def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essenc
         case _:
             found["body"] = answer.body
     return found
+
+
+def plain_remark(remark: str | None) -> str:
+    """Returns a remark without what differs between two processes."""
+    return _PLACES.sub("", remark or "").rstrip(" ,")
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Final
 
 from seglog.broker.dead_letters import dead_letter_topic, without_delay
@@ -120,6 +121,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
 def _completed(send: _Send) -> _Send:
     """Makes a function that answers refusals with the fields of every answer to a send, as RocketMQ does."""
 
+    @wraps(send)
     def answer(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         try:
             response = send(state, call)

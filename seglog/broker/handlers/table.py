@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from seglog.broker.handlers import (
@@ -37,6 +37,11 @@ class AnyHandler(Protocol):
     @property
     def header_type(self) -> type[Header]:
         """Class of the request's header."""
+        ...
+
+    @property
+    def function(self) -> Callable[..., Response | HeldPull]:
+        """What answers."""
         ...
 
     @property

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn
 
 from seglog.errors import CorruptError
+from seglog.storage.format.config_json_quick import decode_quickly
 from seglog.storage.format.config_refs import REF, resolve_refs
 from seglog.storage.format.config_value import ConfigValue
 
@@ -51,11 +52,22 @@ def decode_config(text: str | bytes) -> ConfigValue:
             raise CorruptError(
                 "config-json", position_bytes=error.start, expected="UTF-8", found=error.reason
             ) from error
+    quick = decode_quickly(text, MAX_DEPTH)
+    value = decode_closely(text) if quick is None else quick[0]
+    return resolve_refs(value) if f'"{REF}"' in text else value
+
+
+def decode_closely(text: str) -> ConfigValue:
+    """Returns the value of a text with its references as they stand there.
+
+    Raises:
+        CorruptError: As :func:`decode_config`.
+    """
     reader = _Reader(text)
     value = reader.read_value(depth=0)
     if reader.peek():
         reader.fail("the end")
-    return resolve_refs(value) if f'"{REF}"' in text else value
+    return value
 
 
 def encode_config(value: ConfigValue) -> str:
@@ -184,10 +196,15 @@ def _write(value: ConfigValue, newline: str, pieces: list[str]) -> None:
         # An empty map has an empty line in it: fastjson indents before it knows that nothing follows.
         pieces.append("{" + inner)
         separator = ""
+        further = "," + inner
         for key, item in value.items():
-            pieces.append(f"{separator}{key if isinstance(key, int) else _quote(key)}:")
-            _write(item, inner, pieces)
-            separator = "," + inner
+            name = key if isinstance(key, int) else _quote(key)
+            if type(item) is int:  # most of what there is: offsets
+                pieces.append(f"{separator}{name}:{item}")
+            else:
+                pieces.append(f"{separator}{name}:")
+                _write(item, inner, pieces)
+            separator = further
         pieces.append(newline + "}")
     elif isinstance(value, Sequence):
         inner = newline + "\t"

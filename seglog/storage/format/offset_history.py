@@ -159,7 +159,7 @@ def decode_changes(data: bytes) -> DecodedChanges:
         change, next_at = found
         damaged += at - end
         at = end = next_at
-        if change.kind in _BEGINNING:
+        if change[0] in _BEGINNING:
             state = end
         changes.append(change)
     return DecodedChanges(changes, state, end, damaged)
@@ -178,22 +178,22 @@ def _decode_change(
     data: bytes, view: memoryview, at: int, names: dict[bytes, str]
 ) -> tuple[OffsetChange, int] | None:
     """Returns the change at a position and where it ends, None if there is none."""
-    names_at = at + OFFSET_CHANGE.size_bytes
+    names_at = at + _HEAD_BYTES
     if names_at > len(data):
         return None
-    magic, crc, kind, topic_bytes, group_bytes, client_bytes, *values = OFFSET_CHANGE.struct.unpack_from(
-        data, at
-    )
-    if magic != OFFSET_CHANGE_MAGIC or min(topic_bytes, group_bytes, client_bytes) < 0:
-        return None
+    head = _UNPACK(data, at)
+    magic, crc, number, topic_bytes, group_bytes, client_bytes = head[:6]
+    commits, queue_id, timestamp_ms, before, after = head[6:]
     group_at = names_at + topic_bytes
     client_at = group_at + group_bytes
     end = client_at + client_bytes
-    if end > len(data) or crc32c.crc32c(view[at + _CHECKED_FROM : end]) != crc or kind not in _KINDS:
+    kind = _KINDS.get(number)
+    if magic != OFFSET_CHANGE_MAGIC or kind is None or not names_at <= group_at <= client_at <= end:
         return None
-    commits, queue_id, timestamp_ms, before, after = values
+    if end > len(data) or crc32c.crc32c(view[at + _CHECKED_FROM : end]) != crc:
+        return None
     change = OffsetChange(
-        _KINDS[kind],
+        kind,
         timestamp_ms,
         _name(data[group_at:client_at], names),
         _name(data[names_at:group_at], names),
@@ -214,5 +214,7 @@ def _name(raw: bytes, names: dict[bytes, str]) -> str:
     return name
 
 
+_HEAD_BYTES: Final = OFFSET_CHANGE.size_bytes
+_UNPACK: Final = OFFSET_CHANGE.struct.unpack_from
 _BEGINNING: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
