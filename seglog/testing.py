@@ -32,6 +32,7 @@ SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000
 """Smaller files than a broker's: a test opens and drops many."""
 _PAGE: Final = 1_024
+_ROOMY: Final = BrokerConfig(disk_clean_percent=100, disk_force_percent=100, disk_refuse_percent=100)
 
 
 class VirtualBroker(Broker):
@@ -52,12 +53,12 @@ class VirtualBroker(Broker):
         Args:
             path: The store directory.
             clock: Its time; from 2023-11-14 on by default.
-            config: Names and settings.
+            config: Names and settings; by default it does not matter how full the machine's disk is.
 
         Raises:
             StoreError: Whatever ``MessageStore.open`` raises.
         """
-        clock, config = clock or VirtualClock(), config or BrokerConfig()
+        clock, config = clock or VirtualClock(), config or _ROOMY
         store = MessageStore.open(
             path,
             segment_size_bytes=SEGMENT_SIZE_BYTES,

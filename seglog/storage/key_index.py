@@ -223,8 +223,13 @@ class KeyIndex:
             self._pool,
             min(_STEP_BYTES, self.geometry.file_size_bytes),
         )
-        file.reserve(0, self.geometry.entries_at)
-        begin_index_file(file.view, previous)
+        try:
+            file.reserve(0, self.geometry.entries_at)
+            begin_index_file(file.view, previous)
+        except BaseException:
+            file.close()
+            self._files.remove(file.path)  # the next attempt makes another one
+            raise
         self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 

@@ -23,6 +23,7 @@ from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format import properties as props
 from seglog.storage.format.message import decode_message
 from tests.support.brokers import pull, send
+from tests.support.disks import memory_disk, why_not
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 
 ALWAYS = range(24)
@@ -449,6 +450,34 @@ def test_groups_that_are_left_out_hold_nothing(open_broker):
     put(broker, "T", 12)
     offsets = {("cg", "T", 0): 1, ("dead", "T", 0): 0}
     assert victims(broker, Standing(offsets, ignored_groups={"dead"})) == {("undelivered", "cg"): 8}
+
+
+# ------------------------------------------------------------------------------------ a real disk
+
+
+@pytest.mark.skipif(why_not("tmpfs") is not None, reason=str(why_not("tmpfs")))
+def test_a_disk_that_is_full_refuses_until_the_group_that_holds_it_goes_on(tmp_path, clock):
+    with (
+        memory_disk(tmp_path, 8) as path,
+        Broker.open(
+            path / "store", clock=clock, segment_size_bytes=256 << 10, queue_file_size_bytes=2000
+        ) as broker,
+    ):
+        consume(broker, 1)
+        sent = 0
+        while (answer := send(broker, "T", bytes(20_000))).code is ResponseCode.SUCCESS and sent < 1000:
+            sent += 1
+            broker.advance("10s")
+        assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "group cg:" in answer.remark
+        used = broker.store.files.usage(broker.path).used_percent
+        assert 90 < used < 100
+        assert pull(broker, "T", sent - 1).code is ResponseCode.SUCCESS
+        consume(broker, sent)
+        broker.advance("20s")
+        assert broker.store.files.usage(broker.path).used_percent <= 85
+        assert first_offset(broker) > 1
+        assert send(broker, "T", bytes(20_000)).code is ResponseCode.SUCCESS
 
 
 # ----------------------------------------------------------------------------------- compaction
