@@ -8,6 +8,6 @@ within a round.
 that takes part, ``logs`` those that live in Python, ``workloads`` what is done with them, ``java`` Chronicle
 Queue's side (RocketMQ's is the judge of the interop tests). ``bench_kernels`` (kernels over memory, without
 a store), ``bench_views`` (a queue as numpy), ``bench_spark`` (Spark's jobs, beside the kernel),
-``bench_many_queues`` (a broker with 10,000 queues) and ``bench_pull_latency`` (how soon a held pull has its
-message) stand alone.
+``bench_many_queues`` (a broker with 10,000 queues), ``bench_pull_latency`` (how soon a held pull has its
+message) and ``bench_broker_puts`` (sends beside puts) stand alone.
 """

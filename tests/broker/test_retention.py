@@ -192,7 +192,7 @@ def test_a_disk_that_fills_up_lets_old_files_go_at_any_hour(open_broker, clock, 
 
 
 def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker, disk):
-    broker = open_broker()
+    broker = open_broker(retention_policy="allow")
     fill(broker, 30)
     disk.percent = 85
     broker.advance("2m")
@@ -203,9 +203,34 @@ def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker
     assert first_offset(broker) > 20
 
 
+@pytest.mark.parametrize("policy", ["refuse", "park"])
+def test_a_full_disk_costs_no_message_that_nobody_had_the_time_to_read(open_broker, disk, policy):
+    broker = open_broker(retention_policy=policy)
+    fill(broker, 30)
+    disk.percent = 95
+    broker.advance("10m")
+    if policy == "refuse":
+        assert first_offset(broker) == 0
+        refused = send(broker, "T")
+        assert refused.code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "needed by 3 unread" in refused.remark
+        disk.percent = 10
+        broker.advance("73h")
+        assert first_offset(broker) > 20, "their time is over, and nobody reads them"
+    else:
+        parked = [
+            json.loads(line)
+            for file in (broker.path / PARKED).iterdir()
+            for line in file.read_text().splitlines()
+        ]
+        assert len(parked) == first_offset(broker) > 20
+        assert {one["why"] for line in parked for one in line["parkedFor"]} == {"unread"}
+
+
 def test_files_go_only_until_there_is_space(open_broker, disk):
     broker = open_broker()
     fill(broker, 30)
+    consume(broker, 30)
     disk.percent = 86
     trim = broker.store.retention.delete_before
 
@@ -459,21 +484,22 @@ def test_a_disk_that_is_full_refuses_until_the_group_that_holds_it_goes_on(tmp_p
 
 
 def test_s4_39_a_compaction_topic_outlives_the_log_files_of_its_messages(open_broker):
-    broker = open_broker(retention_policy="allow")
+    broker = open_broker(retention_policy="refuse")
     broker.topics.put(TopicConfig("kept", 1, 1, attributes={"cleanup.policy": "COMPACTION"}))
     for number in range(9):
         sent = send(broker, "kept", bytes([number]) * 1000, properties=b"KEYS\x01k%d\x02" % number)
         assert sent.code is ResponseCode.SUCCESS
+    consume(broker, 2, topic="kept")
     fill(broker, 9)
     broker.advance("74h")
-    assert broker.store.min_phy_offset > 0
+    assert broker.store.min_phy_offset > 0, "what waits for the group is in the topic's own log"
     assert pull(broker, "T", 0).code is ResponseCode.PULL_OFFSET_MOVED
     answer = pull(broker, "kept", 0)
     assert (answer.code, answer.header.min_offset, answer.header.max_offset) == (ResponseCode.SUCCESS, 0, 9)
     bodies = [decode_message(record).body[0] for record in answer.body.records]
     assert bodies == list(range(9))
     broker.close()
-    again = open_broker(retention_policy="allow")
+    again = open_broker()
     assert [len(record) for record in pull(again, "kept", 0).body.records] == [
         len(record) for record in answer.body.records
     ]
