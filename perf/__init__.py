@@ -7,6 +7,7 @@ within a round.
 ``cases`` says what is measured and ``aims`` what is wanted of it; ``contestants`` holds a module for each
 that takes part, ``logs`` those that live in Python, ``workloads`` what is done with them, ``java`` Chronicle
 Queue's side (RocketMQ's is the judge of the interop tests). ``bench_kernels`` (kernels over memory, without
-a store), ``bench_views`` (a queue as numpy), ``bench_spark`` (Spark's jobs, beside the kernel) and ``bench_many_queues``
-(a broker with 10,000 queues) stand alone.
+a store), ``bench_views`` (a queue as numpy), ``bench_spark`` (Spark's jobs, beside the kernel),
+``bench_many_queues`` (a broker with 10,000 queues), ``bench_pull_latency`` (how soon a held pull has its
+message) and ``bench_broker_puts`` (sends beside puts) stand alone.
 """

@@ -26,6 +26,7 @@ from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.tags import stored_tags_code
 
 CLUSTER: Final = "CLUSTER"
 MSG_REGION: Final = "MSG_REGION"
@@ -54,7 +55,7 @@ class StoredProperties(NamedTuple):
 
     raw: bytes
     unique_id: str
-    tag: str | None
+    tags_code: int
     waits_for_disk: bool
     delay_level: int
 
@@ -154,13 +155,12 @@ def complete_properties(
     if unique_id is None:
         unique_id = state.ids.next().encode()
         raw = b"%bUNIQ_KEY\x01%b\x02" % (raw, unique_id)
-    tag = known.get(b"TAGS")
     return StoredProperties(
         raw + state.stamp,
         unique_id.decode("utf-8", "replace"),
-        None if tag is None else tag.decode("utf-8", "replace"),
+        stored_tags_code(known.get(b"TAGS")),
         known.get(b"WAIT") != b"false",
-        level if may_wait(sys_flag) else 0,
+        level if level > 0 and may_wait(sys_flag) else 0,
     )
 
 

@@ -338,7 +338,7 @@ class StoreCheck:
             queue_file_bytes=plain_bytes,
             min_phy_offset=max(0, log.report.min_phy_offset),
         )
-        findings += ext_findings(files, root, plan.queue_files.values(), plain_bytes)
+        findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
         findings += compaction_findings(files, root, queues)
         return findings + own_findings(files, root)
 

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from seglog.doctor.actions import Action
+from seglog.doctor.ext_faults import ext_faults
 from seglog.doctor.mend_files import move_away
 from seglog.doctor.rewrite import resize, write_over
-from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
 from seglog.storage.geometry import infer_file_size
@@ -60,12 +59,12 @@ def _mend_files(found: Survey, files: Files, key: tuple[str, int]) -> Iterator[A
 
 
 def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Action]:
-    """Gives the units whose filter data is gone the code that the log has for them."""
+    """Gives the units whose filter data is gone, or another message's, the code that the log has for them."""
     file_bytes = found.geometry.queue_file_size_bytes
     first_slot, units = read_units(files, queue, file_bytes)
-    addressed = np.flatnonzero(units["tags_code"] <= MAX_EXT_ADDRESS)
-    ext = ExtFiles(files, found.root, queue.topic, queue.queue_id)
-    lost = [at for at in addressed.tolist() if ext.find(int(units["tags_code"][at])).unit is None]
+    key = queue.topic, queue.queue_id
+    faults = ext_faults(files, found.root, key, units, found.geometry.segment_size_bytes)
+    lost = sorted(faults.lost + faults.wrong)
     if not lost:
         return
     for at, code in zip(lost, unit_codes(found, units[lost]), strict=True):
@@ -73,7 +72,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
         position = place % file_bytes
         path = queue.directory / segment_file_name(place - position)
         write_over(files, path, position + CQ_UNIT.offsets["tags_code"], _CODE.pack(code))
-    detail = f"{count_text(len(lost), 'unit')} of {len(addressed)} with filter data"
+    detail = f"{count_text(len(lost), 'unit')} of {faults.addressed} with filter data"
     yield Action("filter", queue.name, detail=detail)
 
 

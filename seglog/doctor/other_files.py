@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from seglog.doctor.ext_faults import ext_faults
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.compaction_files import (
@@ -20,7 +21,6 @@ from seglog.storage.compaction_files import (
     sound_units,
 )
 from seglog.storage.config_file import ConfigFile
-from seglog.storage.ext_codes import ExtFiles
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import (
@@ -39,7 +39,7 @@ from seglog.storage.format.names import (
     segment_file_name,
 )
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2
-from seglog.storage.geometry import infer_file_size
+from seglog.storage.geometry import StoreGeometry, infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
@@ -84,7 +84,7 @@ def _damaged(name: str, error: CorruptError) -> Finding:
 
 
 def ext_findings(
-    files: Files, root: Path, queues: Iterable[QueueFiles], file_size_bytes: int
+    files: Files, root: Path, queues: Iterable[QueueFiles], geometry: StoreGeometry
 ) -> list[Finding]:
     """Returns what is wrong with ``consumequeue_ext/`` and addresses that lead into it.
 
@@ -92,7 +92,7 @@ def ext_findings(
         files: Where the store is.
         root: The store directory.
         queues: All plain queues with files.
-        file_size_bytes: Length of a queue file.
+        geometry: Lengths of the files of log and queues.
     """
     findings: list[Finding] = []
     if not files.list_dir(root / CONSUME_QUEUE_EXT):
@@ -112,13 +112,16 @@ def ext_findings(
             for first, length in sorted(sizes.items())
             if length != size
         ]
-        _first, units = read_units(files, queue, file_size_bytes)
-        ext = ExtFiles(files, root, queue.topic, queue.queue_id)
-        addresses = np.unique(units["tags_code"][units["tags_code"] <= MAX_EXT_ADDRESS]).tolist()
-        lost = [found for found in map(ext.find, addresses) if found.unit is None]
-        if lost:
-            words = ("filter data", f"none for {len(lost)} of {len(addresses)} addresses")
-            findings.append(Finding("ext-missing", lost[0].file, 0, 0, *words, len(lost)))
+        _first, units = read_units(files, queue, geometry.queue_file_size_bytes)
+        key = queue.topic, queue.queue_id
+        faults = ext_faults(files, root, key, units, geometry.segment_size_bytes)
+        for code, rows, file, what in (
+            ("ext-missing", faults.lost, faults.lost_file, "none"),
+            ("ext-wrong", faults.wrong, faults.wrong_file, "that of others"),
+        ):
+            if rows:
+                words = ("filter data", f"{what} for {len(rows)} of {faults.addressed} addresses")
+                findings.append(Finding(code, file, 0, 0, *words, len(rows)))
     return findings
 
 

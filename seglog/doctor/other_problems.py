@@ -25,13 +25,12 @@ def other_problems(found: Survey, files: Files) -> list[Finding]:
     tables = load_tables(files, root)
     with_files = [(*key, CONSUME_QUEUE) for key, queue in found.queue_files.items() if queue.sizes]
     with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in found.batch_files.items() if queue.sizes]
-    file_bytes = found.geometry.queue_file_size_bytes
     return [
         *tables.findings,
         *offset_findings(tables, queues),
         *topic_findings(tables, queues, with_files),
         *timer_problems(found, files),
-        *ext_findings(files, root, found.queue_files.values(), file_bytes),
+        *ext_findings(files, root, found.queue_files.values(), found.geometry),
         *compaction_findings(files, root, queues),
         *own_findings(files, root),
     ]

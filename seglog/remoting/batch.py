@@ -18,7 +18,8 @@ _MAX_PROPERTIES_BYTES = 0x7FFF
 
 def encoded_size(batch: MessageBatch) -> int:
     """Returns how many bytes :func:`encode_batch` makes."""
-    return sum(_FIXED_BYTES + len(message.body) + len(message.properties) for message in batch.messages)
+    sizes = [len(message.body) + len(message.properties) for message in batch.messages]
+    return _FIXED_BYTES * len(sizes) + sum(sizes)
 
 
 def encode_batch(batch: MessageBatch) -> bytes:

@@ -261,6 +261,13 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "the units get the hash of the tag from the log",
         _REPAIR,
     ),
+    "ext-wrong": Code(
+        _WARNING,
+        "filter data in consumequeue_ext has another tag or time than the message that leads to it",
+        "none is lost; consumers with a filter may miss some",
+        "the units get the hash of the tag from the log",
+        _REPAIR,
+    ),
     "ext-file": Code(
         _WARNING,
         "a file of consumequeue_ext is of another length than the others, or no such file",

@@ -12,7 +12,7 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from seglog.storage.queue_overlay import is_message
 
 MAX_FILTER_BYTES: Final = 16000
 """``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
+FIRST_LOOK: Final = 64
+FIRST_LOOK_A_MESSAGE: Final = 4
+"""Units that a filtered read looks at first, at least and for each message wanted: mostly they are enough."""
 TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
 """A tombstone has its own tag or, where that did not fit, none."""
 MAX_TOTAL_BYTES: Final = 128 << 20
@@ -168,22 +171,22 @@ def read_queue(
     if queue_offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
-    scan_limit = max_count if wanted is None else max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count)
-    units = queue.units(queue_offset, min(scan_limit, file_end - queue_offset))
     if wanted is None:
+        length = min(max_count, file_end - queue_offset)
+        units = queue.units(queue_offset, length)
         plain = _collect_runs(log, units.tolist(), max_bytes)
         if plain is not None:
             return GetResult(GetStatus.FOUND, queue_offset + len(plain[1]), low, high, plain[0], (), plain[1])
-    chosen: Sequence[int] = range(len(units))
-    passed: Sequence[bool] | None = None
-    if wanted is not None:
-        codes = units["tags_code"].astype(np.int64) if tags_codes is None else tags_codes(units)
-        matching = wanted.matches_codes(codes)
-        passed = matching.tolist()
-        # What was lost may have had any tag.
-        chosen = np.flatnonzero(matching | (codes == LOST_TAGS_CODE) | ~is_message(units)).tolist()
-    rows = units.tolist()
-    records, examined, missing = _collect(log, rows, chosen, max_count, wanted, passed, max_bytes)
+        looked = _look(log, units, max_count, None, max_bytes, tags_codes)
+    else:
+        length = min(max(MAX_FILTER_BYTES // CQ_UNIT_BYTES, max_count), file_end - queue_offset)
+        first = min(length, max(FIRST_LOOK, FIRST_LOOK_A_MESSAGE * max_count))
+        units = queue.units(queue_offset, first)
+        looked = _look(log, units, max_count, wanted, max_bytes, tags_codes)
+        if first < length and looked.examined == len(units):
+            units = queue.units(queue_offset, length)
+            looked = _look(log, units, max_count, wanted, max_bytes, tags_codes)
+    rows, records, examined, missing = looked
     lost = ranges_of((queue_offset + index, 1) for index in missing)
     if records:
         places = [rows[index][:2] for index in records]
@@ -197,6 +200,35 @@ def read_queue(
         return GetResult(GetStatus.OFFSET_FOUND_NULL, file_end, low, high, lost=nothing)
     status = GetStatus.MESSAGE_WAS_REMOVING if missing else GetStatus.NO_MATCHED_MESSAGE
     return GetResult(status, queue_offset + examined, low, high, lost=lost)
+
+
+class _Looked(NamedTuple):
+    """What some units lead to: their rows, records by unit, how many were examined, which lead to nothing."""
+
+    rows: list[tuple[int, int, int]]
+    records: dict[int, memoryview]
+    examined: int
+    missing: list[int]
+
+
+def _look(
+    log: Log,
+    units: Units,
+    max_count: int,
+    wanted: MessageFilter | None,
+    max_bytes: int,
+    tags_codes: TagsCodes | None,
+) -> _Looked:
+    chosen: Sequence[int] = range(len(units))
+    passed: Sequence[bool] | None = None
+    if wanted is not None:
+        codes = units["tags_code"].astype(np.int64) if tags_codes is None else tags_codes(units)
+        matching = wanted.matches_codes(codes)
+        passed = matching.tolist()
+        # What was lost may have had any tag.
+        chosen = np.flatnonzero(matching | (codes == LOST_TAGS_CODE) | ~is_message(units)).tolist()
+    rows = units.tolist()
+    return _Looked(rows, *_collect(log, rows, chosen, max_count, wanted, passed, max_bytes))
 
 
 def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:

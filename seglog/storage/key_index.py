@@ -143,12 +143,22 @@ class KeyIndex:
             finally:
                 self._reader.close()
 
-    def skip_to(self, phy_offset: int) -> None:
-        """Goes on at a place, if it is not behind it yet: the log begins there now."""
-        with self._lock:
+    def catch_up_to(self, phy_offset: int) -> None:
+        """Goes on at a place, if it is not behind it yet: the log is going to begin there.
+
+        What lies before is indexed first: it stays if it cannot be deleted.
+
+        Raises:
+            FullError: No space for the index; it goes on at the place all the same.
+        """
+        try:
             if self._next < phy_offset:
-                self._next, self._skip = phy_offset, 0
-                self.position = phy_offset, self._last_place()
+                self.catch_up(lambda: self._next >= phy_offset)
+        finally:
+            with self._lock:
+                if self._next < phy_offset:
+                    self._next, self._skip = phy_offset, 0
+                    self.position = phy_offset, self._last_place()
 
     def remove_expired(self, min_phy_offset: int) -> tuple[int, int]:
         """Removes the files, oldest first, whose records all lay below a place; never the newest.

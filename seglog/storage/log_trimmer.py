@@ -137,7 +137,8 @@ class LogTrimmer:
     def _raise_minimum(self, start: int) -> None:
         self._points.expire(start)
         self._sealer.expire(start)
-        self._index.skip_to(start)
+        with suppress(FullError):
+            self._index.catch_up_to(start)
         for queue in self._queues():
             (low,) = offsets_from(queue, [start])
             queue.expire(low)

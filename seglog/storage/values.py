@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
-from seglog.storage.format.message import message_id
+from seglog.storage.format.message import message_id, message_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class BatchResult:
     @property
     def message_ids(self) -> list[str]:
         """The offsetMsgId of each message."""
-        return [message_id(self.store_host, start) for start in self.phy_offsets]
+        return message_ids(self.store_host, self.phy_offsets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ from seglog.broker.config import BrokerConfig
 from seglog.broker.idle_groups import idle_groups
 from seglog.broker.parking import PARKED
 from seglog.broker.retention import FILES_IN_A_PASS, HOUR_MS, next_hour_ms
+from seglog.broker.topics import TopicConfig
 from seglog.broker.victims import Standing, Why, by_group, plan
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.codes import ResponseCode
 from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format import properties as props
+from seglog.storage.format.message import decode_message
 from tests.support.brokers import pull, send
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 
@@ -422,3 +424,27 @@ def test_groups_that_are_left_out_hold_nothing(open_broker):
     put(broker, "T", 12)
     offsets = {("cg", "T", 0): 1, ("dead", "T", 0): 0}
     assert victims(broker, Standing(offsets, ignored_groups={"dead"})) == {("undelivered", "cg"): 8}
+
+
+# ----------------------------------------------------------------------------------- compaction
+
+
+def test_s4_39_a_compaction_topic_outlives_the_log_files_of_its_messages(open_broker):
+    broker = open_broker(retention_policy="allow")
+    broker.topics.put(TopicConfig("kept", 1, 1, attributes={"cleanup.policy": "COMPACTION"}))
+    for number in range(9):
+        sent = send(broker, "kept", bytes([number]) * 1000, properties=b"KEYS\x01k%d\x02" % number)
+        assert sent.code is ResponseCode.SUCCESS
+    fill(broker, 9)
+    broker.advance("74h")
+    assert broker.store.min_phy_offset > 0
+    assert pull(broker, "T", 0).code is ResponseCode.PULL_OFFSET_MOVED
+    answer = pull(broker, "kept", 0)
+    assert (answer.code, answer.header.min_offset, answer.header.max_offset) == (ResponseCode.SUCCESS, 0, 9)
+    bodies = [decode_message(record).body[0] for record in answer.body.records]
+    assert bodies == list(range(9))
+    broker.close()
+    again = open_broker(retention_policy="allow")
+    assert [len(record) for record in pull(again, "kept", 0).body.records] == [
+        len(record) for record in answer.body.records
+    ]

@@ -1,4 +1,4 @@
-"""A broker that is killed at any moment loses nothing that waits, delivers it once, and owns up to offsets."""
+"""A broker that is killed at any moment loses nothing that waits, delivers it once, owns up to offsets."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ PROBES = [Probe(topic="C", queue_offset=at, max_count=32, decode=True) for at in
 
 def of(make):
     return [name for name, (of_store, _damage, codes) in DAMAGES.items() if of_store is make and codes & {
-        "ext-missing", "ext-file", "compaction-missing", "compaction-damaged", "compaction-leftover",
-        "compaction-pair", "compaction-file",
+        "ext-missing", "ext-wrong", "ext-file", "compaction-missing", "compaction-damaged",
+        "compaction-leftover", "compaction-pair", "compaction-file",
     }]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Final
 
 from seglog.broker.dead_letters import dead_letter_topic, without_delay
@@ -27,7 +27,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.sys_flag import MULTI_TAGS, TRANSACTION_MASK
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.tags import stored_tags_code
 from seglog.storage.values import RawMessage
 
 
@@ -49,22 +49,25 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         return properties
     raw, level = properties.raw, properties.delay_level
     place, place_id = topic.name, queue_id
+    append = state.store.append
     if level > 0:
         place, place_id, raw = hold(raw, topic.name, queue_id, level)
+        delay_ms = state.delivery.levels.own_delay_ms(level)
+        if delay_ms is not None:  # native appends know nothing of it, and leave such a call to the slow way
+            append = partial(append, delay_ms=delay_ms)
     state.disk.check()
-    put = state.store.append(
+    put = append(
         place,
         place_id,
         _bytes_of(call.request.body),
         raw,
-        tags_code(properties.tag),
+        properties.tags_code,
         sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
         flag=header.flag,
         born_timestamp_ms=header.born_timestamp_ms,
         born_host=call.peer.host,
         reconsume_times=header.reconsume_times,
         durability=None if properties.waits_for_disk else Durability.ASYNC,
-        delay_ms=state.delivery.levels.own_delay_ms(level),
     )
     if level > 0:
         state.delivery.note_sent(level)
@@ -133,9 +136,8 @@ def _completed(send: _Send) -> _Send:
 
 
 def _raw_message(message: BatchMessage) -> RawMessage:
-    tag = props.find_property(message.properties, b"TAGS")
-    code = 0 if tag is None else tags_code(tag.decode("utf-8", "replace"))
-    return RawMessage(message.body, message.properties, code, message.flag)
+    raw = message.properties
+    return RawMessage(message.body, raw, stored_tags_code(props.find_property(raw, b"TAGS")), message.flag)
 
 
 def _bytes_of(body: Body) -> bytes | memoryview:

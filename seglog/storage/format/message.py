@@ -7,6 +7,7 @@ decoded on first use: most readers want the body.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
@@ -133,6 +134,12 @@ def inflate(body: bytes) -> bytes:
 def message_id(store_host: Host, phy_offset: int) -> str:
     """Returns the offsetMsgId: 32 hexadecimal digits with IPv4, 56 with IPv6."""
     return (store_host.address + MESSAGE_ID.struct.pack(store_host.port, phy_offset)).hex().upper()
+
+
+def message_ids(store_host: Host, phy_offsets: Iterable[int]) -> list[str]:
+    """Returns the offsetMsgId of each of some messages, as :func:`message_id` does."""
+    host = (store_host.address + store_host.port.to_bytes(4, "big", signed=True)).hex().upper()
+    return [f"{host}{phy_offset:016X}" for phy_offset in phy_offsets]
 
 
 def decode_message_id(text: str) -> tuple[Host, int]:

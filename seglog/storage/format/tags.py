@@ -26,6 +26,12 @@ def java_string_hash(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
+def stored_tags_code(tag: bytes | None) -> int:
+    """Returns the tagsCode of a tag as properties hold it, which may be no UTF-8."""
+    return 0 if tag is None else tags_code(tag.decode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=4096)
 def tags_code(tag: str | None) -> int:
     """Returns the tagsCode of a message: 0 without a tag or with an empty one."""
     return java_string_hash(tag) if tag else 0
