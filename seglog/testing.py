@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Self
+
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
@@ -24,6 +27,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import Message
 from seglog.storage.store import MessageStore
@@ -33,6 +37,19 @@ QUEUE_FILE_SIZE_BYTES: Final = 200_000
 """Smaller files than a broker's: a test opens and drops many."""
 _PAGE: Final = 1_024
 _ROOMY: Final = BrokerConfig(disk_clean_percent=100, disk_force_percent=100, disk_refuse_percent=100)
+
+
+class RoomyFiles(RealFiles):
+    """The machine's files on a disk that is never full.
+
+    How full the real one is differs from machine to machine and from run to run; a broker deletes and refuses
+    by it.
+    """
+
+    @override
+    def usage(self, path: Path) -> DiskUsage:
+        """Says that nothing is in use."""
+        return DiskUsage(0, 1 << 40)
 
 
 class VirtualBroker(Broker):
@@ -50,6 +67,8 @@ class VirtualBroker(Broker):
     ) -> Self:
         """Opens the store at ``path``, which is created if it is not there, and a broker over it.
 
+        How full the disk really is does not count.
+
         Args:
             path: The store directory.
             clock: Its time; from 2023-11-14 on by default.
@@ -66,6 +85,7 @@ class VirtualBroker(Broker):
             max_message_size_bytes=config.max_message_size_bytes,
             store_host=Host.parse(config.address),
             clock=clock,
+            files=RoomyFiles(),
         )
         return cls(store, clock=clock, config=config)
 

@@ -18,7 +18,8 @@ class BrokerConfig:
         address: What routes name; also the store host of records.
         region_id: Stored with every message as MSG_REGION.
         is_trace_on: Stored with every message as TRACE_ON.
-        broker_permission: 4 read, 2 write; without 4 every pull is refused.
+        broker_permission: 4 read, 2 write; without 4 every pull is refused, without 2 what comes
+            back from consumers and sends to topics of order.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
         auto_create_groups: Whether a group that is not there is created by its first use.
         default_topic_queue_nums: Queues of TBW102, the most that a send can create.

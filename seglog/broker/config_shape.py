@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seglog.errors import CorruptError
+from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.format.config_value import ConfigValue
 
 
@@ -67,6 +67,20 @@ def as_int_key(key: str | int, name: str) -> int:
     if key.isascii() and key.removeprefix("-").isdigit() and len(key) <= 20:
         return int(key)
     raise _wrong_shape(name, "a number as key", key)
+
+
+def check_int32(number: int, name: str) -> None:
+    """Refuses a number that Java could not read back from a table.
+
+    Args:
+        number: A setting of 32 bits, though ``brokerId`` has 64 in RocketMQ.
+        name: Whose setting it is.
+
+    Raises:
+        InvalidArgumentError: It takes more.
+    """
+    if not -(1 << 31) <= number < 1 << 31:
+        raise InvalidArgumentError(f"the number {number} in the settings of {name} takes more than 32 bits")
 
 
 def _wrong_shape(name: str, expected: str, found: ConfigValue) -> CorruptError:

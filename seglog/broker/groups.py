@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from seglog.broker.config import BrokerConfig
-from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
+from seglog.broker.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
@@ -98,6 +98,7 @@ class GroupTable:
         """Creates a group or replaces its settings, and saves the table.
 
         Raises:
+            InvalidArgumentError: A number does not fit.
             FullError: There is no space; nothing has changed.
         """
         self.put_all((group,))
@@ -106,8 +107,16 @@ class GroupTable:
         """Creates groups or replaces their settings, and saves the table once.
 
         Raises:
+            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
             FullError: There is no space; nothing has changed.
         """
+        groups = tuple(groups)
+        for group in groups:
+            for number in (
+                *(group.retry_queue_nums, group.retry_max_times, group.broker_id, group.slow_broker_id),
+                *(group.sys_flag, group.consume_timeout_minutes),
+            ):
+                check_int32(number, group.name)
         with self._lock:
             changed = {**self._groups, **{group.name: group for group in groups}}
             if changed != self._groups:

@@ -29,11 +29,13 @@ from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.names import check_group
+from seglog.storage.format.names import MAX_QUEUE_ID, check_group
 from seglog.storage.format.offset_history import ChangeKind
 from seglog.storage.os_errors import explained
 
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
+_MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1
+_MAX_OFFSET: Final = (1 << 63) - 1
 SEPARATOR: Final = "@"
 """Between topic and group in the table's keys; neither name can hold it."""
 
@@ -98,7 +100,7 @@ class ConsumerOffsets:
             client_id: Who commits, for the history.
 
         Raises:
-            InvalidArgumentError: The offset is negative.
+            InvalidArgumentError: The offset is negative, or a number is too large for the file.
             InvalidNameError: No group can be called so.
         """
         _check_offset(group, topic, queue_id, offset)
@@ -174,7 +176,7 @@ class ConsumerOffsets:
             tell: Whether the group's next pull there is answered with the new offset.
 
         Raises:
-            InvalidArgumentError: The offset is negative.
+            InvalidArgumentError: The offset is negative, or a number is too large for the file.
             InvalidNameError: No group can be called so.
         """
         _check_offset(group, topic, queue_id, offset)
@@ -374,8 +376,11 @@ class ConsumerOffsets:
 
 
 def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:
+    """Refuses what no file can hold: one such commit would keep all others from being saved."""
     if offset < 0:
         raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
+    if offset > _MAX_OFFSET or not _MIN_QUEUE_ID <= queue_id <= MAX_QUEUE_ID:
+        raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is out of range")
 
 
 def _topics_of_groups(keys: Iterable[str | int]) -> dict[str | int, ConfigValue]:
@@ -397,8 +402,11 @@ def _parse_table(value: ConfigValue) -> _Table:
         offsets = table[str(key)] = {}
         for queue_id, offset in as_object(queues, str(key)).items():
             number = as_int(offset, str(key))
-            if number < 0:
+            if not 0 <= number <= _MAX_OFFSET:
                 raise CorruptError("config-shape", expected=f"offsets from 0 in {key}", found=number)
-            offsets[as_int_key(queue_id, str(key))] = number
+            place = as_int_key(queue_id, str(key))
+            if not _MIN_QUEUE_ID <= place <= MAX_QUEUE_ID:
+                raise CorruptError("config-shape", expected=f"queues of 32 bits in {key}", found=place)
+            offsets[place] = number
     unknown = {key: item for key, item in fields.items() if key not in _KNOWN}
     return DataVersion.parse(fields.get("dataVersion")), table, unknown

@@ -22,6 +22,7 @@ from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_pr
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
+from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.names import RETRY_PREFIX
@@ -72,6 +73,8 @@ def send_ext_of(config: BrokerConfig) -> dict[str, str]:
 def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
     """Returns the topic of a send, created if it may be, or why the send is refused."""
     topic = state.topics.get(header.topic)
+    if topic is not None and topic.is_order and not is_writable(state.config):
+        return no_sends(state.config)
     if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
         problem = topic_name_problem(header.topic)
         if problem is not None:
@@ -93,6 +96,17 @@ def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> Top
             f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
     return topic
+
+
+def is_writable(config: BrokerConfig) -> bool:
+    """Returns whether the broker takes messages; where it does not, clients still send but those of order."""
+    return bool(config.broker_permission & PERM_WRITE)
+
+
+def no_sends(config: BrokerConfig) -> Response:
+    """Returns the refusal of a broker that takes no messages."""
+    host = config.address.rpartition(":")[0]
+    return refuse(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
 
 
 def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:

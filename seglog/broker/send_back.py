@@ -16,7 +16,7 @@ from typing import Final
 
 from seglog.broker.delay_levels import hold
 from seglog.broker.group_topics import dlq_topic, retry_topic
-from seglog.broker.send import may_wait
+from seglog.broker.send import is_writable, may_wait, no_sends
 from seglog.broker.state import BrokerState
 from seglog.errors import NotFoundError, SeglogError
 from seglog.remoting.codes import ResponseCode
@@ -38,6 +38,8 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
         return refuse(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {header.group}"
         )
+    if not is_writable(state.config):
+        return no_sends(state.config)
     if group.retry_queue_nums <= 0:
         return Response(ResponseCode.SUCCESS)
     # As in RocketMQ, the topic is not one of order from now on, until the group's next heartbeat.

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from seglog.broker.config import BrokerConfig
-from seglog.broker.config_shape import as_bool, as_int, as_object, as_text
+from seglog.broker.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
@@ -166,27 +166,26 @@ class TopicTable:
     def take_over(self, queues: Iterable[tuple[str, int]]) -> None:
         """Makes topics of queues that the store has and the file does not name.
 
-        RocketMQ would answer that they do not exist. They are saved with the next change or at close.
+        RocketMQ would answer that they do not exist. They are saved with the next change or at close. A topic
+        that the file does name keeps its settings: somebody may have given it fewer queues than it had.
         """
+        counts: dict[str, int] = {}
         with self._lock:
             for name, queue_id in queues:
-                topic = self._topics.get(name)
-                if topic is None:
-                    topic = TopicConfig(name, 0, 0)
-                elif topic.read_queue_nums > queue_id:
-                    continue
-                count = max(topic.read_queue_nums, queue_id + 1)
-                self._topics[name] = replace(
-                    topic, read_queue_nums=count, write_queue_nums=max(topic.write_queue_nums, count)
-                )
-                self._is_dirty = True
+                if name not in self._topics:
+                    counts[name] = max(counts.get(name, 0), queue_id + 1)
+            self._topics |= {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            self._is_dirty = self._is_dirty or bool(counts)
 
     def put(self, topic: TopicConfig) -> None:
         """Creates a topic or replaces its settings, and saves the table.
 
         Raises:
+            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
             FullError: There is no space; nothing has changed.
         """
+        for number in (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag):
+            check_int32(number, topic.name)
         with self._lock:
             if self._topics.get(topic.name) != topic:
                 self._save({**self._topics, topic.name: topic})

@@ -96,6 +96,14 @@ def test_unknown_fields_survive_a_change_of_their_group():
     assert (after["forbiddenTable"], after["later"]) == ({"g": {"T": 1}}, [1])
 
 
+@pytest.mark.parametrize("field", ["retry_queue_nums", "retry_max_times", "consume_timeout_minutes"])
+def test_numbers_that_java_cannot_read_back_are_refused(field):
+    files = CrashFiles()
+    with pytest.raises(InvalidArgumentError, match="32 bits"):
+        open_table(files).put(SubscriptionGroup("g", **{field: -(1 << 31) - 1}))
+    assert files.contents() == {}
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
@@ -51,6 +52,42 @@ def test_a_negative_offset_is_refused_and_changes_nothing():
     with pytest.raises(InvalidArgumentError, match="negative"):
         table.commit("g", "T", 0, -1)
     assert table.query("g", "T", 0) == 42
+
+
+@pytest.mark.parametrize(
+    ("queue_id", "offset"), [(0, 1 << 63), (0, 1 << 200), (1 << 31, 0), (-(1 << 31) - 1, 0)]
+)
+def test_numbers_that_no_file_can_hold_are_refused_and_others_are_still_saved(queue_id, offset):
+    files = CrashFiles()
+    clock = VirtualClock()
+    table = ConsumerOffsets(ConfigFile(files, PATH), clock, OffsetHistory(files, Path("/store"), clock))
+    table.commit("g", "T", 0, 7)
+    with pytest.raises(InvalidArgumentError, match="out of range"):
+        table.commit("g", "T", queue_id, offset)
+    with pytest.raises(InvalidArgumentError, match="out of range"):
+        table.reset("g", "T", queue_id, offset)
+    table.persist()
+    assert stored(files)["offsetTable"] == {"T@g": {0: 7}}
+
+
+def test_the_largest_numbers_are_taken():
+    files = CrashFiles()
+    clock = VirtualClock()
+    table = ConsumerOffsets(ConfigFile(files, PATH), clock, OffsetHistory(files, Path("/store"), clock))
+    table.commit("g", "T", (1 << 31) - 1, (1 << 63) - 1)
+    table.commit("g", "T", -(1 << 31), 0)
+    table.persist()
+    again = ConsumerOffsets(ConfigFile(files, PATH), clock, OffsetHistory(files, Path("/store"), clock))
+    assert again.of_group("g") == {("T", (1 << 31) - 1): (1 << 63) - 1, ("T", -(1 << 31)): 0}
+
+
+@pytest.mark.parametrize("queues", [{"0": 1 << 63}, {str(1 << 31): 0}])
+def test_a_file_with_numbers_that_no_broker_writes_is_damaged(queues):
+    files = CrashFiles()
+    files.make_dirs(PATH.parent)
+    files.write_file(PATH, json.dumps({"offsetTable": {"T@g": queues}}).encode(), sync=True)
+    with pytest.raises(ConfigError):
+        open_table(files)
 
 
 @pytest.mark.parametrize("group", ["", "a@b", "a/b", "a\n"])

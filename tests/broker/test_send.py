@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
 from seglog.broker.peer import Peer
+from seglog.broker.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.batch import encode_batch
@@ -258,3 +259,12 @@ def test_names_of_cluster_and_region_are_the_brokers(tmp_path):
         broker.dispatch(Request(RequestCode.SEND_MESSAGE, header, b""))
         found = props_of(stored(broker)[0])
     assert (found["CLUSTER"], found["MSG_REGION"], found["TRACE_ON"]) == ("C", "R", "false")
+
+
+def test_a_broker_that_takes_no_messages_refuses_those_of_order_first(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(broker_permission=4)) as broker:
+        broker.topics.put(TopicConfig("ordered", 4, 4, is_order=True))
+        answer = send(broker, "ordered", queue_id=99)
+        assert answer.code is ResponseCode.NO_PERMISSION
+        assert answer.remark == "the broker[127.0.0.1] sending message is forbidden"
+        assert send(broker, "T").code is ResponseCode.SUCCESS

@@ -16,6 +16,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import PERM_READ
 from seglog.storage.format.host import Host
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.properties import encode_properties
@@ -295,3 +296,12 @@ def test_a_delayed_message_that_fails_is_tried_again_like_any_other(broker):
     again = last(broker, "%RETRY%cg")
     assert (again.properties["DELAY"], again.properties["REAL_TOPIC"]) == ("3", "%RETRY%cg")
     assert again.properties["RETRY_TOPIC"] == "T"
+
+
+def test_a_broker_that_takes_no_messages_takes_none_back(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(broker_permission=PERM_READ)) as broker:
+        send(broker, "T", b"x")
+        answer = send_back(broker, last(broker, "T").phy_offset)
+        assert answer.code is ResponseCode.NO_PERMISSION
+        assert answer.remark == "the broker[127.0.0.1] sending message is forbidden"
+        assert ("%RETRY%cg", 0) not in queue_sizes(broker)

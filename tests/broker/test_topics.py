@@ -15,8 +15,10 @@ from seglog.broker.topics import (
 )
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, NotFoundError
+from seglog.remoting.codes import ResponseCode
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
+from tests.support.brokers import open_broker, pull, send
 from tests.support.crash_files import CrashFiles
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
@@ -127,6 +129,26 @@ def test_queues_that_a_store_has_without_a_file_become_topics():
     assert files.contents() == {}
     table.persist()
     assert open_table(files).get("T").read_queue_nums == 6
+
+
+def test_a_topic_that_was_given_fewer_queues_than_it_had_keeps_them_after_a_restart(tmp_path):
+    with open_broker(tmp_path) as broker:
+        for queue_id in range(4):
+            send(broker, "T", queue_id=queue_id)
+        broker.topics.put(TopicConfig("T", 2, 2))
+    with open_broker(tmp_path) as broker:
+        assert broker.topics.get("T").read_queue_nums == 2
+        assert send(broker, "T", queue_id=3).code is ResponseCode.INVALID_PARAMETER
+        broker.topics.put(TopicConfig("T", 4, 4))
+        assert pull(broker, "T", queue_id=3).header.max_offset == 1
+
+
+@pytest.mark.parametrize("field", ["read_queue_nums", "write_queue_nums", "perm", "sys_flag"])
+def test_numbers_that_java_cannot_read_back_are_refused(field):
+    files = CrashFiles()
+    with pytest.raises(InvalidArgumentError, match="32 bits"):
+        open_table(files).put(TopicConfig("T", **{field: 1 << 31}))
+    assert files.contents() == {}
 
 
 @pytest.mark.parametrize(

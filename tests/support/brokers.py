@@ -12,6 +12,7 @@ from seglog.remoting.codes import PullFlag, RequestCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import PullMessageHeader, SendBackHeader, SendMessageHeader
 from seglog.storage.format.properties import encode_properties
+from seglog.testing import RoomyFiles
 
 SEGMENT_BYTES = 1 << 20
 QUEUE_FILE_BYTES = 20 * 1000
@@ -26,6 +27,7 @@ def open_broker(path: Path, clock: Clock | None = None, config: BrokerConfig | N
         background=False,
         segment_size_bytes=SEGMENT_BYTES,
         queue_file_size_bytes=QUEUE_FILE_BYTES,
+        files=RoomyFiles(),
     )
 
 

@@ -12,6 +12,7 @@ from seglog.broker.config import BrokerConfig
 from seglog.consumer.listener import Consume
 from seglog.remoting.codes import PullFlag, ResponseCode
 from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.files import DiskUsage, RealFiles
 from seglog.testing import VirtualBroker
 from tests.support.brokers import pull, send_delayed
 from tests.support.golden import tree_digest
@@ -153,3 +154,14 @@ def test_settings_and_time_can_be_others(tmp_path):
         assert broker.messages("orders") == []
         broker.advance("1d")
         assert len(broker.messages("orders")) == 1
+
+
+@pytest.mark.parametrize("percent", [80, 88, 95])
+def test_how_full_the_machines_disk_is_changes_nothing(tmp_path, monkeypatch, percent):
+    monkeypatch.setattr(RealFiles, "usage", lambda _self, _path: DiskUsage(percent, 100 - percent))
+    config = BrokerConfig(retention_hours=1, retention_policy="allow")
+    with VirtualBroker.at(tmp_path / "s", config=config) as broker:
+        broker.producer().send("orders", b"1")
+        broker.advance("2m")
+        broker.producer().send("orders", b"2")
+        assert [message.body for message in broker.messages("orders")] == [b"1", b"2"]

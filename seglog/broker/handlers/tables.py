@@ -94,7 +94,10 @@ def _page(
         return dict(table)
     entries = sorted(as_object(table[name], name).items(), key=lambda entry: str(entry[0]))
     first = header.first or 0
-    if not header.data_version or decode_config(header.data_version.encode()) != table["dataVersion"]:
+    if (
+        not header.data_version
+        or decode_config(header.data_version.encode("utf-8", "replace")) != table["dataVersion"]
+    ):
         first = 0
     most = PAGE if header.most is None else min(PAGE, header.most)
     return {**table, name: dict(entries[first : first + most])}
