@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 _UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
 _FAST_UNITS: Final = 1 << 14
+_AHEAD_BYTES: Final = 1 << 16
+"""Room in a file that is made ahead, so that its queue need not ask for more at once."""
 _NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
@@ -214,7 +216,9 @@ class ConsumeQueue:
             file.reserve_more(file.size_bytes)
         following = file.first_offset + file.size_bytes
         if at - file.first_offset >= file.size_bytes // 2 and self._segments.find(following) is None:
-            _mapped = self._segments.stage(following).view
+            staged = self._segments.stage(following)
+            staged.reserve(0, min(staged.size_bytes, _AHEAD_BYTES))
+            _mapped = staged.view
 
     def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
         """Appends units.
