@@ -4,9 +4,9 @@ A file goes when all its messages are older than the retention time, in one of t
 meant for it, or at any hour on a disk that fills up or after a request; on a disk that is nearly full it goes
 whatever its age. One turn deletes one file, so that the disk has time for others; a pass is ten.
 
-What RocketMQ does not ask: whether somebody still needs messages of the file. The policy says what happens
-then. ``refuse`` keeps the file, and with it all behind it; ``park`` writes those messages to the side first;
-``allow`` deletes them, as RocketMQ does, and logs whose they were.
+What RocketMQ does not ask: whether somebody still needs messages of the file, or nobody had the time yet to
+read them. The policy says what happens then. ``refuse`` keeps the file, and with it all behind it; ``park``
+writes those messages to the side first; ``allow`` deletes them, as RocketMQ does, and logs whose they were.
 
 Few turns are needed: the age of the oldest file tells when the next is due, and the disk is only looked at
 when something was written or while it is full.
@@ -145,7 +145,7 @@ class LogRetention(Duty):
         if used_percent > config.disk_force_percent:
             return True
         now_ms = self._clock.now_ms()
-        if now_ms < segment.newest_store_ms + config.retention_hours * HOUR_MS:
+        if now_ms < self._expires_ms(segment):
             return False
         is_asked = used_percent > config.disk_clean_percent or self._requested > 0
         return is_asked or next_hour_ms(now_ms, config.retention_delete_hours) == now_ms
@@ -157,13 +157,17 @@ class LogRetention(Duty):
         if segment is None:
             return math.inf
         now_ms = self._clock.now_ms()
-        expires_ms = segment.newest_store_ms + self._config.retention_hours * HOUR_MS
+        expires_ms = self._expires_ms(segment)
         due_ms = next_hour_ms(max(now_ms, expires_ms), self._config.retention_delete_hours)
         return max(HELD_MS, due_ms - now_ms)
 
+    def _expires_ms(self, segment: LogSegment) -> int:
+        return segment.newest_store_ms + self._config.retention_hours * HOUR_MS
+
     def _delete(self, segment: LogSegment) -> bool:
         """Deletes a file unless it is to stay; returns whether it went."""
-        (doomed,) = plan(self._store.retention, [segment], self._standing())
+        is_young = self._clock.now_ms() < self._expires_ms(segment)
+        (doomed,) = plan(self._store.retention, [segment], self._standing(), are_young=is_young)
         if not self._guard(doomed):
             return False
         self._store.retention.delete_before(segment.end_phy_offset)

@@ -2,8 +2,9 @@
 
 A file of the log takes a range of queue offsets from every queue. What of a range a group has not passed yet
 is lost to it. So are dead and parked messages that nobody has fetched, delayed messages whose time has not
-come, and half messages that nobody has decided. A topic that nobody reads has no victims; how many messages
-of such topics go is told, as ``unread``.
+come, and half messages that nobody has decided. A topic that nobody reads has no victims once its messages
+are old; how many of them go is told, as ``unread``. Before that, only a full disk would take them, and then
+they count: whoever stored them was promised the time to read them.
 
 Counted are groups with an offset in the queue; a group that never committed there may have wanted its end.
 Its retry topic is its alone: what is in there counts from the first message on.
@@ -45,6 +46,8 @@ class Why(enum.Enum):
     """Its time has not come."""
     HALF = "half messages"
     """Nobody has committed or rolled it back."""
+    UNREAD = "unread"
+    """No group reads its queue, and its retention time is not over."""
 
 
 class Victim(NamedTuple):
@@ -107,18 +110,23 @@ class _Need(NamedTuple):
     queue_offset: int
 
 
-def plan(retention: Retention, segments: Sequence[LogSegment], standing: Standing) -> list[Doomed]:
+def plan(
+    retention: Retention, segments: Sequence[LogSegment], standing: Standing, *, are_young: bool = False
+) -> list[Doomed]:
     """Returns what goes with each of some files of the log that follow each other.
 
     Args:
         retention: Of the store.
         segments: The files, oldest first.
         standing: Who needs what.
+        are_young: Whether the retention time of their messages is not over.
     """
     if not segments:
         return []
     cuts = [segments[0].first_phy_offset, *(segment.end_phy_offset for segment in segments)]
     places = retention.offsets_from(cuts)
+    # Compaction topics lose nothing with the log's files.
+    places = {key: at for key, at in places.items() if key[0] not in retention.compaction_topics}
     needs = _needs(places.keys(), standing)
     found: list[Doomed] = []
     for number, segment in enumerate(segments):
@@ -130,7 +138,8 @@ def plan(retention: Retention, segments: Sequence[LogSegment], standing: Standin
             wanted = needs.get((topic, queue_id))
             if wanted is None:
                 unread += len(offsets)
-            for why, group, first in wanted or ():
+                wanted = [_Need(Why.UNREAD, "", 0)] if are_young else []
+            for why, group, first in wanted:
                 left = range(max(offsets.start, first), offsets.stop)
                 if left:
                     victims.append(Victim(why, group, topic, queue_id, left))

@@ -215,24 +215,21 @@ class KeyIndex:
     def _begin(self, previous: IndexHeader | None, first_ms: int) -> MappedFile:
         self._files.make_dirs(self._directory)
         name = self._next_name(first_ms)
-        path = self._directory / name
         file = MappedFile.create(
             self._files,
-            path,
+            self._directory / name,
             0,
             self.geometry.file_size_bytes,
             self._pool,
             min(_STEP_BYTES, self.geometry.file_size_bytes),
         )
-        is_begun = False
         try:
             file.reserve(0, self.geometry.entries_at)
             begin_index_file(file.view, previous)
-            is_begun = True
-        finally:
-            if not is_begun:  # it would be in the way of the next try, once there is space
-                file.close()
-                self._files.remove(path)
+        except BaseException:
+            file.close()
+            self._files.remove(file.path)  # the next attempt makes another one
+            raise
         self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 

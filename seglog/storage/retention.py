@@ -68,6 +68,11 @@ class Retention:
         self._segment_size_bytes = segment_size_bytes
         self._forget_queues = forget_queues
 
+    @property
+    def compaction_topics(self) -> frozenset[str]:
+        """Topics that are served from logs of their own, which retention leaves alone."""
+        return self._side.compaction_topics
+
     def segments(self) -> list[LogSegment]:
         """Returns the files of the log that may go, oldest first, up to one of unknown age."""
         return list(self._iter_segments())

@@ -16,7 +16,8 @@ def test_more_queues_than_open_files_cost_little(tmp_path):
     assert (figures["queues"], figures["offsets"]) == (QUEUES, GROUPS * QUEUES_A_GROUP)
     # A page for the units and one for the directory.
     assert figures["disk_bytes_a_queue"] < 3 * 4_096
-    assert figures["bytes_a_queue"] < 10 * 1_024
+    # Some MiB are what a broker takes with any number of queues.
+    assert figures["bytes_a_queue"] * QUEUES < 10 * 1_024 * QUEUES + (8 << 20)
     # Of time that goes by, others on the machine and its disk take their share.
     assert figures["open_cpu_s"] < 2
     assert figures["commit_and_save_cpu_s"] < 1

@@ -23,6 +23,7 @@ from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format import properties as props
 from seglog.storage.format.message import decode_message
 from tests.support.brokers import pull, send
+from tests.support.disks import memory_disk, why_not
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 
 ALWAYS = range(24)
@@ -191,7 +192,7 @@ def test_a_disk_that_fills_up_lets_old_files_go_at_any_hour(open_broker, clock, 
 
 
 def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker, disk):
-    broker = open_broker()
+    broker = open_broker(retention_policy="allow")
     fill(broker, 30)
     disk.percent = 85
     broker.advance("2m")
@@ -202,9 +203,34 @@ def test_a_disk_that_is_nearly_full_lets_files_go_whatever_their_age(open_broker
     assert first_offset(broker) > 20
 
 
+@pytest.mark.parametrize("policy", ["refuse", "park"])
+def test_a_full_disk_costs_no_message_that_nobody_had_the_time_to_read(open_broker, disk, policy):
+    broker = open_broker(retention_policy=policy)
+    fill(broker, 30)
+    disk.percent = 95
+    broker.advance("10m")
+    if policy == "refuse":
+        assert first_offset(broker) == 0
+        refused = send(broker, "T")
+        assert refused.code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "needed by 3 unread" in refused.remark
+        disk.percent = 10
+        broker.advance("73h")
+        assert first_offset(broker) > 20, "their time is over, and nobody reads them"
+    else:
+        parked = [
+            json.loads(line)
+            for file in (broker.path / PARKED).iterdir()
+            for line in file.read_text().splitlines()
+        ]
+        assert len(parked) == first_offset(broker) > 20
+        assert {one["why"] for line in parked for one in line["parkedFor"]} == {"unread"}
+
+
 def test_files_go_only_until_there_is_space(open_broker, disk):
     broker = open_broker()
     fill(broker, 30)
+    consume(broker, 30)
     disk.percent = 86
     trim = broker.store.retention.delete_before
 
@@ -426,25 +452,54 @@ def test_groups_that_are_left_out_hold_nothing(open_broker):
     assert victims(broker, Standing(offsets, ignored_groups={"dead"})) == {("undelivered", "cg"): 8}
 
 
+# ------------------------------------------------------------------------------------ a real disk
+
+
+@pytest.mark.skipif(why_not("tmpfs") is not None, reason=str(why_not("tmpfs")))
+def test_a_disk_that_is_full_refuses_until_the_group_that_holds_it_goes_on(tmp_path, clock):
+    with (
+        memory_disk(tmp_path, 8) as path,
+        Broker.open(
+            path / "store", clock=clock, segment_size_bytes=256 << 10, queue_file_size_bytes=2000
+        ) as broker,
+    ):
+        consume(broker, 1)
+        sent = 0
+        while (answer := send(broker, "T", bytes(20_000))).code is ResponseCode.SUCCESS and sent < 1000:
+            sent += 1
+            broker.advance("10s")
+        assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "group cg:" in answer.remark
+        used = broker.store.files.usage(broker.path).used_percent
+        assert 90 < used < 100
+        assert pull(broker, "T", sent - 1).code is ResponseCode.SUCCESS
+        consume(broker, sent)
+        broker.advance("20s")
+        assert broker.store.files.usage(broker.path).used_percent <= 85
+        assert first_offset(broker) > 1
+        assert send(broker, "T", bytes(20_000)).code is ResponseCode.SUCCESS
+
+
 # ----------------------------------------------------------------------------------- compaction
 
 
 def test_s4_39_a_compaction_topic_outlives_the_log_files_of_its_messages(open_broker):
-    broker = open_broker(retention_policy="allow")
+    broker = open_broker(retention_policy="refuse")
     broker.topics.put(TopicConfig("kept", 1, 1, attributes={"cleanup.policy": "COMPACTION"}))
     for number in range(9):
         sent = send(broker, "kept", bytes([number]) * 1000, properties=b"KEYS\x01k%d\x02" % number)
         assert sent.code is ResponseCode.SUCCESS
+    consume(broker, 2, topic="kept")
     fill(broker, 9)
     broker.advance("74h")
-    assert broker.store.min_phy_offset > 0
+    assert broker.store.min_phy_offset > 0, "what waits for the group is in the topic's own log"
     assert pull(broker, "T", 0).code is ResponseCode.PULL_OFFSET_MOVED
     answer = pull(broker, "kept", 0)
     assert (answer.code, answer.header.min_offset, answer.header.max_offset) == (ResponseCode.SUCCESS, 0, 9)
     bodies = [decode_message(record).body[0] for record in answer.body.records]
     assert bodies == list(range(9))
     broker.close()
-    again = open_broker(retention_policy="allow")
+    again = open_broker()
     assert [len(record) for record in pull(again, "kept", 0).body.records] == [
         len(record) for record in answer.body.records
     ]

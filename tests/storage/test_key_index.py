@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.errors import FullError, InvalidArgumentError, NotFoundError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.names import INDEX
@@ -242,3 +242,24 @@ def test_records_of_an_earlier_opening_are_read_for_keys_that_they_may_have(tmp_
         store._side.index.catch_up()
         assert queried(store, "T", "k") == [b"keyed"]
     assert index_bytes(tmp_path / "store")
+
+
+def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock):
+    full = True
+
+    class FullFiles(RealFiles):
+        """No space for the slots of an index file."""
+
+        def open(self, path, *, writable):
+            if full and writable and path.parent.name == "index":
+                raise FullError("no space")
+            return super().open(path, writable=writable)
+
+    with MessageStore.open(tmp_path / "s", files=FullFiles(), clock=clock, **SMALL) as store:
+        store.put("T", b"x", keys="k")
+        for _ in range(2):
+            with pytest.raises(FullError):
+                store.query("T", "k")
+            assert list((store.path / "index").iterdir()) == []
+        full = False
+        assert [message.body for message in store.query("T", "k")] == [b"x"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from seglog.broker.broker import Broker
@@ -22,12 +23,17 @@ def open_broker(path: Path, clock: Clock | None = None, config: BrokerConfig | N
     return Broker.open(
         path,
         clock=clock or VirtualClock(),
-        config=config,
+        config=on_a_roomy_disk(config or BrokerConfig()),
         background=False,
         segment_size_bytes=SEGMENT_BYTES,
         queue_file_size_bytes=QUEUE_FILE_BYTES,
         files=RoomyFiles(),
     )
+
+
+def on_a_roomy_disk(config: BrokerConfig) -> BrokerConfig:
+    """Returns settings under which it does not matter how full this machine's disk is."""
+    return replace(config, disk_clean_percent=100, disk_force_percent=100, disk_refuse_percent=100)
 
 
 def send(
