@@ -36,7 +36,6 @@ SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000
 """Smaller files than a broker's: a test opens and drops many."""
 _PAGE: Final = 1_024
-_ROOMY: Final = BrokerConfig(disk_clean_percent=100, disk_force_percent=100, disk_refuse_percent=100)
 
 
 class RoomyFiles(RealFiles):
@@ -72,12 +71,12 @@ class VirtualBroker(Broker):
         Args:
             path: The store directory.
             clock: Its time; from 2023-11-14 on by default.
-            config: Names and settings; by default it does not matter how full the machine's disk is.
+            config: Names and settings.
 
         Raises:
             StoreError: Whatever ``MessageStore.open`` raises.
         """
-        clock, config = clock or VirtualClock(), config or _ROOMY
+        clock, config = clock or VirtualClock(), config or BrokerConfig()
         store = MessageStore.open(
             path,
             segment_size_bytes=SEGMENT_SIZE_BYTES,

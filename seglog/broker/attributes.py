@@ -69,8 +69,35 @@ def alter_attributes(
         InvalidArgumentError: A change has another form, names an attribute that there is not, or gives it
             what it cannot be; the message is in RocketMQ's words.
     """
+    return _alter(attributes, _parse(changes or ""), known)
+
+
+def alter_group_attributes(attributes: Attributes | None, changes: Attributes) -> Attributes:
+    """Returns attributes of a group after the changes that a request for it carries.
+
+    Args:
+        attributes: As they are; None for a group that is being made.
+        changes: Named ``+name`` with the new value, or ``-name``; what is not named stays.
+
+    Raises:
+        InvalidArgumentError: As :func:`alter_attributes`.
+    """
+    found: dict[str, str | None] = {}
+    for key, value in changes.items():
+        sign, name = str(key)[:1], str(key)[1:]
+        if attributes is not None and sign not in ("+", "-"):
+            raise InvalidArgumentError(f"wrong format key: {name}")
+        if name in found:
+            raise InvalidArgumentError(f"key duplication: {name}")
+        found[name] = str(value) if sign == "+" else None
+    return _alter(attributes, found, GROUP_ATTRIBUTES)
+
+
+def _alter(
+    attributes: Attributes | None, changes: Mapping[str, str | None], known: Mapping[str, Attribute]
+) -> Attributes:
     altered = dict(attributes or {})
-    for name, value in _parse(changes or "").items():
+    for name, value in changes.items():
         if value is None and attributes is None:
             raise InvalidArgumentError(f"only add attribute is supported while creating topic. key: {name}")
         if value is None and name not in altered:

@@ -52,7 +52,10 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
     level = _level(group, header, message)
     if level is None:
         return _store(state, message, dlq_topic(state, group.name).name, 0, 0)
-    return _store(state, message, topic.name, state.random.randrange(group.retry_queue_nums), level)
+    # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
+    # would never get what comes to lie in the others.
+    queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
+    return _store(state, message, topic.name, state.random.randrange(queue_nums), level)
 
 
 def _find(state: BrokerState, header: SendBackHeader) -> Message | None:

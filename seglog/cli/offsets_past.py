@@ -90,15 +90,23 @@ def restore_(
 
     Offsets beyond the end of a queue become that end. Queues without an offset at TIME stay as they are.
     """
-    check_store(path)
+    _past(path)
     moment_ms = options.timestamp_ms("--at", at, 0)
     moves = restore(RealFiles(), path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
     show_moves(moves, "restore", is_done=apply, as_json=as_json)
 
 
 def _past(path: Path) -> OffsetPast:
+    """Returns the history of a store, and says if part of it cannot be read."""
     check_store(path)
-    return OffsetPast(RealFiles(), path)
+    past = OffsetPast(RealFiles(), path)
+    damaged_bytes = past.damaged_bytes()
+    if damaged_bytes:
+        click.echo(
+            f"warning: {damaged_bytes} bytes of the history are damaged; the changes in them are not told",
+            err=True,
+        )
+    return past
 
 
 def _show(changes: Iterable[OffsetChange], *, as_json: bool) -> None:

@@ -239,6 +239,34 @@ def test_deleting_a_group_keeps_its_offsets_unless_asked(broker):
 
 def test_groups_outlive_the_broker(tmp_path):
     with open_broker(tmp_path) as broker:
-        create(broker, SubscriptionGroup("g", retry_max_times=3, attributes={"a": "b"}))
+        create(broker, SubscriptionGroup("g", retry_max_times=3, attributes={"+priority.factor": "7"}))
     with open_broker(tmp_path) as broker:
-        assert broker.groups.get("g") == SubscriptionGroup("g", retry_max_times=3, attributes={"a": "b"})
+        kept = SubscriptionGroup("g", retry_max_times=3, attributes={"priority.factor": "7"})
+        assert broker.groups.get("g") == kept
+
+
+def test_attributes_of_a_request_are_changes(broker):
+    create(broker, SubscriptionGroup("g", attributes={"+priority.factor": "7"}))
+    create(broker, SubscriptionGroup("g", retry_max_times=3))
+    assert broker.groups.get("g").attributes == {"priority.factor": "7"}
+    create(broker, SubscriptionGroup("g", attributes={"-priority.factor": ""}))
+    assert broker.groups.get("g").attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "says"),
+    [
+        ("new", {"priority.factor": "7"}, "only add attribute is supported"),
+        ("new", {"+unknown": "7"}, "unsupported key: unknown"),
+        ("new", {"+priority.factor": "-1"}, "not in range"),
+        ("known", {"-priority.factor": ""}, "nonexistent key: priority.factor"),
+        ("known", {"priority.factor": "7"}, "wrong format key"),
+    ],
+)
+def test_attributes_that_cannot_be_are_refused_and_nothing_is_changed(broker, name, attributes, says):
+    create(broker, SubscriptionGroup("known"))
+    answer = create(broker, SubscriptionGroup(name, retry_max_times=1, attributes=attributes))
+    assert answer.code is ResponseCode.SYSTEM_ERROR
+    assert says in answer.remark
+    assert broker.groups.get("known") == SubscriptionGroup("known")
+    assert broker.groups.get("new") is None

@@ -305,3 +305,16 @@ def test_a_broker_that_takes_no_messages_takes_none_back(tmp_path):
         assert answer.code is ResponseCode.NO_PERMISSION
         assert answer.remark == "the broker[127.0.0.1] sending message is forbidden"
         assert ("%RETRY%cg", 0) not in queue_sizes(broker)
+
+
+def test_a_group_that_gets_more_retry_queues_loses_nothing_in_those_that_its_topic_lacks(tmp_path):
+    with open_broker(tmp_path) as broker:
+        send(broker, "T", b"x")
+        phy_offset = last(broker, "T").phy_offset
+        send_back(broker, phy_offset)
+        broker.groups.put(SubscriptionGroup("cg", retry_queue_nums=8))
+        for _ in range(20):
+            send_back(broker, phy_offset)
+        broker.advance("1m")
+        assert broker.topics.get("%RETRY%cg").read_queue_nums == 1
+        assert len(stored(broker, "%RETRY%cg")) == 21

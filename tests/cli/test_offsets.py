@@ -155,3 +155,16 @@ def test_a_store_without_offsets_says_so(seglog, tmp_path):
     golden.extract("roll", tmp_path)
     assert "no offsets" in seglog("offsets", "show", tmp_path / "roll").stdout
     assert "no changes" in seglog("offsets", "log", tmp_path / "roll").stdout
+
+
+@pytest.mark.parametrize("arguments", [("log",), ("blame",), ("restore", "--at", str(START_MS + 9_500))])
+def test_damage_of_the_history_is_told(seglog, store, arguments):
+    command, *options = arguments
+    assert seglog("offsets", command, store, *options).stderr == ""
+    file = store / "seglog" / "offsets" / "00000000000000000000"
+    data = bytearray(file.read_bytes())
+    data[data.index(b"OFH1", len(data) // 2) + 12] ^= 4
+    file.write_bytes(data)
+    ran = seglog("offsets", command, store, *options, "--json")
+    assert ran.exit_code == 0
+    assert "bytes of the history are damaged" in ran.stderr

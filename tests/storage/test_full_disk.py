@@ -134,3 +134,43 @@ def test_file_system_without_free_names_is_full_too(tmp_path):
         subprocess.run(["umount", "--lazy", folder], check=True)
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[1]) > 5
+
+
+KEYS = """
+    import sys, time
+    from pathlib import Path
+    from seglog.errors import FullError
+    from seglog.storage.store import MessageStore
+
+    root = Path(sys.argv[1])
+    ballast = root / "ballast"
+    store = MessageStore.open(root / "store", segment_size_bytes=65536, queue_file_size_bytes=2000)
+    acked = 0
+    for _ in range(5):
+        try:
+            store.put("T", b"x", keys="k%d" % acked)
+            acked += 1
+        except FullError:
+            pass
+        time.sleep(0.3)
+    assert list((root / "store" / "index").glob("*")) == []
+    ballast.unlink()
+    for _ in range(50):
+        store.put("T", b"x", keys="k%d" % acked)
+        acked += 1
+        time.sleep(0.01)
+    assert [len(store.query("T", "k%d" % number, 5)) for number in range(acked)] == [1] * acked
+    store.close()
+    print("done", acked)
+"""
+
+
+def test_an_index_that_found_no_space_to_begin_begins_once_there_is_some(tmp_path):
+    with memory_disk(tmp_path, 40) as path:
+        (path / "ballast").write_bytes(bytes(28 << 20))
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(KEYS), str(path)],
+            cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.split()[1]) >= 50

@@ -6,11 +6,15 @@ updateAndGetGroupForbidden``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
+from seglog.broker.attributes import alter_group_attributes
 from seglog.broker.groups import group_name_problem
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state import BrokerState
+from seglog.errors import InvalidArgumentError
 from seglog.remoting.admin_bodies import GroupListBody
 from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -23,22 +27,12 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 def create_group(state: BrokerState, call: Call[Header]) -> Response:
     """Creates a group or replaces its settings."""
     group = expect_body(call.request, SubscriptionGroup)
-    problem = group_name_problem(group.name)
-    if problem is not None:
-        return refuse(ResponseCode.INVALID_PARAMETER, problem)
-    state.groups.put(group)
-    return Response(ResponseCode.SUCCESS)
+    return _create(state, (group,))
 
 
 def create_groups(state: BrokerState, call: Call[Header]) -> Response:
     """Creates groups or replaces their settings: all, or none if one cannot be called so."""
-    groups = expect_body(call.request, GroupListBody).groups
-    for group in groups:
-        problem = group_name_problem(group.name)
-        if problem is not None:
-            return refuse(ResponseCode.INVALID_PARAMETER, problem)
-    state.groups.put_all(groups)
-    return Response(ResponseCode.SUCCESS)
+    return _create(state, expect_body(call.request, GroupListBody).groups)
 
 
 def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:
@@ -59,6 +53,23 @@ def forbid_group(state: BrokerState, call: Call[GroupForbiddenHeader]) -> Respon
     is_readable = not state.groups.is_forbidden(header.group, header.topic)
     body = GroupForbiddenBody(header.group, header.topic, is_readable)
     return Response(ResponseCode.SUCCESS, body=body, remark="")
+
+
+def _create(state: BrokerState, groups: Iterable[SubscriptionGroup]) -> Response:
+    """Creates groups; attributes come as changes, as they do for topics."""
+    altered: list[SubscriptionGroup] = []
+    for group in groups:
+        problem = group_name_problem(group.name)
+        if problem is not None:
+            return refuse(ResponseCode.INVALID_PARAMETER, problem)
+        known = state.groups.get(group.name)
+        try:
+            attributes = alter_group_attributes(None if known is None else known.attributes, group.attributes)
+        except InvalidArgumentError as error:
+            return refuse(ResponseCode.SYSTEM_ERROR, str(error))
+        altered.append(replace(group, attributes=attributes))
+    state.groups.put_all(altered)
+    return Response(ResponseCode.SUCCESS)
 
 
 HANDLERS: Final = (
