@@ -33,6 +33,7 @@ from seglog.broker.duties import Duties
 from seglog.broker.groups import GroupTable
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.held_pulls import HeldPulls, ParkedPull
+from seglog.broker.history_tidying import HistoryTidying
 from seglog.broker.hold_sweep import HoldSweep
 from seglog.broker.lock_picture import LockPicture
 from seglog.broker.offset_past import OffsetPast
@@ -93,6 +94,7 @@ class Broker:
                 state.delivery,
                 Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
                 ClientScan(self._clock, state.clients),
+                HistoryTidying(self._clock, state.offsets),
                 HoldSweep(self._held),
                 BroadcastScan(self._clock, state.broadcasts),
                 state.retention,
@@ -304,6 +306,7 @@ class Broker:
         self._duties.stop()
         try:
             self.persist()
+            self._state.offsets.tidy()
         finally:
             self.store.close()
 

@@ -131,13 +131,18 @@ class OffsetHistory:
         with self._lock:
             self._join_at = MAX_WAITING
 
+    @property
+    def is_long(self) -> bool:
+        """Whether its file has grown enough to be followed by another."""
+        return self._end_bytes >= self._rotate_at
+
     def tidy(self) -> None:
         """Follows a file that has grown with a new one, and lets the oldest go; not from two threads at once.
 
         Raises:
             FullError: There is no space; the history is as it was.
         """
-        if self._end_bytes >= self._rotate_at:
+        if self.is_long:
             with explained():
                 self._rotate()
 

@@ -349,7 +349,20 @@ class ConsumerOffsets:
             finally:
                 if is_dirty and not is_saved:
                     self._is_dirty = True
-            if self._history is not None:
+
+    @property
+    def is_history_long(self) -> bool:
+        """Whether :meth:`tidy` has something to do."""
+        return self._history is not None and self._history.is_long
+
+    def tidy(self) -> None:
+        """Follows a history file that has grown with a new one.
+
+        Raises:
+            FullError: There is no space; the history is as it was.
+        """
+        if self._history is not None:
+            with self._saving:
                 self._history.tidy()
 
     def to_config(self) -> Mapping[str | int, ConfigValue]:

@@ -110,11 +110,13 @@ def test_the_table_never_says_what_the_history_does_not(after):
         for offset in (5, 6):
             table.commit("g", "T", 0, offset, "a")
             table.persist()
+            table.tidy()
         for queue_id in range(8):
             table.commit("g", "T", queue_id, 7, "b")
         files.calls_left = calls
         try:
             table.persist()
+            table.tidy()
         except KilledError:
             files = getattr(files, after)()
         else:
@@ -233,6 +235,7 @@ def test_the_history_stays_within_its_bounds_and_every_moment_left_can_be_told()
     for offset in range(400):
         table.commit("g", "T", offset % 3, offset, f"client-{offset}")
         table.persist()
+        table.tidy()
         stood[clock.now_ms()] = {
             ("g", topic, queue_id): at for (topic, queue_id), at in table.of_group("g").items()
         }
@@ -279,7 +282,9 @@ def test_the_history_ends_where_the_table_is(commits):
         clock.advance(1000)
         if is_saved:
             table.persist()
+            table.tidy()
     table.persist()
+    table.tidy()
     if commits:
         assert past(files).at(clock.now_ms()) == table.all()
         before = {}
