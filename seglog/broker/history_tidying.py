@@ -17,7 +17,7 @@ LOOK_MS: Final = 5_000
 
 
 class HistoryTidying(Periodic):
-    """Looks every five seconds whether the history has grown enough."""
+    """Begins a new file of the offset history when the last has grown, looking every five seconds."""
 
     name: ClassVar[str] = "history-tidying"
 
