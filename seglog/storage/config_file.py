@@ -109,7 +109,10 @@ class ConfigFile:
         self._whole = _print_of(data)
 
     def _read(self, path: Path) -> bytes:
-        return self._files.read_file(path) if self._files.exists(path) else b""
+        try:
+            return self._files.read_file(path) if self._files.exists(path) else b""
+        except IsADirectoryError as error:
+            raise ConfigError(f"{path} is a folder, where a file should be") from error
 
     def _is_whole(self, main: bytes) -> bool:
         if _print_of(main) == self._whole:

@@ -136,3 +136,10 @@ def test_nothing_readable_is_an_error_and_not_an_empty_table(names):
     with pytest.raises(ConfigError, match=r"topics\.json"):
         open_file(files).load(parse)
     assert files.contents() == names
+
+
+def test_a_folder_in_the_place_of_a_file_is_said(tmp_path):
+    path = tmp_path / "config" / "x.json"
+    path.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"x\.json is a folder"):
+        ConfigFile(RealFiles(), path).load(parse)

@@ -354,7 +354,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "delay offsets behind their queues": (real, delays(1 << 30), {"delay-offset-beyond"}),
     "delay offsets": (real, delays(0), {"delay-offset-missing"}),
     "filter data": (real, no_filter_data, {"ext-missing"}),
-    "a time in filter data": (real, put(f"{EXT}/*", 12, b"\1"), {"ext-wrong"}),
+    "a time in filter data": (real, put(f"{EXT}/*", 11, b"\1"), {"ext-wrong"}),
     "a tag in filter data": (real, put(f"{EXT}/*", 8, b"\1"), {"ext-wrong"}),
     "a foreign file in filter data": (real, new(f"{EXT}/x"), {"ext-file"}),
 }
