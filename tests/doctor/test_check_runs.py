@@ -177,6 +177,15 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
     assert report.counts[Severity.LOSS] == 0
 
 
+@pytest.mark.parametrize("name", ["basic", "real-conf"])
+def test_an_intact_store_is_clean_beside_a_process_that_only_has_it_open(name, tmp_path):
+    root = golden.extract(name, tmp_path)
+    usual = {finding.code for finding in check_store(root).findings}
+    with MessageStore.open(root):
+        report = check_store(root)
+    assert {finding.code for finding in report.findings} - usual <= {"in-use"}
+
+
 def test_damage_is_found_beside_a_process_that_has_the_store_open(tmp_path):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
