@@ -7,7 +7,8 @@ are old; how many of them go is told, as ``unread``. Before that, only a full di
 they count: whoever stored them was promised the time to read them.
 
 Counted are groups with an offset in the queue; a group that never committed there may have wanted its end.
-Its retry topic is its alone: what is in there counts from the first message on.
+Its retry topic is its alone: what is in there counts from the first message on. How far broadcasting clients
+are counts for nobody: each of them may be gone for good.
 """
 
 from __future__ import annotations
