@@ -39,7 +39,7 @@ from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.record import DELAY_LEVELS_S, delay_ms
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.tags import stored_tags_code
 from seglog.storage.store import MessageStore
 
 BATCH: Final = 64
@@ -219,14 +219,13 @@ class Delivery(Duty):
             _log.warning(
                 "delay level %d: message %s goes to topic %s, which is gone", level, message.message_id, topic
             )
-        tag = props.find_property(message.properties_raw, props.TAGS.encode())
         try:
             self._store.append(
                 topic,
                 queue_id,
                 message.body,
                 message.properties_raw,
-                0 if tag is None else tags_code(tag.decode("utf-8", "replace")),
+                stored_tags_code(props.find_property(message.properties_raw, props.TAGS.encode())),
                 sys_flag=message.sys_flag,
                 flag=message.flag,
                 born_timestamp_ms=message.born_timestamp_ms,

@@ -7,39 +7,33 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from seglog.broker.duties import Duty
+from seglog.broker.periodic import Periodic
 from seglog.clock import Clock
 
 
-class Saving(Duty):
+class Saving(Periodic):
     """Saves tables that have changed, at most once an interval.
 
     Args:
         clock: Its monotonic time.
         interval_ms: Between two saves.
-        is_needed: Whether something has changed since the last save.
+        has_changes: Whether something has changed since the last save.
         save: Saves all of it.
     """
 
     name: ClassVar[str] = "saving"
 
     def __init__(
-        self, clock: Clock, interval_ms: int, is_needed: Callable[[], bool], save: Callable[[], None]
+        self, clock: Clock, interval_ms: int, has_changes: Callable[[], bool], save: Callable[[], None]
     ) -> None:
-        super().__init__()
-        # Nobody wakes it: a commit is far too frequent for that.
-        self.longest_sleep_ms = interval_ms
-        self._clock = clock
-        self._interval_ms = interval_ms
-        self._is_needed = is_needed
+        super().__init__(clock, interval_ms)
+        self._has_changes = has_changes
         self._save = save
-        self._next_ms = clock.monotonic_ms() + interval_ms
 
     @override
-    def left_ms(self) -> float | None:
-        return self._next_ms - self._clock.monotonic_ms() if self._is_needed() else None
+    def is_needed(self) -> bool:
+        return self._has_changes()
 
     @override
-    def run(self) -> None:
-        self._next_ms = self._clock.monotonic_ms() + self._interval_ms
+    def act(self) -> None:
         self._save()

@@ -25,8 +25,8 @@ from seglog.remoting.command import NO_HEADER, Request
 from seglog.remoting.headers import CreateTopicHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format.config_json import encode_config
+from seglog.testing import RoomyFiles
 from tests.support.brokers import open_broker, pull, send
 
 START_MS = 1_700_000_000_000
@@ -135,13 +135,6 @@ def test_expired_queues_keep_their_next_offset(broker, clock):
     fill(broker, clock, 5)
     assert ask(broker, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE).code is ResponseCode.SUCCESS
     assert broker.store.max_offset("T", 0) == 5
-
-
-class RoomyFiles(RealFiles):
-    """A disk with room, whatever this machine's is like."""
-
-    def usage(self, _path):
-        return DiskUsage(1, 99)
 
 
 def test_a_request_has_old_files_deleted(tmp_path, clock):
