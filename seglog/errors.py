@@ -223,6 +223,30 @@ class StoreInUseError(StoreError):
         super().__init__(f"{total} {shares} memory with {store}: {shown}")
 
 
+class UnsafePathError(StoreError):
+    """A name that may lead out of the store directory: absolute, with ``..``, NUL or too long."""
+
+    exit_code = 27
+    help = "nothing was read or written there; do not trust what this store says, and check it first"
+
+
+class FileKindError(StoreError):
+    """A link, pipe, device, socket or folder where the store has to have a file, or a link for a folder.
+
+    Attributes:
+        file: What it is called, relative to the store.
+        found: Which kind of thing it is.
+    """
+
+    exit_code = 29
+    help = "replace it by what belongs there; `seglog check STORE` names every one"
+
+    def __init__(self, message: str, *, file: str = "", found: str = "", help: str | None = None) -> None:  # noqa: A002 - it is the help line
+        super().__init__(message, help=help)
+        self.file = file
+        self.found = found
+
+
 class UndoError(StoreError):
     """A repair cannot be taken back: the store was changed since, or the undo pack cannot say what was."""
 
