@@ -16,7 +16,7 @@ from typing import Final
 from seglog.cli import demo_writer, render
 from seglog.cli.demo_steps import Outcome
 from seglog.errors import MissingDependencyError
-from seglog.spark.audit.stores import audit_store
+from seglog.spark.session import require_spark
 from seglog.storage.files import RealFiles
 from seglog.storage.format.message import Message
 from seglog.storage.store import MessageStore
@@ -99,6 +99,9 @@ def audit(root: Path, _message_count: int, _tell: render.Tell) -> Outcome:
     """
     begun_s = time.monotonic()
     try:
+        require_spark()
+        from seglog.spark.audit.stores import audit_store
+
         report = audit_store(root)
     except MissingDependencyError as error:
         return Outcome(None, f"left out: {error}; {error.help}")

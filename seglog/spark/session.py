@@ -22,12 +22,20 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-__all__ = ["Session", "java_problem", "local_session", "pyspark_problem", "session_for"]
+__all__ = [
+    "Session",
+    "java_problem",
+    "local_session",
+    "pyspark_problem",
+    "require_packages",
+    "require_spark",
+    "session_for",
+]
 
 Session: TypeAlias = "SparkSession"
 """For rooms that do not know Spark."""
 
-PYSPARK_HELP: Final = "install it with `pip install 'seglog[spark]'`"
+PYSPARK_HELP: Final = "install PySpark with `pip install 'seglog[spark]'`"
 _NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow": ((17,), None)}
 """Lowest version of each package, and the first that is too new; as in pyproject.toml."""
 
@@ -79,6 +87,30 @@ def pyspark_problem() -> str | None:
     return None
 
 
+def require_packages() -> None:
+    """Refuses to go on without PySpark and the packages that it needs.
+
+    Raises:
+        MissingDependencyError: One is missing or of a wrong version.
+    """
+    problem = pyspark_problem()
+    if problem is not None:
+        raise MissingDependencyError(problem, help=PYSPARK_HELP)
+
+
+def require_spark() -> None:
+    """Refuses to go on where no session can be made; names all that is missing in one line.
+
+    Raises:
+        MissingDependencyError: Java, PySpark or both are missing.
+    """
+    java, packages = java_problem(), pyspark_problem()
+    problems = [problem for problem in (java, packages) if problem is not None]
+    if problems:
+        steps = ([java_help()] if java is not None else []) + ([PYSPARK_HELP] if packages is not None else [])
+        raise MissingDependencyError("; ".join(problems), help="; ".join(steps))
+
+
 def local_session(
     app: str, master: str = LOCAL, conf: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
@@ -95,13 +127,7 @@ def local_session(
     Raises:
         MissingDependencyError: PySpark or Java is missing, or Java does not start.
     """
-    # Java first: `make` installs PySpark where it finds one.
-    problem = java_problem()
-    if problem is not None:
-        raise MissingDependencyError(problem, help=java_help())
-    problem = pyspark_problem()
-    if problem is not None:
-        raise MissingDependencyError(problem, help=PYSPARK_HELP)
+    require_spark()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 

@@ -12,6 +12,7 @@ from seglog.cli.spark import COMMANDS
 from seglog.cli.spark import audit as job_audit
 from seglog.doctor.check import check_store
 from seglog.errors import MissingDependencyError
+from seglog.spark.audit import stores
 from seglog.storage.findings import Finding
 from seglog.storage.store import MessageStore
 
@@ -37,9 +38,9 @@ def found(monkeypatch, store):
                 raise change
             return [replace(report, **change) for _path in paths]
 
-        monkeypatch.setattr(job_audit, "audit_stores", audit)
+        monkeypatch.setattr(stores, "audit_stores", audit)
         monkeypatch.setattr(job_audit, "job_session", lambda _cluster, _step: nullcontext())
-        monkeypatch.setattr(demo_recovery, "audit_store", lambda path: audit([path])[0])
+        monkeypatch.setattr(demo_recovery, "require_spark", lambda: None)
         return report
 
     return answer

@@ -110,7 +110,7 @@ def test_packages_that_are_missing_or_do_not_fit(monkeypatch, versions, problem)
     if problem is not None:
         with pytest.raises(MissingDependencyError) as caught:
             local_session("never")
-        assert caught.value.help == "install it with `pip install 'seglog[spark]'`"
+        assert caught.value.help.endswith("install PySpark with `pip install 'seglog[spark]'`")
 
 
 # PySpark leaves the pipe to a Java that did not start to the garbage collector.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,10 +15,12 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.spark.reconcile.counts import MessageCounts
-from seglog.spark.reconcile.outcome import Outcome, reconcile_all
 from seglog.spark.reconcile.queue_verdicts import QueueVerdict
 from seglog.spark.reconcile.since import load_earlier
 from seglog.spark.reconcile.verdicts import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS
+
+if TYPE_CHECKING:
+    from seglog.spark.reconcile.outcome import Outcome
 
 
 @click.command
@@ -58,6 +61,8 @@ def command(
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling") as session:
+        from seglog.spark.reconcile.outcome import reconcile_all
+
         outcome = reconcile_all(
             session,
             paths,

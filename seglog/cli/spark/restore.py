@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,9 @@ from seglog.cli.amounts import Size
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
-from seglog.spark.archive.restore import Restored, Sizes, restore_store
+
+if TYPE_CHECKING:
+    from seglog.spark.archive.restore import Restored
 
 
 @click.command
@@ -41,8 +44,10 @@ def command(
     offsetMsgIds, are new. A store that was there stays in STORE.compact/old; tables of topics and groups are
     not in an archive.
     """
-    sizes = Sizes(segment_size, queue_file_size)
     with job_session(cluster, "restoring") as session:
+        from seglog.spark.archive.restore import Sizes, restore_store
+
+        sizes = Sizes(segment_size, queue_file_size)
         done = restore_store(folder, path, session, topics=topics, apply=apply, sizes=sizes)
     if as_json:
         render.emit(_fields(folder, path, done, applied=apply))

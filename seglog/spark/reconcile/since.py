@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seglog.errors import InvalidArgumentError
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey
+from seglog.spark.session import require_packages
 
 
 def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
@@ -19,6 +20,7 @@ def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
     Raises:
         NotFoundError: There is nothing.
         InvalidArgumentError: It is no such result.
+        MissingDependencyError: It is in Parquet, and pyarrow is missing.
     """
     try:
         return dict(_earlier(_rows(path)))
@@ -43,6 +45,7 @@ def _earlier(rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[QueueKey, E
 
 def _rows(path: Path) -> Iterator[Mapping[str, object]]:
     if path.is_dir() and any(path.glob("*.parquet")):
+        require_packages()
         import pyarrow.parquet as pq
 
         yield from pq.read_table(path).to_pylist()
