@@ -22,6 +22,16 @@ Who = tuple[str, int, str, int]
 """Topic, queue, kind, and the number of the loan."""
 
 
+class _Lent(weakref.ref[npt.NDArray[np.uint8]]):
+    """A reference to an array that is lent; it hashes by identity, since arrays do not hash."""
+
+    __slots__ = ("who",)
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    who: Who
+
+
 class Loan:
     """Memory that counts as one view of the store, however many pieces it has."""
 
@@ -50,7 +60,7 @@ class Leases:
         self._lock = threading.Lock()
         self._closed = False
         self._numbers = count()
-        self._lent: dict[int, tuple[weakref.ref[npt.NDArray[np.uint8]], Who]] = {}
+        self._lent: set[_Lent] = set()
 
     def loan(self, topic: str, queue_id: int, kind: str) -> Loan:
         """Begins a view of a queue; ``kind`` says what it holds, such as ``units``."""
@@ -60,12 +70,13 @@ class Leases:
         """See :meth:`Loan.lend`."""
         array: npt.NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
         array.flags.writeable = False
-        number = next(self._numbers)
-        lent = self._lent
         with self._lock:
             self.check_open()
-            # Runs wherever the last reference goes, so it takes no lock: forgetting a key is one step.
-            lent[number] = (weakref.ref(array, lambda _gone: lent.pop(number, None)), who)
+            # The callback runs in the thread that drops the last reference, perhaps within this class. It is
+            # one call in C: no lock, and no moment at which a signal or another thread could come between.
+            lent = _Lent(array, self._lent.discard)
+            lent.who = who
+            self._lent.add(lent)
         return array
 
     def check_open(self) -> None:
@@ -79,7 +90,9 @@ class Leases:
 
     def holders(self) -> tuple[ViewHolder, ...]:
         """Returns whose views are alive, sorted."""
-        loans = {who for reference, who in list(self._lent.values()) if reference() is not None}
+        # To call a reference would keep its array alive for a moment, in which another thread could let go of
+        # the array and still find it here. An array that is gone has left the set already.
+        loans = {lent.who for lent in self._lent.copy()}
         views = Counter((topic, queue_id, kind) for topic, queue_id, kind, _loan in loans)
         return tuple(ViewHolder(*key, number) for key, number in sorted(views.items()))
 
