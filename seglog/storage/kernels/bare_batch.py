@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,16 @@ from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.layout import Layout
 from seglog.storage.format.record import CRC_MASK
 
+Places: TypeAlias = npt.NDArray[np.int64]
+_SIZE: Final = np.dtype(">i4")
+_BYTES_OF_SIZE: Final = np.arange(_SIZE.itemsize)
 _BODY: Final = 1
 """The part of a row that is the body; the head is before it, topic and properties behind."""
 
 
 def encode_bare(
     head: Layout, template: bytes, tail: bytes, bodies: Sequence[bytes], phy_offset: int, queue_offset: int
-) -> tuple[bytes | memoryview, npt.NDArray[np.int64]]:
+) -> tuple[bytes | memoryview, Places, Places]:
     """Encodes records that follow each other in the log and in their queue.
 
     Args:
@@ -37,19 +40,20 @@ def encode_bare(
         queue_offset: Of the first record.
 
     Returns:
-        The records, and ``(n,) int64``: where each of them begins and the last one ends, by physical offset.
+        The records, their sizes still zero; ``(n + 1,)``: where each of them begins and the last one ends, by
+        physical offset; ``(n,)``: their sizes.
     """
     count = len(bodies)
     lengths = np.fromiter(map(len, bodies), np.int64, count)
     bounds = np.empty(count + 1, np.int64)
     bounds[0] = phy_offset
-    np.cumsum(lengths + (len(template) + len(tail)), out=bounds[1:])
+    sizes = lengths + (len(template) + len(tail))
+    np.cumsum(sizes, out=bounds[1:])
     bounds[1:] += phy_offset
     is_even = bool((lengths == lengths[0]).all())
     rows = np.empty(count, _row_dtype(head, int(lengths[0]), len(tail)) if is_even else head.dtype)
     heads: npt.NDArray[np.void] = rows["head"] if is_even else rows
     heads[...] = np.frombuffer(template, head.dtype)
-    heads["size_bytes"] = np.diff(bounds)
     heads["body_bytes"] = lengths
     heads["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & CRC_MASK
     heads["queue_offset"] = np.arange(queue_offset, queue_offset + count)
@@ -58,17 +62,33 @@ def encode_bare(
         if lengths[0]:
             rows["body"] = np.frombuffer(b"".join(bodies), rows.dtype[_BODY])
         rows["tail"] = np.frombuffer(tail, rows.dtype["tail"])
-        return rows.data.cast("B"), bounds
+        return rows.data.cast("B"), bounds, sizes
     size, joined = len(template), rows.tobytes()
     cut = (joined[at : at + size] for at in range(0, len(joined), size))
-    return b"".join(chain.from_iterable(zip(cut, bodies, repeat(tail)))), bounds
+    return b"".join(chain.from_iterable(zip(cut, bodies, repeat(tail)))), bounds, sizes
 
 
-def encode_bare_units(bounds: npt.NDArray[np.int64]) -> memoryview:
-    """Returns the queue units of records, given where they begin and the last one ends."""
-    units = np.zeros(len(bounds) - 1, CQ_UNIT.dtype)
+def publish_sizes(memory: memoryview, sizes: Places) -> None:
+    """Puts the sizes into records, one after the other.
+
+    Args:
+        memory: That of the log from the first record to the end of the last.
+        sizes: ``(n,)``, of each record.
+    """
+    first = int(sizes[0])
+    if (sizes == first).all():
+        np.ndarray(len(sizes), _SIZE, memory, strides=(first,))[...] = first
+    else:
+        places = np.cumsum(sizes) - sizes
+        each = sizes.astype(_SIZE).view(np.uint8).reshape(-1, _SIZE.itemsize)
+        np.frombuffer(memory, np.uint8)[places[:, np.newaxis] + _BYTES_OF_SIZE] = each
+
+
+def encode_bare_units(bounds: Places, sizes: Places) -> memoryview:
+    """Returns the queue units of records, given where they begin and the last one ends, and their sizes."""
+    units = np.zeros(len(sizes), CQ_UNIT.dtype)
     units["phy_offset"] = bounds[:-1]
-    units["size_bytes"] = np.diff(bounds)
+    units["size_bytes"] = sizes
     return units.data.cast("B")
 
 

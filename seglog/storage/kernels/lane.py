@@ -27,7 +27,7 @@ from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units
+from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes
 from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -38,7 +38,6 @@ _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _I32: Final = Layout("", "", (Field("n", "i32", "", ""),)).struct
 _PACK_SIZE: Final = _I32.pack
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
-_SIZE_BYTES: Final = _I32.size
 _CRC32: Final = zlib.crc32
 _SEQUENCES: Final = (list, tuple)
 _BARE: Final = {bytes}
@@ -344,12 +343,14 @@ class PythonLane(Generic[R, B, D]):
                 )
             ):
                 return None
-            encoded, bounds = encode_bare(
+            encoded, bounds, sizes = encode_bare(
                 self._head, self._bare_head(queue_id, now_ms), queue.tail, bodies, at, queue_offset
             )
-            # The first size last: who follows the log sees nothing or all of it.
-            records.write(at, encoded[_SIZE_BYTES:], encoded[:_SIZE_BYTES], past_map=False)
-            units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds)
+            # The sizes last, in order: a kill meanwhile leaves whole records and nothing behind them.
+            memory = records.memory[at - records.first : at - records.first + size]
+            memory[:] = encoded
+            publish_sizes(memory, sizes)
+            units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds, sizes)
             places: list[int] = bounds.tolist()
             tip.max_phy_offset = places[-1]
             tip.max_offset = queue_offset + len(bodies)

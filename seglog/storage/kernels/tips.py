@@ -42,10 +42,8 @@ class Window:
         self.checked_ms = -1
         self._length = length
 
-    def write(
-        self, offset: int, rest: bytes | memoryview, size: bytes | memoryview, *, past_map: bool
-    ) -> None:
-        """Writes a record, or many, the size of the first last: who follows sees nothing or all of it.
+    def write(self, offset: int, rest: bytes, size: bytes, *, past_map: bool) -> None:
+        """Writes one record, its size last: who follows sees nothing or all of it.
 
         Args:
             offset: Where it begins.

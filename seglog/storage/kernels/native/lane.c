@@ -155,7 +155,9 @@ static bool write_past_map(struct lane *lane, const struct append *append, size_
         lane->scratch_room = size;
     }
     write_records(lane, append, lane->scratch);
-    return window_write(&log->window, log->end_phy_offset, lane->scratch, size);
+    if (lane->batch.count == 1)
+        return window_write_one(&log->window, log->end_phy_offset, lane->scratch, size);
+    return window_write_run(&log->window, log->end_phy_offset, lane->scratch, size);
 }
 
 enum outcome lane_append(struct lane *lane, const struct append *append, bool is_sync)

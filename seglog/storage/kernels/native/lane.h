@@ -56,7 +56,7 @@ enum outcome lane_find(struct lane *lane, struct append *append);
 enum outcome lane_prepare(struct lane *lane, struct append *append, bool is_born, bool is_sync);
 
 /* Appends the messages of the lane's batch, or nothing. From here to the end nothing runs code of others. What
- * is to be on the disk at once is written past the map, see window_write.
+ * is to be on the disk at once is written past the map, see window_write_one.
  */
 enum outcome lane_append(struct lane *lane, const struct append *append, bool is_sync);
 

@@ -55,11 +55,16 @@ static bool write_all(int descriptor, const uint8_t *bytes, size_t size, int64_t
     return true;
 }
 
-bool window_write(const struct window *window, int64_t offset, const uint8_t *bytes, size_t size)
+bool window_write_one(const struct window *window, int64_t offset, const uint8_t *record, size_t size)
 {
     int64_t position = offset - window->first;
-    return write_all(window->descriptor, bytes + SIZE_BYTES, size - SIZE_BYTES, position + SIZE_BYTES) &&
-           write_all(window->descriptor, bytes, SIZE_BYTES, position);
+    return write_all(window->descriptor, record + SIZE_BYTES, size - SIZE_BYTES, position + SIZE_BYTES) &&
+           write_all(window->descriptor, record, SIZE_BYTES, position);
+}
+
+bool window_write_run(const struct window *window, int64_t offset, const uint8_t *records, size_t size)
+{
+    return write_all(window->descriptor, records, size, offset - window->first);
 }
 
 static bool is_whole(const struct window *window)

@@ -36,11 +36,17 @@ static inline uint8_t *window_at(const struct window *window, int64_t offset)
     return (uint8_t *)window->memory.buf + (offset - window->first);
 }
 
-/* Writes past the map, to the page cache: what is to be on the disk at once is there sooner, as no map of it
- * must be cleaned first, which interrupts every core. The first SIZE_BYTES go last. False if it failed; then
- * they are not there.
+/* Writes one record past the map, to the page cache: what is to be on the disk at once is there sooner, as no
+ * map of it must be cleaned first, which interrupts every core. Its size goes last. False if it failed; then
+ * the size is not there.
  */
-bool window_write(const struct window *window, int64_t offset, const uint8_t *bytes, size_t size);
+bool window_write_one(const struct window *window, int64_t offset, const uint8_t *record, size_t size);
+
+/* Writes records that follow each other past the map, in the order of their bytes: a process that is killed
+ * meanwhile leaves whole records and at most one torn one behind them. With the size of the first one last it
+ * would leave a hole before whole records. False if it failed; then some of them may be there.
+ */
+bool window_write_run(const struct window *window, int64_t offset, const uint8_t *records, size_t size);
 
 /* Counts a write, and looks now and then whether somebody cut the file: at a new millisecond, after some
  * writes, or `always`. False if it was cut, or cannot be asked; the error is cleared.
