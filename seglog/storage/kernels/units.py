@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.format.consume_queue import CQ_UNIT, Units
+from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES, Units
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import Rows
@@ -32,6 +32,9 @@ def units_of(rows: Rows) -> Units:
 def stand_in(rows: Rows, units: Units) -> bool:
     """Returns whether rows of one queue follow each other, in it and in the log, and their units are these.
 
+    A row without the size of a record has no unit: one of size 0 is a free slot, one of
+    :data:`~seglog.storage.format.consume_queue.PRE_BLANK_BYTES` stands for no message.
+
     Args:
         rows: ``(n,) ROW``.
         units: ``(m,) CQ_UNIT.dtype``.
@@ -40,6 +43,9 @@ def stand_in(rows: Rows, units: Units) -> bool:
         return False
     if native_stand_in is not None:
         return native_stand_in(_as_bytes(rows), _as_bytes(units))
+    sizes = rows["size_bytes"]
+    if (sizes < MIN_RECORD_BYTES).any() or (sizes == PRE_BLANK_BYTES).any():
+        return False
     steps, rooms = np.diff(rows["queue_offset"]), np.diff(rows["phy_offset"])
     follow = bool((steps == 1).all() and (rooms >= MIN_RECORD_BYTES).all())
     return follow and _as_bytes(units_of(rows)) == _as_bytes(units)

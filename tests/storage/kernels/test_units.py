@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seglog.storage import queue_overlay
 from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
+from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.kernels import PYTHON
 from seglog.storage.kernels.units import stand_in, units_of
 from seglog.storage.kernels.walk import ROW
 from seglog.storage.log_scan import Hole
@@ -63,10 +65,11 @@ def test_a_record_has_a_least_size(kernels):
     assert stand_in(rows, units_of(rows))
 
 
+VALUES = [0, 1, -1, 1000, PRE_BLANK_BYTES, 1 << 40]
 changes = st.lists(
-    st.tuples(st.sampled_from(FIELDS), st.integers(0, COUNT - 1), st.sampled_from([0, 1, -1, 1000, 1 << 40])),
-    max_size=2,
+    st.tuples(st.sampled_from(FIELDS), st.integers(0, COUNT - 1), st.sampled_from(VALUES)), max_size=2
 )
+NO_SIZE, PRE_BLANK = [("size_bytes", 0, 0)], [("size_bytes", 3, PRE_BLANK_BYTES)]
 
 
 @settings(max_examples=scaled(300, 20_000), deadline=None)
@@ -74,20 +77,19 @@ changes = st.lists(
     st.integers(0, 30),
     st.integers(0, COUNT),
     st.integers(-3, 3),
-    changes.filter(lambda found: all(name != "size_bytes" or value >= 1000 for name, _at, value in found)),
+    changes,
     changes,
     st.sampled_from([0, 1000, 1500, 3000]),
     st.sampled_from(["T", "%LMQ%T", "SCHEDULE_TOPIC_XXXX"]),
     st.sampled_from([(), (Hole(1200, 200, "magic"),)]),
     st.sampled_from(BOTH),
 )
+@example(0, 0, 0, [("size_bytes", 0, 1 << 40)], NO_SIZE, 0, "T", (), PYTHON)  # 2**40 wraps to 0
+@example(0, 0, 0, PRE_BLANK, PRE_BLANK, 0, "T", (), PYTHON)
 def test_the_quick_way_gives_the_queue_that_the_long_way_does(
     first, expired, more, row_changes, unit_changes, min_phy_offset, topic, holes, kernels
 ):
-    """Rows behind ``expired`` units; both with something changed, and units too few or too many.
-
-    The rows stay those of records, which have sizes.
-    """
+    """Rows behind ``expired`` units; both with something changed, and units too few or too many."""
     all_rows = rows_from(first)
     stored = units_of(all_rows)
     if more > 0:
@@ -114,6 +116,14 @@ def test_the_quick_way_gives_the_queue_that_the_long_way_does(
         quick = overlaid()
         patch.setattr(queue_overlay, "_as_stored", lambda *_: None)
         assert quick == overlaid()
+
+
+@pytest.mark.parametrize("size_bytes", [0, -1, MIN_RECORD_BYTES - 1, PRE_BLANK_BYTES])
+@pytest.mark.parametrize("at", [0, 17, COUNT - 1])
+def test_a_row_without_the_size_of_a_record(size_bytes, at, kernels):
+    rows = rows_from(5)
+    rows["size_bytes"][at] = size_bytes
+    assert not stand_in(rows, units_of(rows))
 
 
 def test_the_quick_way_is_taken(kernels):
