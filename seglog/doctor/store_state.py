@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from seglog.storage.files import Entry, Files, OpenFile
+from seglog.storage.format.crc_of_zeros import crc_of_zeros
 from seglog.storage.format.names import OURS
 from seglog.storage.format.seal import checksum
 
 UNDO: Final = f"{OURS}/undo"
 """Folder of the undo packs; what lies in it is no part of a store's state."""
 _CHUNK_BYTES: Final = 4 << 20
-_ZEROS: Final = bytes(_CHUNK_BYTES)
 
-Patch = Callable[[memoryview, int], None]
-"""Told a stretch of a file and where it starts; may change it before it is summed."""
+
+class Patch(Protocol):
+    """Other bytes for stretches of a file, in the order of their places."""
+
+    def next_at(self, position_bytes: int) -> int | None:
+        """Returns where the next byte is, at or behind a position, that it says something of."""
+        ...
+
+    def lay(self, chunk: memoryview, position_bytes: int) -> None:
+        """Lays what it has over a piece of the file that starts at a position."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +95,29 @@ def _checksum(handle: OpenFile, size_bytes: int, patch: Patch | None) -> int:
     crc = at = 0
     held = min(size_bytes, handle.size_bytes)
     while at < size_bytes:
+        data_at = _next_data(handle, patch, at, held)
+        if data_at is None or data_at >= size_bytes:
+            return crc_of_zeros(size_bytes - at, crc)
+        # At most one block of zeros is summed as bytes: sizes are claims, and holes cost nothing to claim.
+        if data_at - at >= _CHUNK_BYTES:
+            crc = crc_of_zeros(data_at - at, crc)
+            at = data_at
         count = min(_CHUNK_BYTES, size_bytes - at)
-        data_at = handle.next_data(at) if at < held else None
-        if patch is None and (data_at is None or data_at >= at + count):
-            crc = checksum(memoryview(_ZEROS)[:count], crc)
-        else:
-            chunk = memoryview(bytearray(count))
-            if at < held:
-                handle.read_into(chunk[: held - at], at)
-            if patch is not None:
-                patch(chunk, at)
-            crc = checksum(chunk, crc)
+        chunk = memoryview(bytearray(count))
+        if at < held:
+            handle.read_into(chunk[: held - at], at)
+        if patch is not None:
+            patch.lay(chunk, at)
+        crc = checksum(chunk, crc)
         at += count
     return crc
+
+
+def _next_data(handle: OpenFile, patch: Patch | None, at: int, held: int) -> int | None:
+    """Returns where the file, up to ``held``, or the patch has something at or behind a place."""
+    in_file = handle.next_data(at) if at < held else None
+    if in_file is not None and in_file >= held:
+        in_file = None
+    in_patch = None if patch is None else patch.next_at(at)
+    places = [place for place in (in_file, in_patch) if place is not None]
+    return min(places, default=None)
