@@ -18,7 +18,6 @@ from seglog.clock import SystemClock
 from seglog.doctor.actions import Action
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.repair import FileSizes, Plan, plan_repair, repair_store
-from seglog.doctor.undo import half_done_pack
 from seglog.doctor.undo_pack import UndoPack
 from seglog.errors import StoreLockedError
 from seglog.storage.files import RealFiles
@@ -78,7 +77,7 @@ def command(
     if not is_applied:
         plan = _dry_run(path, sizes)
         _tell(plan, None, as_json=as_json)
-        if plan.changes or plan.left:
+        if plan.first or plan.changes or plan.left:
             raise click.exceptions.Exit(1)
         return
 
@@ -90,11 +89,13 @@ def command(
     plan, pack = repair_store(RealFiles(), path, SystemClock(), confirm, sizes)
     if as_json:
         _tell(plan, pack, as_json=True)
+    elif pack is None and plan.is_settled:
+        render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
     elif pack is None:
-        _show(plan) if not plan.changes else render.say("nothing was changed")
+        _show(plan) if not (plan.first or plan.changes) else render.say("nothing was changed")
     else:
         render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
-    if plan.left or (pack is None and plan.changes):
+    if plan.left or (pack is None and not plan.is_settled and (plan.first or plan.changes)):
         raise click.exceptions.Exit(1)
 
 
@@ -103,12 +104,6 @@ def _dry_run(path: Path, sizes: FileSizes) -> Plan:
     if holder is not None:
         who = f"process {holder}" if holder > 0 else "another process"
         raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
-    half = half_done_pack(RealFiles(), path)
-    if half is not None:
-        render.say(
-            f"repair {half.number} was stopped half-way: --apply takes it back first,"
-            f" or `seglog undo {path}` does",
-        )
     return plan_repair(RealFiles(), path, SystemClock(), sizes)
 
 
@@ -120,34 +115,35 @@ def _is_typed(path: Path) -> bool:
 def _tell(plan: Plan, pack: UndoPack | None, *, as_json: bool) -> None:
     if not as_json:
         _show(plan)
-        if plan.changes:
+        if plan.first or plan.changes:
             render.say()
             render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
         return
-    for action in plan.actions:
+    for action in (*plan.first, *plan.actions):
         render.emit(_action_fields(action))
     for change in plan.changes:
         render.emit(_change_fields(plan, change))
     render.emit(
         {
             "kind": "plan",
-            "actions": len(plan.actions),
+            "actions": len(plan.first) + len(plan.actions),
             "changedFiles": len(plan.changes),
             "changedBytes": plan.changed_bytes,
             "saved": sum(action.saved for action in plan.actions),
             "lost": sum(action.lost_messages for action in plan.actions),
             "left": [finding_fields(finding) for finding in plan.left],
             "rescan": plan.is_rescanned,
-            "applied": pack is not None,
+            "applied": pack is not None or plan.is_settled,
             "undo": None if pack is None else pack.number,
         }
     )
 
 
 def _show(plan: Plan) -> None:
-    if not plan.actions:
+    actions = [*plan.first, *plan.actions]
+    if not actions:
         render.say("nothing to do" + (": no repair can put right what is left" if plan.left else ""))
-    for number, action in enumerate(plan.actions, 1):
+    for number, action in enumerate(actions, 1):
         _show_action(number, action)
     if plan.changes:
         _show_changes(plan)

@@ -10,7 +10,10 @@ from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.doctor.repair import locked
 from seglog.doctor.undo import undo_repair
-from seglog.doctor.undo_pack import UndoPack, list_packs, read_pack
+from seglog.doctor.undo_pack import UndoPack, list_packs
+from seglog.doctor.undo_reading import read_whole
+from seglog.doctor.undo_writing import discard_pack
+from seglog.errors import CorruptError, UnsafePathError
 from seglog.storage.files import RealFiles
 
 
@@ -18,18 +21,35 @@ from seglog.storage.files import RealFiles
 @options.store
 @click.argument("number", type=int, required=False)
 @click.option("--list", "is_list", is_flag=True, help="Show the repairs that can be taken back.")
+@click.option(
+    "--discard",
+    "is_discard",
+    is_flag=True,
+    help="Move the pack NUMBER aside, to seglog/stray, and change nothing else.",
+)
 @options.as_json
-def command(*, path: Path, number: int | None, is_list: bool, as_json: bool) -> None:
+def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, as_json: bool) -> None:
     """Take repair NUMBER of STORE back, or the newest one.
 
     Every file becomes what it was before the repair. If the store was changed since, nothing is done. A
-    repair that was stopped half-way is taken back as well; so is one that is half undone.
+    repair that was stopped half-way is taken back as well; so is one that is half undone. A pack that is
+    damaged, or that does not fit the store any more, can only be moved aside.
     """
     files = RealFiles()
     check_store(path)
     if is_list:
         for found in list_packs(files, path):
-            _tell(read_pack(files, path, found), as_json=as_json)
+            _list_one(files, path, found, as_json=as_json)
+        return
+    if is_discard:
+        if number is None:
+            raise click.UsageError("--discard wants the NUMBER of a pack; --list shows them")
+        with locked(files, path):
+            place = discard_pack(files, path, number).relative_to(path).as_posix()
+        if as_json:
+            render.emit({"kind": "discarded", "number": number, "place": place})
+        else:
+            render.say(f"undo pack {number} lies in {place} now; nothing else was changed")
         return
     with locked(files, path):
         pack = undo_repair(files, path, number)
@@ -41,6 +61,16 @@ def command(*, path: Path, number: int | None, is_list: bool, as_json: bool) -> 
         f"repair {pack.number} is taken back: {render.count_text(restored, 'file')} as before,"
         f" {render.count_text(len(pack.created), 'new file')} removed"
     )
+
+
+def _list_one(files: RealFiles, path: Path, number: int, *, as_json: bool) -> None:
+    try:
+        _tell(read_whole(files, path, number), as_json=as_json)
+    except (CorruptError, UnsafePathError) as error:
+        if as_json:
+            render.emit({"kind": "repair", "number": number, "problem": str(error)})
+        else:
+            render.say(f"{number:3}  cannot be taken back: {render.printable(str(error))}")
 
 
 def _tell(pack: UndoPack, *, as_json: bool) -> None:

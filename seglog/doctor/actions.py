@@ -9,6 +9,7 @@ from seglog.storage.lost_messages import LostMessages
 
 KINDS: Final[dict[str, str]] = {
     "undo": "take back the repair that was stopped",
+    "discard": "move an undo pack that cannot be believed aside",
     "bit": "flip a bit back",
     "head": "write again what a record says of itself and something else proves",
     "hole": "fill a hole with tombstones",

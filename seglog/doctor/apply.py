@@ -12,7 +12,8 @@ from typing import Final
 
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change, opened
 from seglog.doctor.draft_files import DraftFiles
-from seglog.doctor.undo_pack import UndoPack, finish_pack, write_pack
+from seglog.doctor.undo_pack import UndoPack
+from seglog.doctor.undo_writing import finish_pack, write_pack
 from seglog.storage.files import OpenFile, RestoringFiles
 from seglog.storage.format.names import ABORT_FILE
 

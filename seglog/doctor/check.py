@@ -36,6 +36,7 @@ from seglog.doctor.resume_file import ResumeFile, load_outcomes
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
 from seglog.doctor.tree import tree_findings
+from seglog.doctor.unfinished import unfinished_findings
 from seglog.errors import InvalidArgumentError, StoppedError
 from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
@@ -203,7 +204,7 @@ class StoreCheck:
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes)
         findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
-        findings += self._of_tree + self._files.findings
+        findings += self._of_tree + self._files.findings + unfinished_findings(self._files, self._root)
         if self._holder is None:
             findings = excuse_rescanned(findings, self.plan)
         report, seen = log.report, log.seen

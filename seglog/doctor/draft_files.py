@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from seglog.doctor.draft_file import DraftFile, DraftNode
-from seglog.storage.files import DiskUsage, Entry, Files, HeldLock
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp
 
 
 class DraftFiles:
@@ -121,6 +121,9 @@ class DraftFiles:
         """Removes a file."""
         self._node(path)
         self._put(path, None)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Rights and times are no part of a draft."""
 
     def sync_dir(self, path: Path) -> None:
         """Nothing of a draft is on a disk."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,8 +33,9 @@ from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, re
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
-from seglog.doctor.undo import undo_repair, unfinished_pack
 from seglog.doctor.undo_pack import UndoPack, list_packs
+from seglog.doctor.undo_writing import has_leftovers
+from seglog.doctor.unfinished import first_actions, settle, settle_draft, unfinished
 from seglog.errors import NotFoundError
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
@@ -78,6 +79,8 @@ class Plan:
         findings: What was found.
         left: What a look at the repaired store would still find, notes left out.
         is_rescanned: Whether RocketMQ must walk the whole log when it starts.
+        first: What is settled before anything else: repairs that were stopped half-way.
+        is_settled: Whether that was done.
     """
 
     root: Path
@@ -87,6 +90,8 @@ class Plan:
     findings: list[Finding]
     left: list[Finding]
     is_rescanned: bool = False
+    first: list[Action] = field(default_factory=list)
+    is_settled: bool = False
 
     @property
     def changed_bytes(self) -> int:
@@ -107,8 +112,20 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         NotFoundError: There is nothing.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
+        UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
-    sizes = sizes or FileSizes()
+    found = unfinished(files, root)
+    if not found:
+        return _plan(files, root, clock, sizes or FileSizes())
+    settled = DraftFiles(files)
+    settle_draft(settled, root, found)
+    plan = _plan(settled, root, clock, sizes or FileSizes())
+    plan.first = first_actions(root, found)
+    return plan
+
+
+def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
+    """Returns what a repair would do to a store in which nothing is half done."""
     draft = DraftFiles(files)
     lengthened = [] if sizes.segment_bytes is None else [*lengthen_log(draft, root, sizes.segment_bytes)]
     before = _survey(draft, root, sizes)
@@ -177,7 +194,7 @@ def repair_store(
 ) -> tuple[Plan, UndoPack | None]:
     """Repairs a store, once somebody agreed to the plan; nothing is changed before.
 
-    A repair that was stopped half-way is taken back first.
+    A repair that was stopped half-way is taken back first, once that was agreed to as well.
 
     Args:
         files: Where the store is.
@@ -187,7 +204,7 @@ def repair_store(
         sizes: What the files tell no more.
 
     Returns:
-        The plan, and the pack that undoes it; None if nothing was done.
+        The plan, and the pack that undoes it; None if nothing was done, or only something taken back.
 
     Raises:
         StoreLockedError: Another process has it open for writing.
@@ -197,15 +214,23 @@ def repair_store(
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
     with locked(files, root) as had_lock:
-        half = unfinished_pack(files, root)
-        if half is not None:
-            undo_repair(files, root, half.number)
-    with locked(files, root) as had_lock:
         plan = plan_repair(files, root, clock, sizes)
-        if not plan.changes or not confirm(plan):
+        if not (plan.first or plan.changes) or not confirm(plan):
             return plan, None
-        pack = apply_changes(plan.draft, files, root, plan.changes, clock.now_ms(), had_lock=had_lock)
-        return plan, pack
+        if not plan.first and not has_leftovers(files, root):
+            return plan, _apply(files, root, plan, clock, had_lock=had_lock)
+        settle(files, root, unfinished(files, root))
+    # The lock file itself may have gone with what was taken back.
+    with locked(files, root) as had_lock:
+        settled = plan_repair(files, root, clock, sizes)
+        settled.first, settled.is_settled = plan.first, bool(plan.first)
+        if not settled.changes:
+            return settled, None
+        return settled, _apply(files, root, settled, clock, had_lock=had_lock)
+
+
+def _apply(files: RestoringFiles, root: Path, plan: Plan, clock: Clock, *, had_lock: bool) -> UndoPack:
+    return apply_changes(plan.draft, files, root, plan.changes, clock.now_ms(), had_lock=had_lock)
 
 
 @contextmanager

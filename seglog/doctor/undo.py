@@ -6,25 +6,18 @@ had. It can be stopped at any moment and begun again.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
 
 from seglog.doctor.store_state import FileState, differences, state_of, walk_store
-from seglog.doctor.undo_pack import (
-    OldBytes,
-    UndoPack,
-    journal_file,
-    list_packs,
-    mark_undoing,
-    read_pack,
-    remove_leftovers,
-    remove_pack,
-)
+from seglog.doctor.undo_pack import OldBytes, UndoPack, journal_file, list_packs
+from seglog.doctor.undo_reading import read_old, read_whole
+from seglog.doctor.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files import Files, OpenFile, RestoringFiles
+from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 
 _MAX_TOLD: Final = 5
@@ -42,17 +35,18 @@ def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) ->
     Raises:
         NotFoundError: There is no such repair.
         UndoError: The store was changed since; it says where, and nothing was done.
-        CorruptError: The pack is damaged; nothing was done.
+        CorruptError: The pack is damaged, or says what no repair writes; nothing was done.
+        UnsafePathError: It names what is no file of the store's; nothing was done.
     """
     if number is None:
         packs = list_packs(files, root)
         if not packs:
             raise NotFoundError(f"{root} has no repair to take back", help="nothing was changed")
         number = packs[-1]
-    pack = read_pack(files, root, number)
+    pack = read_whole(files, root, number)
     check_undo(files, root, pack)
     mark_undoing(files, pack)
-    _restore(files, root, pack)
+    restore(files, root, pack)
     remove_pack(files, root, pack)
     return pack
 
@@ -63,48 +57,46 @@ def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
     Raises:
         UndoError: It would not; it says why.
     """
+    told: list[str] = []
     if pack.after is not None and not pack.is_undoing:
-        found = differences(pack.after, files, root)
-    else:
-        found = _half_done_differences(files, root, pack)
-    told = list(islice(found, _MAX_TOLD + 1))
+        told += islice(differences(pack.after, files, root), _MAX_TOLD + 1)
+    if not told:
+        told += islice(_undone_differences(files, root, pack), _MAX_TOLD + 1)
     if told:
         more = " and more" if len(told) > _MAX_TOLD else ""
         raise UndoError(
-            f"the store was changed since repair {pack.number}: {'; '.join(told[:_MAX_TOLD])}{more}"
+            f"the store was changed since repair {pack.number}: {'; '.join(told[:_MAX_TOLD])}{more}",
+            help=f"nothing was changed; `seglog undo --discard {root} {pack.number}` moves the pack aside",
         )
 
 
-def unfinished_pack(files: RestoringFiles, root: Path) -> UndoPack | None:
-    """Returns the pack of a repair that was stopped half-way, or is half undone; None without one.
-
-    Packs that were never finished themselves are removed: nothing was changed under them.
-    """
-    remove_leftovers(files, root, ())
-    return half_done_pack(files, root)
-
-
-def half_done_pack(files: Files, root: Path) -> UndoPack | None:
-    """Returns what :func:`unfinished_pack` does, and leaves everything as it is."""
-    for number in reversed(list_packs(files, root)):
-        pack = read_pack(files, root, number)
-        if pack.after is None or pack.is_undoing:
-            return pack
-    return None
-
-
-def _half_done_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[str]:
-    """Yields what keeps a store that is half repaired, or half undone, from becoming what it was."""
+def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[str]:
+    """Yields what keeps a store that is repaired, half repaired or half undone from becoming what it was."""
+    # What a finished repair left alone was held against `after`, where it is as before.
+    is_finished = pack.after is not None and not pack.is_undoing
+    changed = {*pack.kept, *pack.moved, *pack.old}
     journal = files.open(journal_file(pack), writable=False)
     try:
         for name, state in pack.before.items():
+            if is_finished and name not in changed:
+                continue
             path = _place(files, root, pack, name)
             if not files.exists(path):
                 yield f"{name} is gone"
+            elif files.is_dir(path):
+                yield f"{name} is a folder"
+            elif path != root / name and name != ABORT_FILE and files.exists(root / name):
+                yield f"{name} is there again"
             elif _undone_state(files, path, pack, name, journal, state) != state:
                 yield f"{name} has other content"
     finally:
         journal.close()
+    for name in (*pack.kept, *pack.moved):
+        if not files.is_dir((root / name).parent):
+            yield f"the folder of {name} is gone"
+    yield from (f"{name} is a folder" for name in pack.created if files.is_dir(root / name))
+    if is_finished:
+        return
     known = {*pack.before, *pack.created, *pack.moved.values()}
     for name, entry in walk_store(files, root):
         if not entry.is_dir and name not in known:
@@ -113,19 +105,46 @@ def _half_done_differences(files: Files, root: Path, pack: UndoPack) -> Iterator
 
 def _undone_state(
     files: Files, path: Path, pack: UndoPack, name: str, journal: OpenFile, wanted: FileState
-) -> FileState:
+) -> FileState | None:
+    """Returns what undoing makes of a file; None where it would have to become longer than anything says."""
     old = pack.old.get(name)
     if old is None:
         return state_of(files, path)
-    return state_of(files, path, wanted.size_bytes, partial(_lay_old, pack, old, journal))
+    handle = files.open(path, writable=False)
+    try:
+        known_bytes = max(handle.size_bytes, old[-1].position_bytes + old[-1].size_bytes)
+    finally:
+        handle.close()
+    if wanted.size_bytes > known_bytes:
+        return None
+    return state_of(files, path, wanted.size_bytes, _OldPatch(old, journal))
 
 
-def _lay_old(pack: UndoPack, old: list[OldBytes], journal: OpenFile, chunk: memoryview, at: int) -> None:
-    for one in old:
-        low, high = max(at, one.position_bytes), min(at + len(chunk), one.position_bytes + one.size_bytes)
-        if low < high:
-            data = pack.read_old(journal, one)
-            chunk[low - at : high - at] = data[low - one.position_bytes : high - one.position_bytes]
+class _OldPatch:
+    """The old bytes of one file, in the order of their places."""
+
+    def __init__(self, old: list[OldBytes], journal: OpenFile) -> None:
+        self._old = old
+        self._ends = [one.position_bytes + one.size_bytes for one in old]
+        self._journal = journal
+
+    def next_at(self, position_bytes: int) -> int | None:
+        """Returns where the next old byte is."""
+        index = bisect_right(self._ends, position_bytes)
+        return None if index == len(self._old) else max(position_bytes, self._old[index].position_bytes)
+
+    def lay(self, chunk: memoryview, position_bytes: int) -> None:
+        """Lays old bytes over a piece of the file."""
+        end = position_bytes + len(chunk)
+        for index in range(bisect_right(self._ends, position_bytes), len(self._old)):
+            one = self._old[index]
+            if one.position_bytes >= end:
+                return
+            low, high = max(position_bytes, one.position_bytes), min(end, self._ends[index])
+            data = read_old(self._journal, one)
+            chunk[low - position_bytes : high - position_bytes] = data[
+                low - one.position_bytes : high - one.position_bytes
+            ]
 
 
 def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
@@ -137,7 +156,14 @@ def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
     return root / name
 
 
-def _restore(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
+    """Takes the steps that make a store what it was before a repair; :func:`check_undo` said that they do.
+
+    Args:
+        files: Where the store is, or a draft of it.
+        root: The store directory.
+        pack: As it was read whole.
+    """
     abort = root / ABORT_FILE
     if not files.exists(abort):
         # As while repairing: a store that is half undone must not look as if it had been closed.
@@ -164,7 +190,7 @@ def _but_abort(named: Iterable[tuple[str, _T]]) -> list[tuple[str, _T]]:
     return [(name, value) for name, value in named if name != ABORT_FILE]
 
 
-def _restore_names(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
     folders: set[Path] = set()
     for name, _place_now in _but_abort((*pack.kept.items(), *pack.moved.items())):
         place = _place(files, root, pack, name)
@@ -179,7 +205,7 @@ def _restore_names(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
         files.sync_dir(folder)
 
 
-def _restore_abort(files: RestoringFiles, abort: Path, pack: UndoPack, journal: OpenFile) -> None:
+def _restore_abort(files: StampingFiles, abort: Path, pack: UndoPack, journal: OpenFile) -> None:
     if ABORT_FILE not in pack.before:
         files.remove(abort)
         return
@@ -199,7 +225,7 @@ def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], jou
         for one in old:
             if one.size_bytes:
                 handle.reserve(one.position_bytes, one.size_bytes)
-                handle.write_at(pack.read_old(journal, one), one.position_bytes)
+                handle.write_at(read_old(journal, one), one.position_bytes)
         handle.sync()
     finally:
         handle.close()

@@ -75,7 +75,9 @@ class UndoPack:
 
 def list_packs(files: Files, root: Path) -> list[int]:
     """Returns the numbers of the packs of a store that have a journal, sound or not, oldest first."""
-    return [number for number in pack_numbers(files, root) if files.exists(pack_folder(root, number) / JOURNAL)]
+    return [
+        number for number in pack_numbers(files, root) if files.exists(pack_folder(root, number) / JOURNAL)
+    ]
 
 
 def pack_folder(root: Path, number: int) -> Path:

@@ -9,12 +9,12 @@ store that it lies in is asked by :func:`~seglog.doctor.undo.check_undo`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from seglog.doctor.store_state import UNDO, FileState
 from seglog.doctor.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, UndoPack
-from seglog.errors import CorruptError, NotFoundError, TruncatedError
+from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
 from seglog.storage.files import Files, OpenFile, Stamp
 from seglog.storage.format.names import LOCK_FILE
 from seglog.storage.format.undo_journal import (
@@ -30,7 +30,6 @@ from seglog.storage.store_names import parts_of, untrusted
 _MAX_FILE_BYTES: Final = (1 << 63) - 1
 _RIGHTS: Final = 0o777
 """No set-id bits come out of a journal."""
-_CHANGING: Final = frozenset({UndoKind.BYTES, UndoKind.KEPT, UndoKind.MOVED})
 
 
 def read_whole(files: Files, root: Path, number: int) -> UndoPack:
@@ -48,13 +47,16 @@ def read_whole(files: Files, root: Path, number: int) -> UndoPack:
     name = journal.relative_to(root).as_posix()
     at = 0
     try:
-        for index, (at, entry) in enumerate(_read_entries(files, journal)):  # noqa: B007 - for the error below
+        for index, (at, entry) in enumerate(_read_entries(files, journal)):
             if (entry.kind is UndoKind.BEGIN) != (index == 0):
                 raise CorruptError("undo-order", expected="BEGIN first", found=entry.kind.name)
             _take_up(pack, at, entry)
         _check_together(pack)
+    except UnsafePathError as error:
+        error.help = _help(pack)
+        raise
     except CorruptError as error:
-        raise _placed(error, name, at) from error
+        raise _placed(error, name, at, _help(pack)) from error
     pack.is_undoing = files.exists(pack.folder / UNDOING)
     if files.exists(pack.folder / AFTER):
         pack.after = _read_after(files, pack)
@@ -73,45 +75,46 @@ def read_old(journal: OpenFile, old: OldBytes) -> bytes:
 
 def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
     """Adds an entry to a pack; what it says is checked as far as it can be by itself."""
-    name = entry.path
     match entry.kind:
         case UndoKind.BEGIN:
             if entry.position_bytes != UNDO_VERSION:
                 raise CorruptError("undo-version", expected=UNDO_VERSION, found=entry.position_bytes)
             pack.begun_ms = entry.size_bytes
         case UndoKind.FILE:
-            _check_new(name, pack.before)
-            pack.before[name] = _state(pack.root, entry)
-            pack.stamps[name] = Stamp(entry.mode & _RIGHTS, entry.modified_ns)
+            _check_new(entry.path, pack.before)
+            pack.before[entry.path] = _state(pack.root, entry)
+            pack.stamps[entry.path] = Stamp(entry.mode & _RIGHTS, entry.modified_ns)
         case UndoKind.FOLDER:
-            if name != UNDO:
-                _check_name(pack.root, name)
-            pack.folders.add(name)
+            _check_plain(pack.root, entry.path)
+            pack.folders.add(entry.path)
+        case UndoKind.END:
+            raise CorruptError("undo-order", expected="END last", found="END")
+        case _:
+            _take_up_change(pack, at, entry)
+
+
+def _take_up_change(pack: UndoPack, at: int, entry: UndoEntry) -> None:
+    """Adds what the repair does to one file or folder."""
+    name = entry.path
+    if not (entry.kind is UndoKind.CREATED and name == LOCK_FILE):
+        untrusted(pack.root, name)  # the lock comes with the first writer, and goes with its repair
+    match entry.kind:
         case UndoKind.BYTES:
-            untrusted(pack.root, name)
             pack.old.setdefault(name, []).append(_stretch(pack, at, entry))
         case UndoKind.KEPT:
-            untrusted(pack.root, name)
             _check_new(name, pack.kept)
-            place = pack.folder / KEPT / str(entry.position_bytes)
-            if entry.position_bytes < 1 or place in pack.kept.values():
-                raise CorruptError("undo-kept", expected="a number of its own", found=entry.position_bytes)
-            pack.kept[name] = place
+            if entry.position_bytes < 1:
+                raise CorruptError("undo-kept", expected="a number", found=entry.position_bytes)
+            pack.kept[name] = pack.folder / KEPT / str(entry.position_bytes)
         case UndoKind.MOVED:
-            untrusted(pack.root, name)
             _check_new(name, pack.moved)
             target = entry.data.decode("utf-8", "surrogateescape")
             untrusted(pack.root, target)
             pack.moved[name] = target
         case UndoKind.CREATED:
-            if name != LOCK_FILE:  # which comes with the first writer, and goes with its repair
-                untrusted(pack.root, name)
             pack.created.append(name)
-        case UndoKind.MADE:
-            untrusted(pack.root, name)
+        case _:
             pack.made.append(name)
-        case UndoKind.END:
-            raise CorruptError("undo-order", expected="END last", found="END")
 
 
 def _check_together(pack: UndoPack) -> None:
@@ -121,6 +124,8 @@ def _check_together(pack: UndoPack) -> None:
         CorruptError: They contradict each other.
     """
     targets = list(pack.moved.values())
+    if len(set(pack.kept.values())) < len(pack.kept):
+        raise CorruptError("undo-kept", expected="a number of its own for each file", found="one twice")
     _check_once(pack.kept, pack.moved, pack.old, pack.created, targets)
     _check_once(pack.before, pack.folders, pack.made)
     _check_once(pack.before, pack.created, targets)
@@ -147,14 +152,14 @@ def _read_after(files: Files, pack: UndoPack) -> dict[str, FileState]:
     found: dict[str, FileState] = {}
     at = 0
     try:
-        for at, entry in _read_entries(files, path):
+        for at, entry in _read_entries(files, path):  # noqa: B007 - for the error below
             if entry.kind is not UndoKind.FILE:
                 raise CorruptError("undo-order", expected="files only", found=entry.kind.name)
             _check_new(entry.path, found)
             found[entry.path] = _state(pack.root, entry)
         _check_after(pack, found)
     except CorruptError as error:
-        raise _placed(error, name, at) from error
+        raise _placed(error, name, at, _help(pack)) from error
     return found
 
 
@@ -173,8 +178,7 @@ def _check_after(pack: UndoPack, found: dict[str, FileState]) -> None:
 
 
 def _state(root: Path, entry: UndoEntry) -> FileState:
-    if entry.path != LOCK_FILE:
-        untrusted(root, entry.path)
+    _check_plain(root, entry.path)
     if not 0 <= entry.size_bytes <= _MAX_FILE_BYTES:
         raise CorruptError("undo-size", expected="the length of a file", found=entry.size_bytes)
     return FileState(entry.size_bytes, entry.content_crc32c)
@@ -192,9 +196,12 @@ def _stretch(pack: UndoPack, at: int, entry: UndoEntry) -> OldBytes:
     return OldBytes(start, size, at)
 
 
-def _check_name(root: Path, name: str) -> None:
-    parts_of(root, root / name)
-    untrusted(root, name)
+def _check_plain(root: Path, name: str) -> None:
+    """Checks a name that no step changes anything under: any file that a store may have is right."""
+    if root / name == root or not parts_of(root, root / name) or PurePosixPath(name).as_posix() != name:
+        raise CorruptError("undo-name", expected="a plain path below the store", found=repr(name))
+    if name.startswith(f"{UNDO}/"):
+        raise CorruptError("undo-name", expected="none of the undo packs", found=repr(name))
 
 
 def _check_new(name: str, known: Iterable[str]) -> None:
@@ -216,10 +223,14 @@ def _check_folder(name: str, there: set[str]) -> None:
         raise CorruptError("undo-folder", expected=f"folder {folder!r}", found="none")
 
 
-def _placed(error: CorruptError, name: str, at: int) -> CorruptError:
-    return type(error)(
-        error.kind, file=name, position_bytes=at, expected=error.expected, found=error.found
-    )
+def _placed(error: CorruptError, name: str, at: int, advice: str) -> CorruptError:
+    placed = type(error)(error.kind, file=name, position_bytes=at, expected=error.expected, found=error.found)
+    placed.help = advice
+    return placed
+
+
+def _help(pack: UndoPack) -> str:
+    return f"nothing was changed; `seglog undo --discard {pack.root} {pack.number}` moves the pack aside"
 
 
 def _read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:

@@ -52,7 +52,7 @@ def write_pack(
     if number > MAX_NUMBER:
         raise UndoError(
             f"there is no number left for an undo pack behind {number - 1}",
-            help=f"`seglog undo --discard {number - 1} {root}` moves that pack aside",
+            help=f"`seglog undo --discard {root} {number - 1}` moves that pack aside",
         )
     # Looked at before the pack's own folders come.
     before = list(_state_entries(files, root, had_lock=had_lock))
@@ -91,6 +91,11 @@ def remove_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
             files.remove(pack.folder / name)
             files.sync_dir(pack.folder)
     remove_leftovers(files, root, pack.folders)
+
+
+def has_leftovers(files: Files, root: Path) -> bool:
+    """Returns whether there are packs without journal, which no store needs."""
+    return any(not files.exists(pack_folder(root, number) / JOURNAL) for number in pack_numbers(files, root))
 
 
 def remove_leftovers(files: RestoringFiles, root: Path, folders: Iterable[str]) -> None:

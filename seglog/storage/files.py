@@ -194,15 +194,19 @@ class Stamp(NamedTuple):
     modified_ns: int
 
 
-class RestoringFiles(Files, Protocol):
+class StampingFiles(Files, Protocol):
+    """A file system that takes rights and times, or does not care for them as a draft."""
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        ...
+
+
+class RestoringFiles(StampingFiles, Protocol):
     """A file system on which a store can be put back as it was, rights, times and folders too."""
 
     def stamp(self, path: Path) -> Stamp:
         """Returns the rights and the time of a file."""
-        ...
-
-    def set_stamp(self, path: Path, stamp: Stamp) -> None:
-        """Gives a file rights and a time."""
         ...
 
 

@@ -563,6 +563,20 @@ FILE_CODES: Final[dict[str, Code]] = {
         "it is removed, and made anew when the store is opened for writing",
         _REPAIR,
     ),
+    "undo-unfinished": Code(
+        _WARNING,
+        "a repair, or the undo of one, was stopped half-way",
+        "none is lost by that; the store is neither as it was nor repaired",
+        "the repair is taken back, bit for bit, before anything else is repaired",
+        _REPAIR,
+    ),
+    "undo-unsound": Code(
+        _WARNING,
+        "an undo pack is damaged, or says what no repair writes",
+        _INTACT + "; the repair that it stands for cannot be taken back",
+        "the pack is moved to seglog/stray, and nothing that it says is done",
+        _REPAIR,
+    ),
     "attic": Code(
         _NOTE,
         "bytes that earlier recoveries cut off or wrote over are kept in seglog/attic",

@@ -41,6 +41,8 @@ IN_GOLDEN_STORES = {
     "queue-file-size": "d-cqtrunc",
 }
 """Codes that are mended, of damages that real stores show best; test_repair_golden repairs them."""
+SETTLED_FIRST = {"undo-unfinished", "undo-unsound"}
+"""Codes of what a repair settles before it begins; test_hostile_packs shows them."""
 
 
 def wrong(root):
@@ -112,5 +114,5 @@ def test_every_code_is_mended_or_has_a_reason():
     shown = set().union(*(DAMAGES[name][2] for name in MENDED))
     mended = {code for code in shown | IN_GOLDEN_STORES.keys() if CODES[code].severity is not Severity.NOTE}
     wanted = {code for code, entry in CODES.items() if entry.severity is not Severity.NOTE}
-    assert mended | NOT_MENDED.keys() == wanted
+    assert mended | NOT_MENDED.keys() | SETTLED_FIRST == wanted
     assert not mended & NOT_MENDED.keys()

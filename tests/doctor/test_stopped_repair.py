@@ -9,8 +9,9 @@ import pytest
 
 from seglog.doctor.repair import locked, plan_repair, repair_store
 from seglog.doctor.store_state import UNDO
-from seglog.doctor.undo import undo_repair, unfinished_pack
+from seglog.doctor.undo import undo_repair
 from seglog.doctor.undo_pack import list_packs
+from seglog.doctor.undo_writing import remove_leftovers
 from seglog.errors import FullError, SeglogError
 from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
@@ -89,7 +90,7 @@ def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents
         if list_packs(found, ROOT):
             undo(found)
         else:
-            unfinished_pack(found, ROOT)
+            remove_leftovers(found, ROOT, ())
         assert found.contents() == contents, stop
 
 
@@ -111,8 +112,8 @@ def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
             break
         files = RealFiles()
         with locked(files, root):
-            half = unfinished_pack(files, root)
-            if half is not None:
+            remove_leftovers(files, root, ())
+            if list_packs(files, root):
                 undo_repair(files, root)
         assert tree_digest(root) == before, at
         at += scaled(7, 1)

@@ -11,8 +11,10 @@ from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import changes_of
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.store_state import UNDO
-from seglog.doctor.undo import undo_repair, unfinished_pack
+from seglog.doctor.undo import undo_repair
 from seglog.doctor.undo_pack import list_packs, pack_folder
+from seglog.doctor.undo_writing import remove_leftovers
+from seglog.doctor.unfinished import unfinished
 from seglog.errors import CorruptError, NotFoundError, UndoError
 from seglog.storage.files import RealFiles, Stamp
 from tests.support.crash_files import CrashFiles, KilledError
@@ -108,13 +110,15 @@ def test_a_change_that_was_stopped_anywhere_can_be_taken_back(power_loss):
             else:
                 break
             found = files.after_power_loss() if power_loss else files.after_kill()
-            pack = unfinished_pack(found, ROOT)
-            if pack is None and not list_packs(found, ROOT):
+            remove_leftovers(found, ROOT, ())
+            stopped = unfinished(found, ROOT)
+            if not list_packs(found, ROOT):
                 assert state(found) == BEFORE, calls
-            elif pack is None:
+            elif not stopped:
                 assert state(found) == AFTER, calls
             else:
-                undo_repair(found, ROOT, pack.number)
+                assert [one.problem for one in stopped] == [""]
+                undo_repair(found, ROOT, stopped[0].number)
                 assert found.contents() == {ROOT / name: data for name, data in BEFORE.items()}, calls
             calls += 1
         assert calls > 30
@@ -216,10 +220,10 @@ def test_packs_are_undone_newest_first(tmp_path):
     repair(files, root)
     second = tree_digest(root)
     draft = DraftFiles(files)
-    draft.write_file(root / "lock", b"four")
+    draft.write_file(root / "checkpoint", b"four")
     apply_changes(draft, files, root, changes_of(draft), 0, had_lock=True)
     assert list_packs(files, root) == [1, 2]
-    with pytest.raises(UndoError, match="lock has other content"):
+    with pytest.raises(UndoError, match="checkpoint has 4 bytes, not 5"):
         undo_repair(files, root, 1)
     assert undo_repair(files, root).number == 2
     assert tree_digest(root) == second
@@ -251,5 +255,6 @@ def test_a_pack_that_was_not_finished_leaves_nothing(tmp_path):
     folder = pack_folder(root, 1)
     (folder / "kept").mkdir(parents=True)
     (folder / "journal.tmp").write_bytes(b"half")
-    assert unfinished_pack(files, root) is None
+    assert unfinished(files, root) == []
+    remove_leftovers(files, root, ())
     assert tree_digest(root) == digest

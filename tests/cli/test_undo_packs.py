@@ -1,0 +1,115 @@
+"""Undo packs that are unsound, half done or foreign, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seglog.doctor.check import check_store
+from seglog.doctor.repair import plan_repair
+from seglog.doctor.store_state import state_of
+from seglog.errors import NotFoundError
+from seglog.storage.files import RealFiles
+from seglog.storage.format.undo_journal import UndoEntry, UndoKind
+from tests.support.golden import tree_digest
+from tests.support.packs import (
+    PLAN,
+    entries_of,
+    file_entry,
+    outside_entries,
+    plant_pack,
+    store_among_others,
+    surroundings,
+)
+from tests.support.stores import new_clock
+
+FILES = RealFiles()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store in a folder with things that are none of its business."""
+    return store_among_others(tmp_path)
+
+
+@pytest.mark.parametrize("is_finished", [False, True], ids=["half done", "finished"])
+@pytest.mark.parametrize("way", ["undo", "repair"])
+def test_a_pack_that_names_files_outside_changes_none_of_them(seglog, store, way, is_finished):
+    entries = outside_entries(store)
+    after = [one for one in entries if one.kind is UndoKind.FILE]
+    after.append(file_entry(f"../{PLAN}", 15, state_of(FILES, store.parent / PLAN).content_crc32c))
+    plant_pack(store, entries, after=after if is_finished else None)
+    before = surroundings(store)
+    if way == "undo":
+        refused = seglog("undo", store)
+        assert refused.exit_code == 27, refused.stderr
+        assert "may lead out" in refused.stderr
+    else:
+        assert seglog("check", store).exit_code == 1
+        assert seglog("repair", "--apply", "--yes", store).exit_code == 0
+        assert (store / "seglog/stray/undo/1/journal").exists()
+        assert seglog("check", store).exit_code == 0
+    assert surroundings(store) == before
+
+
+def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the_plan(seglog, store):
+    before = tree_digest(store)
+    log = next((store / "commitlog").iterdir())
+    entries = entries_of(store)
+    name = log.relative_to(store).as_posix()
+    old = log.read_bytes()[4000:4004]
+    plant_pack(store, [*entries, UndoEntry(UndoKind.BYTES, name, old, position_bytes=4000, size_bytes=4)])
+    with log.open("r+b") as file:
+        file.seek(4000)
+        file.write(b"\xff\xff\xff\xff")
+    report = check_store(store, clock=new_clock())
+    assert "undo-unfinished" in {finding.code for finding in report.findings}
+    assert seglog("check", store).exit_code == 1
+    shown = seglog("repair", store)
+    assert shown.exit_code == 1
+    assert "  1. take back the repair that was stopped: seglog/undo/1/journal" in shown.stdout
+    assert "2." not in shown.stdout  # what the half-done repair left is no damage of its own
+    declined = seglog("repair", "--apply", store, stdin=b"no\n")
+    assert "nothing was changed" in declined.stdout
+    assert (store / "seglog/undo/1/journal").exists()
+    done = seglog("repair", "--apply", "--yes", store)
+    assert done.exit_code == 0
+    assert "done: 1 step; nothing else was to be repaired" in done.stdout
+    assert tree_digest(store) == before
+    assert seglog("check", store).exit_code == 0
+
+
+def test_a_pack_that_does_not_fit_the_store_is_refused_and_can_be_moved_aside(seglog, store):
+    plant_pack(store, [*entries_of(store), file_entry("abort"), UndoEntry(UndoKind.CREATED, "x")])
+    before = tree_digest(store)
+    for words in (("undo",), ("repair",), ("repair", "--apply", "--yes")):
+        refused = seglog(*words, store)
+        assert refused.exit_code == 28, refused.stderr
+        assert f"seglog undo --discard {store} 1" in refused.stderr
+    assert tree_digest(store) == before
+    gone = seglog("undo", "--discard", store, "1")
+    assert gone.stdout == "undo pack 1 lies in seglog/stray/undo/1 now; nothing else was changed\n"
+    assert (store / "seglog/stray/undo/1/journal").exists()
+    assert seglog("check", store).exit_code == 0
+    plant_pack(store, [])
+    assert seglog("undo", "--discard", store, "1", "--json").lines[0]["place"] == "seglog/stray/undo/1.2"
+    assert seglog("undo", "--discard", store, "1").exit_code == NotFoundError.exit_code
+    assert seglog("undo", "--discard", store).exit_code == 2
+
+
+def test_folders_that_are_no_number_are_no_packs(seglog, store):
+    for name in ("٣", "01", "-1", "0", "9" * 30, "x"):
+        (store / "seglog/undo" / name).mkdir(parents=True)
+        (store / "seglog/undo" / name / "journal").write_bytes(b"no")
+    assert seglog("undo", "--list", store).stdout == ""
+    assert plan_repair(FILES, store, new_clock()).first == []
+
+
+def test_packs_that_cannot_be_believed_are_listed_with_the_reason(seglog, store):
+    plant_pack(store, [UndoEntry(UndoKind.CREATED, "../\x1b]0;x\x07")])
+    shown = seglog("undo", "--list", store)
+    assert shown.exit_code == 0
+    assert "cannot be taken back" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert "problem" in json.loads(seglog("undo", "--list", "--json", store).stdout)
