@@ -36,7 +36,7 @@ def record_dtype(body_bytes: int) -> np.dtype[np.void]:
     )
 
 
-def make_store(root: Path, count: int, body_bytes: int, segment_bytes: int) -> None:
+def make_store(root: Path, count: int, body_bytes: int, segment_bytes: int, each: int | None = None) -> None:
     """Writes log and queue of ``count`` messages: tags in turn, ten messages a ms.
 
     Args:
@@ -44,9 +44,11 @@ def make_store(root: Path, count: int, body_bytes: int, segment_bytes: int) -> N
         count: Messages.
         body_bytes: Length of every body.
         segment_bytes: Length of commit-log files; queue files have RocketMQ's default.
+        each: Messages of a full file, behind which it is a hole; None for as many as fit.
     """
     kind = record_dtype(body_bytes)
-    each = (segment_bytes - FILLER_BYTES) // kind.itemsize
+    fitting = (segment_bytes - FILLER_BYTES) // kind.itemsize
+    each = fitting if each is None else min(each, fitting)
     queue = root / CONSUME_QUEUE / TOPIC / "0"
     (root / COMMIT_LOG).mkdir(parents=True)
     queue.mkdir(parents=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.draft_file import PAGE_BYTES, DraftFile, DraftNode
+from seglog.doctor.draft_file import DraftFile, DraftNode
 from seglog.doctor.draft_files import DraftFiles
+from seglog.doctor.draft_pages import PAGE_BYTES
 from seglog.storage.files import OpenFile
 
 CREATED: Final = "created"
@@ -17,6 +18,7 @@ REMOVED: Final = "removed"
 MOVED: Final = "moved"
 CHANGED: Final = "changed"
 MADE: Final = "folder made"
+_COMPARED_BYTES: Final = 1 << 20
 
 Stretch = tuple[int, int]
 """Where it starts in its file, and how long it is."""
@@ -121,18 +123,35 @@ def _differing(node: DraftNode, path: Path, old: OpenFile, new: OpenFile) -> Ite
     size = new.size_bytes
     # Other pages than those that were written show the file itself, up to where it was cut once.
     whole = node.base != path or node.base_bytes < min(size, old.size_bytes)
-    numbers = range(-(-size // PAGE_BYTES)) if whole else node.changed_pages()
-    for number in numbers:
-        start = number * PAGE_BYTES
-        if start >= size:
+    for start, end in [(0, size)] if whole else node.changed_stretches():
+        for at, stop in _with_data(start, end, old, new):
+            yield from _differing_pages(at, stop, old, new)
+
+
+def _with_data(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
+    """Yields where pieces of a stretch start and end; what was and is a hole is left out."""
+    while start < end:
+        begins = [at for at in (old.next_data(start), new.next_data(start)) if at is not None]
+        if not begins or min(begins) >= end:
             return
-        is_now = _read(new, start, PAGE_BYTES)
-        was = _read(old, start, PAGE_BYTES).ljust(len(is_now), b"\0")[: len(is_now)]
-        if is_now == was:
+        first = min(begins) // PAGE_BYTES * PAGE_BYTES
+        start = min(first + _COMPARED_BYTES, end)
+        yield first, start
+
+
+def _differing_pages(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
+    """Yields what differs in a piece, page by page."""
+    is_now = _read(new, start, end - start)
+    was = _read(old, start, end - start).ljust(len(is_now), b"\0")[: len(is_now)]
+    if is_now == was:
+        return
+    for at in range(0, len(is_now), PAGE_BYTES):
+        one, other = is_now[at : at + PAGE_BYTES], was[at : at + PAGE_BYTES]
+        if one == other:
             continue
-        low = next(at for at, (one, other) in enumerate(zip(is_now, was, strict=True)) if one != other)
-        high = next(at for at in range(len(is_now) - 1, -1, -1) if is_now[at] != was[at])
-        yield start + low, high + 1 - low
+        low = next(place for place, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)
+        high = next(place for place in range(len(one) - 1, -1, -1) if one[place] != other[place])
+        yield start + at + low, high + 1 - low
 
 
 def _joined(stretches: Iterator[Stretch]) -> Iterator[Stretch]:

@@ -1,20 +1,30 @@
-"""One file of a draft: the bytes of a real file, with changes on top that are only in memory.
+"""One file of a draft: the bytes of a real file, with changes on top.
 
-Changes are kept by page of 4 KiB, pages of zeros at no cost, so that filling a lost segment of 1 GiB takes
-little. A file that is mapped is taken into memory whole: what goes through a map cannot be seen otherwise.
+Changes are kept by page of 4 KiB in runs, so that filling a lost segment of 1 GiB takes little. A file that
+is mapped to be read is the real file's own map, with the changed pages laid over it for this process alone.
+One that is mapped to be written is copied into a temporary file first: what goes through a map cannot be seen
+otherwise. Nothing here takes memory by the length of a file.
 """
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import Files, OpenFile
-from seglog.storage.log_files import has_data
+import numpy as np
 
-PAGE_BYTES: Final = 4096
-ZEROS: Final = bytes(PAGE_BYTES)
+from seglog.doctor.draft_pages import PAGE_BYTES, ZEROS, PagePool, PageRuns, Run
+from seglog.storage.files import Files, OpenFile
+from seglog.storage.scratch import Scratch
+
+_COPIED_BYTES: Final = 1 << 20
+_MAX_LAID_PAGES: Final = 1024
+"""Pages laid over a map are memory of ours; a file with more of them is read without one."""
 
 
 class DraftNode:
@@ -24,49 +34,58 @@ class DraftNode:
         base: The real file that it began as, None for one that the draft made.
         size_bytes: Its length.
         base_bytes: How much of the real file still shows where no page lies over it.
-        pages: Changed pages by number; :data:`ZEROS` itself for those that hold nothing else.
-        mapped: The whole content once it was mapped.
+        runs: Changed pages.
+        pool: What they hold.
+        mapped: The whole content once it was mapped to be written.
     """
 
-    __slots__ = ("base", "base_bytes", "mapped", "pages", "size_bytes")
+    __slots__ = ("base", "base_bytes", "mapped", "pool", "reserved_bytes", "runs", "scratch", "size_bytes")
 
-    def __init__(self, base: Path | None, size_bytes: int) -> None:
+    def __init__(self, base: Path | None, size_bytes: int, pool: PagePool) -> None:
         self.base = base
         self.size_bytes = size_bytes
         self.base_bytes = 0 if base is None else size_bytes
-        self.pages: dict[int, bytes] = {}
-        self.mapped: bytearray | None = None
+        self.runs = PageRuns()
+        self.pool = pool
+        self.reserved_bytes = 0
+        self.scratch: Scratch | None = None
+        self.mapped: memoryview | None = None
 
     @property
     def is_touched(self) -> bool:
         """Whether anything was written, or may have been."""
-        return bool(self.pages) or self.mapped is not None or self.base_bytes != self.size_bytes
+        return bool(self.runs) or self.mapped is not None or self.base_bytes != self.size_bytes
 
     def resize(self, size_bytes: int) -> None:
         """Cuts the file, or extends it by zeros."""
-        if self.mapped is not None:
-            # A new array: the old one may still be mapped.
-            self.mapped = bytearray(self.mapped[:size_bytes].ljust(size_bytes, b"\0"))
+        if self.scratch is not None and self.mapped is not None:
+            # Other memory: the old one may still be in use.
+            before, self.scratch = self.scratch, Scratch(size_bytes)
+            _copy_scratch(before, self.scratch, min(size_bytes, self.size_bytes))
+            self.mapped = memoryview(self.scratch.map())
         if size_bytes < self.size_bytes:
             self.base_bytes = min(self.base_bytes, size_bytes)
-            last = size_bytes // PAGE_BYTES
-            self.pages = {number: page for number, page in self.pages.items() if number <= last}
-            if last in self.pages:
-                self.pages[last] = self.pages[last][: size_bytes % PAGE_BYTES].ljust(PAGE_BYTES, b"\0")
+            last, rest = divmod(size_bytes, PAGE_BYTES)
+            for run in self.runs.between(last, last + 1):
+                if rest and run.slot != ZEROS:
+                    self.pool.write(bytes(PAGE_BYTES - rest), run.slot, rest)
+            self.runs.remove(last + bool(rest), self.size_bytes // PAGE_BYTES + 1)
+            self.reserved_bytes = min(self.reserved_bytes, size_bytes)
         self.size_bytes = size_bytes
 
     def empty(self) -> None:
         """Forgets all content."""
-        self.mapped = None
-        self.pages.clear()
-        self.size_bytes = self.base_bytes = 0
+        self.mapped = self.scratch = None
+        self.runs = PageRuns()
+        self.size_bytes = self.base_bytes = self.reserved_bytes = 0
 
-    def changed_pages(self) -> Iterator[int]:
-        """Yields the numbers of pages that may differ from the real file, in order."""
+    def changed_stretches(self) -> Iterator[tuple[int, int]]:
+        """Yields where stretches start and end that may differ from the real file, in order."""
         if self.mapped is None:
-            yield from sorted(self.pages)
+            for run in self.runs:
+                yield run.first * PAGE_BYTES, min(run.end * PAGE_BYTES, self.size_bytes)
         else:
-            yield from range(-(-self.size_bytes // PAGE_BYTES))
+            yield 0, self.size_bytes
 
 
 class DraftFile:
@@ -75,10 +94,12 @@ class DraftFile:
     Args:
         node: Its content.
         files: Where the real file is.
+        writable: Whether what is written through its map counts.
     """
 
-    def __init__(self, node: DraftNode, files: Files) -> None:
+    def __init__(self, node: DraftNode, files: Files, *, writable: bool) -> None:
         self._node = node
+        self._writable = writable
         self._base: OpenFile | None = None if node.base is None else files.open(node.base, writable=False)
 
     @property
@@ -104,7 +125,7 @@ class DraftFile:
         else:
             from_base = 0
         buffer[from_base:count] = bytes(count - from_base)
-        if node.pages:
+        if node.runs:
             self._lay_pages(buffer[:count], position)
         return count
 
@@ -115,36 +136,36 @@ class DraftFile:
         if node.mapped is not None:
             if end > node.size_bytes:
                 node.resize(end)
+            self.reserve(position, len(data))
             node.mapped[position:end] = data
             return
         view = memoryview(data)
-        for number in range(position // PAGE_BYTES, -(-end // PAGE_BYTES)):
-            start = number * PAGE_BYTES
-            low, high = max(start, position), min(start + PAGE_BYTES, end)
-            piece = view[low - position : high - position]
-            if len(piece) < PAGE_BYTES:
-                page = bytearray(PAGE_BYTES)
-                self.read_into(memoryview(page), start)
-                page[low - start : high - start] = piece
-                piece = memoryview(page)
-            node.pages[number] = bytes(piece) if has_data(piece) else ZEROS
+        whole = -(-position // PAGE_BYTES) * PAGE_BYTES, end // PAGE_BYTES * PAGE_BYTES
+        if whole[0] > whole[1]:
+            self._write_part(view, position)
+        else:
+            if position < whole[0]:
+                self._write_part(view[: whole[0] - position], position)
+            self._write_pages(view[whole[0] - position : whole[1] - position], whole[0] // PAGE_BYTES)
+            if whole[1] < end:
+                self._write_part(view[whole[1] - position :], whole[1])
         node.size_bytes = max(node.size_bytes, end)
 
     def next_data(self, position: int) -> int | None:
         """Returns where the real file or a page has something next."""
         node = self._node
-        if node.mapped is not None:
-            return position if position < node.size_bytes else None
-        found = (
-            self._base.next_data(position) if self._base is not None and position < node.base_bytes else None
-        )
-        if found is not None and found >= node.base_bytes:
-            found = None
-        for number, page in node.pages.items():
-            if page is not ZEROS and (number + 1) * PAGE_BYTES > position:
-                start = max(position, number * PAGE_BYTES)
-                found = start if found is None else min(found, start)
-        return found if found is None or found < node.size_bytes else None
+        if node.scratch is not None and node.mapped is not None:
+            return node.scratch.next_data(position)
+        at: int | None = position
+        while at is not None and at < node.size_bytes:
+            base = self._next_of_base(at)
+            run = next(node.runs.between(at // PAGE_BYTES, node.size_bytes // PAGE_BYTES + 1), None)
+            if run is None or (base is not None and base < run.first * PAGE_BYTES):
+                return base
+            if run.slot != ZEROS:
+                return max(at, run.first * PAGE_BYTES)
+            at = run.end * PAGE_BYTES
+        return None
 
     def set_size(self, size_bytes: int) -> None:
         """Cuts the file or extends it."""
@@ -152,21 +173,38 @@ class DraftFile:
 
     def reserve(self, position: int, size_bytes: int) -> None:
         """Extends the file where it is shorter, as reserving space on a disk does."""
-        if position + size_bytes > self._node.size_bytes:
-            self._node.resize(position + size_bytes)
+        node = self._node
+        end = position + size_bytes
+        if end > node.size_bytes:
+            node.resize(end)
+        if node.scratch is not None:
+            node.scratch.reserve(position, size_bytes)
+        else:
+            node.reserved_bytes = max(node.reserved_bytes, end)
 
     def map(self) -> memoryview:
-        """Takes the whole file into memory."""
+        """Returns the file as memory.
+
+        Raises:
+            OSError: It is not to be written, and cannot be mapped without being copied.
+        """
         node = self._node
-        if node.mapped is None:
-            whole = bytearray(node.size_bytes)
-            at = self.next_data(0)
-            while at is not None:
-                end = min(at + (1 << 20), node.size_bytes)
-                self.read_into(memoryview(whole)[at:end], at)
-                at = self.next_data(end) if end < node.size_bytes else None
-            node.mapped = whole
-        return memoryview(node.mapped)
+        if node.mapped is not None:
+            return node.mapped
+        if not self._writable and self._base is not None:
+            return self._map_over(self._base)
+        scratch = Scratch(node.size_bytes)
+        scratch.reserve(0, node.reserved_bytes)
+        memory = memoryview(scratch.map())
+        at = self.next_data(0)
+        while at is not None:
+            end = min(at + _COPIED_BYTES, node.size_bytes)
+            scratch.reserve(at, end - at)
+            self.read_into(memory[at:end], at)
+            at = self.next_data(end) if end < node.size_bytes else None
+        node.scratch, node.mapped = scratch, memory
+        node.runs = PageRuns()
+        return memory
 
     def sync(self) -> None:
         """Nothing of a draft is on a disk."""
@@ -177,11 +215,71 @@ class DraftFile:
             self._base.close()
             self._base = None
 
+    def _map_over(self, base: OpenFile) -> memoryview:
+        """Returns the map of the real file, with changed pages over it that only this process sees."""
+        node = self._node
+        if node.base_bytes != node.size_bytes or node.runs.page_count() > _MAX_LAID_PAGES:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        if not node.runs:
+            return base.map()
+        if base.descriptor < 0:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        memory = memoryview(mmap.mmap(base.descriptor, node.size_bytes, access=mmap.ACCESS_COPY))
+        for run in node.runs:
+            start, end = run.first * PAGE_BYTES, min(run.end * PAGE_BYTES, node.size_bytes)
+            memory[start:end] = self._content(run, 0, end - start)
+        return memory.toreadonly()
+
+    def _next_of_base(self, position: int) -> int | None:
+        node = self._node
+        if self._base is None or position >= node.base_bytes:
+            return None
+        found = self._base.next_data(position)
+        return None if found is None or found >= node.base_bytes else found
+
+    def _write_pages(self, view: memoryview, first: int) -> None:
+        """Writes whole pages."""
+        node = self._node
+        if not len(view):
+            return
+        has_data = np.frombuffer(view, np.uint64).reshape(-1, PAGE_BYTES // 8).max(axis=1) > 0
+        edges = [0, *(np.flatnonzero(has_data[1:] != has_data[:-1]) + 1).tolist(), len(has_data)]
+        for start, end in pairwise(edges):
+            slot = ZEROS
+            if has_data[start]:
+                slot = node.pool.add(view[start * PAGE_BYTES : end * PAGE_BYTES])
+            node.runs.put(Run(first + start, end - start, slot))
+
+    def _write_part(self, view: memoryview, position: int) -> None:
+        """Writes less than a page, within one."""
+        number, at = divmod(position, PAGE_BYTES)
+        page = bytearray(PAGE_BYTES)
+        self.read_into(memoryview(page), number * PAGE_BYTES)
+        page[at : at + len(view)] = view
+        known = next(self._node.runs.between(number, number + 1), None)
+        if known is not None and known.slot != ZEROS:
+            self._node.pool.write(bytes(page), known.slot, 0)
+        else:
+            self._write_pages(memoryview(page), number)
+
     def _lay_pages(self, buffer: memoryview, position: int) -> None:
-        first, last = position // PAGE_BYTES, (position + len(buffer) - 1) // PAGE_BYTES
-        for number in range(first, last + 1):
-            page = self._node.pages.get(number)
-            if page is not None:
-                start = number * PAGE_BYTES
-                low, high = max(start, position), min(start + PAGE_BYTES, position + len(buffer))
-                buffer[low - position : high - position] = page[low - start : high - start]
+        end = position + len(buffer)
+        for run in self._node.runs.between(position // PAGE_BYTES, -(-end // PAGE_BYTES)):
+            start = run.first * PAGE_BYTES
+            low, high = max(start, position), min(run.end * PAGE_BYTES, end)
+            buffer[low - position : high - position] = self._content(run, low - start, high - low)
+
+    def _content(self, run: Run, position: int, size_bytes: int) -> bytes:
+        return (
+            bytes(size_bytes) if run.slot == ZEROS else self._node.pool.read(run.slot, position, size_bytes)
+        )
+
+
+def _copy_scratch(source: Scratch, target: Scratch, size_bytes: int) -> None:
+    held, memory = memoryview(source.map()), memoryview(target.map())
+    at = source.next_data(0)
+    while at is not None and at < size_bytes:
+        end = min(at + _COPIED_BYTES, size_bytes)
+        target.reserve(at, end - at)
+        memory[at:end] = held[at:end]
+        at = source.next_data(end)

@@ -12,11 +12,12 @@ from collections import defaultdict
 from pathlib import Path
 
 from seglog.doctor.draft_file import DraftFile, DraftNode
+from seglog.doctor.draft_pages import PagePool
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp
 
 
 class DraftFiles:
-    """Files over others, whose changes stay in memory.
+    """Files over others, whose changes stay with this process.
 
     Attributes:
         files: The real ones, which are only read.
@@ -30,6 +31,7 @@ class DraftFiles:
         self.files = files
         self.nodes: dict[Path, DraftNode | None] = {}
         self.folders: set[Path] = set()
+        self._pool = PagePool()
         self._names: defaultdict[Path, set[str]] = defaultdict(set)  # of the nodes in each folder
 
     def list_dir(self, path: Path) -> list[Entry]:
@@ -61,7 +63,7 @@ class DraftFiles:
 
     def open(self, path: Path, *, writable: bool) -> DraftFile:
         """Opens a file."""
-        return DraftFile(self._node(path), self.files)
+        return DraftFile(self._node(path), self.files, writable=writable)
 
     def create(self, path: Path, size_bytes: int) -> DraftFile:
         """Creates a file of that size, all zeros; it must not exist."""
@@ -69,10 +71,10 @@ class DraftFiles:
             raise _os_error(errno.EEXIST, path)
         if not self.is_dir(path.parent):
             raise _os_error(errno.ENOENT, path)
-        node = DraftNode(None, 0)
+        node = DraftNode(None, 0, self._pool)
         node.resize(size_bytes)
         self._put(path, node)
-        return DraftFile(node, self.files)
+        return DraftFile(node, self.files, writable=True)
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
@@ -90,7 +92,7 @@ class DraftFiles:
             self.create(path, 0).close()
         node = self._node(path)
         node.empty()
-        handle = DraftFile(node, self.files)
+        handle = DraftFile(node, self.files, writable=True)
         try:
             handle.write_at(data, 0)
         finally:
@@ -144,7 +146,7 @@ class DraftFiles:
                 raise _os_error(errno.ENOENT, path)
             handle = self.files.open(path, writable=False)
             try:
-                self._put(path, DraftNode(path, handle.size_bytes))
+                self._put(path, DraftNode(path, handle.size_bytes, self._pool))
             finally:
                 handle.close()
         node = self.nodes[path]

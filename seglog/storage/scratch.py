@@ -1,0 +1,146 @@
+"""Memory for what grows with a store: small amounts as usual, more of it in temporary files without a name.
+
+Pages of a mapped file are the system's to write out when memory is short; anonymous pages are not, where
+there is no swap. The files are where Python keeps temporary ones (``TMPDIR``), have no name and go with the
+process. They hold rows and units that were read from a store, never the only copy of anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.errors import FullError
+
+IN_MEMORY_BYTES: Final = 48 << 20
+"""What one owner of a :class:`Room` has in memory, before it goes on in files."""
+_CHUNK_BYTES: Final = 64 << 20
+
+
+class Scratch:
+    """A temporary file without a name, of which only what is written or reserved takes space.
+
+    Args:
+        size_bytes: Its length.
+
+    Raises:
+        FullError: The folder of temporary files has no room for another.
+    """
+
+    def __init__(self, size_bytes: int = 0) -> None:
+        self._descriptor = -1
+        try:
+            with tempfile.TemporaryFile(buffering=0) as file:
+                self._descriptor = os.dup(file.fileno())
+            os.ftruncate(self._descriptor, size_bytes)
+        except OSError as error:
+            raise _full(error) from error
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)  # maps stay
+
+    def reserve(self, position: int, size_bytes: int) -> None:
+        """Makes sure that a range can be written to.
+
+        Raises:
+            FullError: There is no space for it.
+        """
+        if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, position, size_bytes)
+        except OSError as error:
+            raise _full(error) from error
+
+    def map(self) -> mmap.mmap:
+        """Returns all of it as memory, which is valid as long as anybody has it."""
+        return mmap.mmap(self._descriptor, 0)
+
+    def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Writes all of ``data``.
+
+        Raises:
+            FullError: There is no space for it.
+        """
+        rest = memoryview(data)
+        try:
+            while rest:
+                count = os.pwrite(self._descriptor, rest, position)
+                rest, position = rest[count:], position + count
+        except OSError as error:
+            raise _full(error) from error
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Returns up to ``size_bytes``; fewer only at the end."""
+        parts: list[bytes] = []
+        while size_bytes and (part := os.pread(self._descriptor, size_bytes, position)):
+            parts.append(part)
+            position, size_bytes = position + len(part), size_bytes - len(part)
+        return b"".join(parts)
+
+    def next_data(self, position: int) -> int | None:
+        """Returns where the next bytes are that were ever written, None if none follow."""
+        try:
+            return os.lseek(self._descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise
+
+
+class Room:
+    """Hands out arrays of one owner that are freed together, or one by one where they are large.
+
+    Args:
+        in_memory_bytes: What all of them may have in memory; the next ones are in files. Where there is no
+            space for those either, they are in memory after all: a store must open beside a full ``/tmp``.
+    """
+
+    def __init__(self, in_memory_bytes: int = IN_MEMORY_BYTES) -> None:
+        self._left_bytes = in_memory_bytes
+        self._chunk = memoryview(b"")
+
+    def empty(self, count: int, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
+        """Returns an array of ``count`` items that hold anything."""
+        size_bytes = count * dtype.itemsize
+        if size_bytes <= self._left_bytes:
+            self._left_bytes -= size_bytes
+            return np.empty(count, dtype)
+        memory = self._in_file(size_bytes)
+        return np.empty(count, dtype) if memory is None else np.frombuffer(memory, dtype, count)
+
+    def _in_file(self, size_bytes: int) -> memoryview | None:
+        if size_bytes >= _CHUNK_BYTES // 4:
+            return _mapped(size_bytes)
+        if size_bytes > len(self._chunk):
+            chunk = _mapped(_CHUNK_BYTES)
+            if chunk is None:
+                return None
+            self._chunk = chunk
+        taken = -(-size_bytes // 64) * 64
+        found, self._chunk = self._chunk[:size_bytes], self._chunk[taken:]
+        return found
+
+
+def _mapped(size_bytes: int) -> memoryview | None:
+    """Returns memory in a file of its own, None where there is no space for it."""
+    try:
+        scratch = Scratch(size_bytes)
+        scratch.reserve(0, size_bytes)
+        return memoryview(scratch.map())
+    except (FullError, OSError):
+        return None
+
+
+def _full(error: OSError) -> FullError:
+    return FullError(
+        f"no room for a temporary file in {tempfile.tempdir or 'any folder for them'}: {error.strerror}",
+        help="name a folder with more space in TMPDIR",
+    )

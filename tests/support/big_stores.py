@@ -1,0 +1,57 @@
+"""Large stores for tests of memory: long files that are mostly holes, and many small messages.
+
+Run as a module it makes one: ``python -m tests.support.big_stores sparse STORE SEGMENTS`` or
+``python -m tests.support.big_stores small STORE MESSAGES``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from perf.made_store import make_store, record_dtype
+from seglog.storage.flush import Durability
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.store import MessageStore
+
+SPARSE_SEGMENT_BYTES: Final = 1 << 30
+SPARSE_BODY_BYTES: Final = 2048
+SPARSE_MESSAGES: Final = 1500
+"""Of a segment: about 3 MiB."""
+SMALL_BODY_BYTES: Final = 64
+_QUEUES: Final = 4
+_BATCH: Final = 2000
+
+
+def make_sparse(root: Path, segments: int) -> None:
+    """Makes segments of 1 GiB with 3 MiB of records each, behind which a filler takes the rest."""
+    make_store(root, segments * SPARSE_MESSAGES, SPARSE_BODY_BYTES, SPARSE_SEGMENT_BYTES, SPARSE_MESSAGES)
+
+
+def damage_bodies(root: Path, segments: Sequence[int]) -> None:
+    """Flips a bit in the body of one record of each of these segments."""
+    size = record_dtype(SPARSE_BODY_BYTES).itemsize
+    for number in segments:
+        path = root / COMMIT_LOG / segment_file_name(number * SPARSE_SEGMENT_BYTES)
+        place = (SPARSE_MESSAGES // 2) * size + size // 2
+        with path.open("r+b") as file:
+            file.seek(place)
+            byte = file.read(1)[0]
+            file.seek(place)
+            file.write(bytes([byte ^ 0x10]))
+
+
+def make_small(root: Path, messages: int) -> None:
+    """Puts messages of 64 bytes into four queues, in batches."""
+    bodies = [b"%064d" % number for number in range(_BATCH)]
+    with MessageStore.open(root, durability=Durability.ASYNC) as store:
+        for number in range(-(-messages // _BATCH)):
+            left = messages - number * _BATCH
+            store.put_batch("Small", bodies[:left], queue_id=number % _QUEUES)
+
+
+if __name__ == "__main__":
+    kind, folder, count = sys.argv[1:]
+    {"sparse": make_sparse, "small": make_small}[kind](Path(folder), int(count))
