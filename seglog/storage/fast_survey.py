@@ -65,6 +65,8 @@ from seglog.storage.survey import (
 )
 
 _CONTEXT_UNITS: Final = 2
+_HEAD_BYTES: Final = 64 << 10
+"""Of the last record: enough to tell whether its size can be right."""
 _NO_UNITS: Final = np.empty(0, CQ_UNIT.dtype)
 _NO_ROWS: Final = np.empty(0, ROW)
 
@@ -258,12 +260,18 @@ class _Attempt:
     def _has_record_crc(self) -> bool:
         """Returns whether the last record below the point has ``__CRC32#``."""
         point = self._point
+        last = point.last_phy_offset
         reader = LogReader(self._files, self._root, point.segment_bytes)
         try:
-            record = reader.read(point.last_phy_offset, point.end_phy_offset - point.last_phy_offset)
+            # A filler may lie between it and the point: it takes the rest of the segment.
+            record = reader.read(last, min(_HEAD_BYTES, point.end_phy_offset - last))
+            row = examine(record, 0, last, verify=False)
+            if isinstance(row, Damage) and row.kind == "size" and len(record) == _HEAD_BYTES:
+                size = min(int(str(row.found)), point.end_phy_offset - last)
+                record = reader.read(last, size)
+                row = examine(record, 0, last, verify=False)
         finally:
             reader.close()
-        row = examine(record, 0, point.last_phy_offset, verify=False)
         if isinstance(row, Damage):
             raise _DoubtError("the last record before the point is none")
         end = row.size_bytes
