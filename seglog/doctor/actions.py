@@ -9,7 +9,8 @@ from seglog.storage.lost_messages import LostMessages
 
 KINDS: Final[dict[str, str]] = {
     "undo": "take back the repair that was stopped",
-    "discard": "move an undo pack that cannot be believed aside",
+    "discard": "move a journal that cannot be believed aside",
+    "erase": "finish the erase that was stopped",
     "bit": "flip a bit back",
     "head": "write again what a record says of itself and something else proves",
     "hole": "fill a hole with tombstones",

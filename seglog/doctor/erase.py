@@ -12,7 +12,7 @@ There is no way back: the old bytes are kept nowhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,14 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.doctor.branch_names import stores_of
 from seglog.doctor.erase_journal import (
+    JOURNAL,
+    MAX_REWRITES_BYTES,
     Rewrite,
     apply_rewrites,
-    read_journal,
     remove_journal,
     write_journal,
 )
+from seglog.doctor.erase_proof import sound_journal
 from seglog.doctor.erased_record import erase_record
 from seglog.doctor.family import Scan, Search, find_families
 from seglog.doctor.leftovers import Leftovers, find_leftovers
@@ -179,27 +181,37 @@ def finish_erase(files: Files, root: Path) -> int:
 
     Raises:
         StoreLockedError: A process has the store open.
-        ConfigError: What was to be written cannot be read.
+        CorruptError: What was to be written cannot be read, or does not follow from the log; nothing was.
     """
     count = 0
     for store in stores_of(files, root):
-        if read_journal(files, root / store) is None:
+        if not files.exists(root / store / JOURNAL):
             continue
         lock = files.lock(root / store)
         try:
-            journal = read_journal(files, root / store)
-            if journal is not None:
-                remove_recovery_point(files, root / store)
-                apply_rewrites(files, root / store, *journal)
-                segment, rewrites = journal
-                for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
-                    if first in list_seals(files, root / store):
-                        remove_seal(files, root / store, first)  # nobody knows whether it matched before
-                remove_journal(files, root / store)
-                count += len(rewrites)
+            count += finish_in(files, root / store)
         finally:
             lock.release()
     return count
+
+
+def finish_in(files: Files, root: Path) -> int:
+    """Finishes the erase of one store whose lock is held; arguments and errors as :func:`finish_erase`."""
+    try:
+        journal = sound_journal(files, root)
+    except CorruptError as error:
+        error.help = f"nothing was written; `seglog repair {root}` moves {JOURNAL} aside"
+        raise
+    if journal is None:
+        return 0
+    segment, rewrites = journal
+    remove_recovery_point(files, root)
+    apply_rewrites(files, root, segment, rewrites)
+    for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
+        if first in list_seals(files, root):
+            remove_seal(files, root, first)  # nobody knows whether it matched before
+    remove_journal(files, root)
+    return len(rewrites)
 
 
 def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
@@ -247,20 +259,34 @@ def _erase_in(
     matching, others = _seals(files, root, segments)
     rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in copies]
     assert first.message.phy_offset % segment == first.position_bytes
-    write_journal(files, root, segment, rewrites)
     remove_recovery_point(files, root)
     with ExitStack() as times:
         for start in segments:
             times.enter_context(kept_times(root / COMMIT_LOG / segment_file_name(start)))
-        apply_rewrites(files, root, segment, rewrites)
+        for group in _groups(rewrites):
+            write_journal(files, root, segment, group)
+            for start in set(matching) & set(list_seals(files, root)):
+                remove_seal(files, root, start)  # a stop in here must leave none that does not match
+            apply_rewrites(files, root, segment, group)
+            remove_journal(files, root)
     for start in matching:
         made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)
         if isinstance(made, Seal):
             write_seal(files, root, made)
-        else:
-            remove_seal(files, root, start)
-    remove_journal(files, root)
     return matching, others
+
+
+def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """Yields rewrites so many at a time as one journal takes."""
+    group: list[Rewrite] = []
+    size_bytes = 0
+    for one in rewrites:
+        if group and size_bytes + len(one.data) > MAX_REWRITES_BYTES:
+            yield group
+            group, size_bytes = [], 0
+        group.append(one)
+        size_bytes += len(one.data)
+    yield group
 
 
 def _segment_bytes(files: Files, root: Path) -> int:

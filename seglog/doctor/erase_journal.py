@@ -1,12 +1,14 @@
 """``seglog/erasing``: the records that an erase is about to write, so that a crash cannot leave half of one.
 
 It is on the disk before the first record is touched, and goes when the last one is. It holds what is to be
-written, never what was there: the erased body is in no file of ours.
+written, never what was there: the erased body is in no file of ours. It lies in the store, so it may come
+from anybody: :mod:`seglog.doctor.erase_proof` says whether it is to be believed.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,10 +17,15 @@ from seglog.broker.config_shape import as_int, as_object, as_text
 from seglog.errors import CorruptError
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
+from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import COMMIT_LOG, OURS, segment_file_name
 
 JOURNAL: Final = f"{OURS}/erasing"
+MAX_JOURNAL_BYTES: Final = 256 << 20
+"""Longer ones are not read; none is written."""
+MAX_REWRITES_BYTES: Final = 64 << 20
+"""Records that one journal takes together; one of the longest fits more than once."""
 
 
 class Rewrite(NamedTuple):
@@ -40,9 +47,31 @@ def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
     """Returns the length of segments and what was to be written; None if no erase was interrupted.
 
     Raises:
-        ConfigError: The journal cannot be read.
+        CorruptError: The journal cannot be read.
     """
-    return ConfigFile(files, root / JOURNAL).load(_parse)
+    if not files.exists(root / JOURNAL):
+        return None
+    handle = files.open(root / JOURNAL, writable=False)
+    try:
+        size_bytes = handle.size_bytes
+        if size_bytes > MAX_JOURNAL_BYTES:
+            raise CorruptError(
+                "erasing", file=JOURNAL, expected=f"at most {MAX_JOURNAL_BYTES} bytes", found=size_bytes
+            )
+        data = bytearray(size_bytes)
+        handle.read_into(memoryview(data), 0)
+    finally:
+        handle.close()
+    try:
+        return _parse(decode_config(bytes(data)))
+    except CorruptError as error:
+        raise CorruptError(
+            error.kind,
+            file=JOURNAL,
+            position_bytes=error.position_bytes,
+            expected=error.expected,
+            found=error.found,
+        ) from error
 
 
 def remove_journal(files: Files, root: Path) -> None:
@@ -76,6 +105,9 @@ def _parse(value: ConfigValue) -> tuple[int, list[Rewrite]]:
     rewrites: list[Rewrite] = []
     for record in records:
         one = as_object(record, "record")
-        data = base64.b64decode(as_text(one.get("data"), "data"))
+        try:
+            data = base64.b64decode(as_text(one.get("data"), "data"), validate=True)
+        except binascii.Error as error:
+            raise CorruptError("erasing", expected="base64", found=str(error)) from error
         rewrites.append(Rewrite(as_int(one.get("phyOffset"), "phyOffset"), data))
     return as_int(fields.get("segmentBytes"), "segmentBytes"), rewrites

@@ -120,7 +120,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     settled = DraftFiles(files)
     settle_draft(settled, root, found)
     plan = _plan(settled, root, clock, sizes or FileSizes())
-    plan.first = first_actions(root, found)
+    plan.first = first_actions(found)
     return plan
 
 

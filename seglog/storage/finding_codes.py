@@ -563,6 +563,20 @@ FILE_CODES: Final[dict[str, Code]] = {
         "it is removed, and made anew when the store is opened for writing",
         _REPAIR,
     ),
+    "erase-unfinished": Code(
+        _WARNING,
+        "an erase was stopped half-way; what it was to write is in seglog/erasing",
+        "some that were to be erased are still there, and one may be half written",
+        "the erase is finished, before anything else is repaired",
+        _REPAIR,
+    ),
+    "erase-unsound": Code(
+        _WARNING,
+        "seglog/erasing is damaged, or is not what an erase of this store writes",
+        _INTACT,
+        "the file is moved to seglog/stray, and nothing that it says is done",
+        _REPAIR,
+    ),
     "undo-unfinished": Code(
         _WARNING,
         "a repair, or the undo of one, was stopped half-way",

@@ -41,8 +41,8 @@ IN_GOLDEN_STORES = {
     "queue-file-size": "d-cqtrunc",
 }
 """Codes that are mended, of damages that real stores show best; test_repair_golden repairs them."""
-SETTLED_FIRST = {"undo-unfinished", "undo-unsound"}
-"""Codes of what a repair settles before it begins; test_hostile_packs shows them."""
+SETTLED_FIRST = {"undo-unfinished", "undo-unsound", "erase-unfinished", "erase-unsound"}
+"""Codes of what a repair settles first; tests/cli/test_undo_packs and test_erase_journal show them."""
 
 
 def wrong(root):
