@@ -95,11 +95,16 @@ class DraftFile:
         node: Its content.
         files: Where the real file is.
         writable: Whether what is written through its map counts.
+        is_copied: Whether it may be copied so that it can be mapped to be read: the files of a log are long,
+            and are read where they cannot be mapped.
     """
 
-    def __init__(self, node: DraftNode, files: Files, *, writable: bool) -> None:
+    def __init__(
+        self, node: DraftNode, files: Files, *, writable: bool = True, is_copied: bool = True
+    ) -> None:
         self._node = node
         self._writable = writable
+        self._is_copied = is_copied
         self._base: OpenFile | None = None if node.base is None else files.open(node.base, writable=False)
 
     @property
@@ -186,13 +191,17 @@ class DraftFile:
         """Returns the file as memory.
 
         Raises:
-            OSError: It is not to be written, and cannot be mapped without being copied.
+            OSError: It cannot be mapped without being copied, and must not be.
+            FullError: There is no space for a copy.
         """
         node = self._node
         if node.mapped is not None:
             return node.mapped
-        if not self._writable and self._base is not None:
-            return self._map_over(self._base)
+        memory = None if self._writable or self._base is None else self._map_over(self._base)
+        if memory is not None:
+            return memory
+        if not self._writable and not self._is_copied:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         scratch = Scratch(node.size_bytes)
         scratch.reserve(0, node.reserved_bytes)
         memory = memoryview(scratch.map())
@@ -215,15 +224,18 @@ class DraftFile:
             self._base.close()
             self._base = None
 
-    def _map_over(self, base: OpenFile) -> memoryview:
-        """Returns the map of the real file, with changed pages over it that only this process sees."""
+    def _map_over(self, base: OpenFile) -> memoryview | None:
+        """Returns the map of the real file, with changed pages over it that only this process sees.
+
+        None where it has another length, or too many pages were changed.
+        """
         node = self._node
         if node.base_bytes != node.size_bytes or node.runs.page_count() > _MAX_LAID_PAGES:
-            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+            return None
         if not node.runs:
             return base.map()
         if base.descriptor < 0:
-            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+            return None
         memory = memoryview(mmap.mmap(base.descriptor, node.size_bytes, access=mmap.ACCESS_COPY))
         for run in node.runs:
             start, end = run.first * PAGE_BYTES, min(run.end * PAGE_BYTES, node.size_bytes)

@@ -14,6 +14,7 @@ from pathlib import Path
 from seglog.doctor.draft_file import DraftFile, DraftNode
 from seglog.doctor.draft_pages import PagePool
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp
+from seglog.storage.format.names import COMMIT_LOG
 
 
 class DraftFiles:
@@ -63,7 +64,8 @@ class DraftFiles:
 
     def open(self, path: Path, *, writable: bool) -> DraftFile:
         """Opens a file."""
-        return DraftFile(self._node(path), self.files, writable=writable)
+        is_log = path.parent.name == COMMIT_LOG
+        return DraftFile(self._node(path), self.files, writable=writable, is_copied=not is_log)
 
     def create(self, path: Path, size_bytes: int) -> DraftFile:
         """Creates a file of that size, all zeros; it must not exist."""
@@ -74,7 +76,7 @@ class DraftFiles:
         node = DraftNode(None, 0, self._pool)
         node.resize(size_bytes)
         self._put(path, node)
-        return DraftFile(node, self.files, writable=True)
+        return DraftFile(node, self.files)
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
@@ -92,7 +94,7 @@ class DraftFiles:
             self.create(path, 0).close()
         node = self._node(path)
         node.empty()
-        handle = DraftFile(node, self.files, writable=True)
+        handle = DraftFile(node, self.files)
         try:
             handle.write_at(data, 0)
         finally:
