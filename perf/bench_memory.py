@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.support.big_stores import damage_bodies, make_small, make_sparse
+from tests.support.big_stores import damage, make_small, make_sparse
 from tests.support.memory import Measured, measure, seglog
 
 _OPEN: Final = "from seglog import MessageStore; MessageStore.open({!r}, create=False{}).close()"
@@ -32,7 +32,7 @@ def main() -> None:
         if chosen.segments:
             sparse = Path(folder) / "sparse"
             make_sparse(sparse, chosen.segments)
-            damage_bodies(sparse, range(_EACH_TENTH - 1, chosen.segments, _EACH_TENTH) or [0])
+            damage(sparse, range(_EACH_TENTH - 1, chosen.segments, _EACH_TENTH) or [0])
             _measure_all(sparse, f"{chosen.segments} sparse segments of 1 GiB", Path(folder))
             shutil.rmtree(sparse)
         if chosen.messages:

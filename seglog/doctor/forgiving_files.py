@@ -16,11 +16,13 @@ from typing import Final
 
 from typing_extensions import override
 
-from seglog.storage.files import Entry, RealFile, RealFiles
+from seglog.storage.files import Entry, RealFile, RealFiles, check_whole
 from seglog.storage.findings import Finding
 
 _PIECE_BYTES: Final = 4096
-_UNREADABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENXIO})
+_UNREADABLE: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EFBIG}
+)
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK
 """A pipe where a file belongs must not keep us waiting."""
 
@@ -62,8 +64,12 @@ class ForgivingFiles(RealFiles):
         except FileNotFoundError:
             return b""
         try:
+            check_whole(handle.size_bytes, path)
             buffer = memoryview(bytearray(handle.size_bytes))
             return bytes(buffer[: handle.read_into(buffer, 0)])
+        except OSError as error:
+            self.note(path, error)
+            return b""
         finally:
             handle.close()
 

@@ -20,6 +20,11 @@ from seglog.errors import FullError
 from seglog.storage.links import break_link
 from seglog.storage.store_lock import StoreLock
 
+MAX_WHOLE_BYTES = 128 << 20
+"""What is read as a whole: config, tables, journals; RocketMQ's longest are timer logs of 100 MiB.
+
+How long a file claims to be must not decide how much memory a store takes.
+"""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -146,7 +151,11 @@ class Files(Protocol):
         ...
 
     def read_file(self, path: Path) -> bytes:
-        """Returns the whole content."""
+        """Returns the whole content.
+
+        Raises:
+            OSError: ``EFBIG``, it is longer than :data:`MAX_WHOLE_BYTES`.
+        """
         ...
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -355,7 +364,9 @@ class RealFiles:
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
-        return path.read_bytes()
+        with path.open("rb") as file:
+            check_whole(os.fstat(file.fileno()).st_size, path)
+            return file.read()
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
@@ -453,3 +464,23 @@ def _translate(error: OSError, path: Path) -> Exception:
     if error.errno in _FULL:
         return FullError(f"{path}: no space left for the next write")
     return error
+
+
+def check_whole(size_bytes: int, path: Path) -> None:
+    """Does nothing for a length at which a file may be read as a whole.
+
+    Raises:
+        OSError: ``EFBIG``, it is longer than :data:`MAX_WHOLE_BYTES`.
+    """
+    if size_bytes > MAX_WHOLE_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+
+
+def read_all(files: Files, path: Path) -> bytes:
+    """Returns the whole content of a file that this program made, whatever its length."""
+    handle = files.open(path, writable=False)
+    try:
+        buffer = memoryview(bytearray(handle.size_bytes))
+        return bytes(buffer[: handle.read_into(buffer, 0)])
+    finally:
+        handle.close()

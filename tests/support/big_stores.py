@@ -30,17 +30,18 @@ def make_sparse(root: Path, segments: int) -> None:
     make_store(root, segments * SPARSE_MESSAGES, SPARSE_BODY_BYTES, SPARSE_SEGMENT_BYTES, SPARSE_MESSAGES)
 
 
-def damage_bodies(root: Path, segments: Sequence[int]) -> None:
-    """Flips a bit in the body of one record of each of these segments."""
+def damage(root: Path, segments: Sequence[int]) -> None:
+    """Damages a record of each of these segments: its body, size or magic, or a page of zeros, in turn."""
     size = record_dtype(SPARSE_BODY_BYTES).itemsize
-    for number in segments:
-        path = root / COMMIT_LOG / segment_file_name(number * SPARSE_SEGMENT_BYTES)
-        place = (SPARSE_MESSAGES // 2) * size + size // 2
+    start = (SPARSE_MESSAGES // 2) * size
+    for number, segment in enumerate(segments):
+        path = root / COMMIT_LOG / segment_file_name(segment * SPARSE_SEGMENT_BYTES)
         with path.open("r+b") as file:
+            place, mask = ((start + size // 2, 0x10), (start, 0x20), (start + 4, 1), (start, 0))[number % 4]
             file.seek(place)
-            byte = file.read(1)[0]
+            held = file.read(1)[0]
             file.seek(place)
-            file.write(bytes([byte ^ 0x10]))
+            file.write(bytes([held ^ mask]) if mask else bytes(4096))
 
 
 def make_small(root: Path, messages: int) -> None:

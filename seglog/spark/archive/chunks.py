@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import move_records
-from seglog.storage.files import RestoringFiles
+from seglog.storage.files import RestoringFiles, read_all
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
@@ -118,8 +118,8 @@ def write_placed(files: RestoringFiles, staged: Path, segment: PlacedSegment, se
     position = records = 0
     try:
         for chunk in segment.chunks:
-            data = np.frombuffer(bytearray(files.read_file(staged / CHUNKS / chunk.name)), np.uint8)
-            raw = files.read_file(staged / CHUNKS / f"{chunk.name}.sizes")
+            data = np.frombuffer(bytearray(read_all(files, staged / CHUNKS / chunk.name)), np.uint8)
+            raw = read_all(files, staged / CHUNKS / f"{chunk.name}.sizes")
             sizes = np.frombuffer(raw, np.int64)
             places = np.cumsum(sizes) - sizes
             offsets = segment.first + position + places

@@ -21,7 +21,7 @@ from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Facts, Key, facts_of
 from seglog.spark.compact.summary import are_replaced
 from seglog.spark.compact.task import Task, walk_split
-from seglog.storage.files import OpenFile, RestoringFiles, Stamp
+from seglog.storage.files import OpenFile, RestoringFiles, Stamp, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.format.sys_flag import INNER_BATCH
@@ -128,7 +128,7 @@ def load_array(files: RestoringFiles, path: Path) -> npt.NDArray[np.void]:
     """Returns such an array."""
     import io
 
-    found: npt.NDArray[np.void] = np.load(io.BytesIO(files.read_file(path)), allow_pickle=False)
+    found: npt.NDArray[np.void] = np.load(io.BytesIO(read_all(files, path)), allow_pickle=False)
     return found
 
 
