@@ -1,4 +1,4 @@
-"""Numbers as people read them, for the terminal and for pages."""
+"""Numbers and text as people read them, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def size_text(size_bytes: float) -> str:
         size_bytes /= 1024
         step += 1
     return f"{size_bytes:.0f} {_STEPS[step]}" if step == 0 else f"{size_bytes:.1f} {_STEPS[step]}"
+
+
+def printable(text: str) -> str:
+    """Returns text with whatever a terminal would act upon, or an eye not see, as its escape.
+
+    That is all that Unicode calls control, format (which turn the direction of writing), surrogate,
+    private, unassigned or a separator other than the space; no line of text can become two.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )

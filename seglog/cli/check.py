@@ -58,7 +58,7 @@ def command(*, path: Path, max_duration: str | None, resume_file: Path | None, a
                 progress=tell,
             )
     except KeyboardInterrupt:
-        click.echo(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)
+        render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)
         raise click.exceptions.Exit(INTERRUPTED_EXIT_CODE) from None
     except StoppedError as error:
         if error.resume_file:

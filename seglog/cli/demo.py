@@ -105,7 +105,8 @@ def _run(place: Path, count: int, *, as_json: bool) -> bool:
     """Runs the steps, prints how each ended, and returns whether none failed."""
     begun_s = time.monotonic()
     if not as_json:
-        render.say(f"seglog {package_version('seglog') or ''} demo in {place}\n")
+        render.say(f"seglog {package_version('seglog') or ''} demo in {place}")
+        render.say()
     outcomes: list[Outcome] = []
     for number, step in enumerate(STEPS, 1):
         if not as_json:
@@ -124,7 +125,7 @@ def _run(place: Path, count: int, *, as_json: bool) -> bool:
                 }
             )
         else:
-            render.say(f"   {_mark(outcome.ok)} {outcome.text}")
+            render.say("   ", _mark(outcome.ok), f" {outcome.text}")
     _summarise(outcomes, time.monotonic() - begun_s, place, as_json=as_json)
     return all(outcome.ok is not False for outcome in outcomes)
 
@@ -151,9 +152,9 @@ def _summarise(outcomes: list[Outcome], seconds: float, place: Path, *, as_json:
         else f"{failed} of {passed + failed} steps FAILED"
     )
     rest = f", {left_out} left out" if left_out else ""
-    render.say(f"\n{_mark(not failed)} {text}{rest}, in {seconds:.1f} s")
+    render.say()
+    render.say(_mark(not failed), f" {text}{rest}, in {seconds:.1f} s")
 
 
-def _mark(ok: bool | None) -> str:
-    sign, color = _MARKS[ok]
-    return click.style(sign, fg=color, bold=True)
+def _mark(ok: bool | None) -> render.Styled:
+    return render.Styled(*_MARKS[ok])

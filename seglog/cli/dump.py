@@ -83,9 +83,11 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     """
     found = survey_store(path, verify=not no_verify)
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
-    to_lines = _json_lines if as_json else _text_lines
     try:
-        _write(to_lines(found, reader, with_log=with_log))
+        if as_json:
+            _write(_json_lines(found, reader, with_log=with_log))
+        else:
+            _write(map(render.line_text, _text_lines(found, reader, with_log=with_log)))
     finally:
         reader.close()
 
@@ -268,35 +270,35 @@ def _json_log_lines(found: Survey, reader: LogReader) -> Iterator[str]:
 
 
 def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator[str]:
-    yield f"log {max(0, found.min_phy_offset)}..{found.max_phy_offset}, {found.mode} stop\n"
+    yield f"log {max(0, found.min_phy_offset)}..{found.max_phy_offset}, {found.mode} stop"
     for queue in java_sorted(found):
         count = render.count_text(queue.max_offset - queue.min_offset, "message")
-        yield f"queue {queue.topic}/{queue.queue_id} {queue.min_offset}..{queue.max_offset}, {count}\n"
+        yield f"queue {queue.topic}/{queue.queue_id} {queue.min_offset}..{queue.max_offset}, {count}"
     for item in iter_served(found, reader):
         match item:
             case HoleFound():
                 yield _text_of_hole(item)
             case LostFound():
                 place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
-                yield f"lost {place}, {render.count_text(item.messages, 'message')}\n"
+                yield f"lost {place}, {render.count_text(item.messages, 'message')}"
             case Served():
                 place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
-                yield messages.message_text(item.message, place) + "\n"
+                yield messages.message_text(item.message, place)
     for hole in iter_holes(found):
         yield _text_of_hole(hole)
     for finding in damage_of(found):
-        yield f"finding {finding.severity.value} {render.printable(str(finding))}\n"
+        yield f"finding {finding.severity.value} {finding}"
     if with_log:
         for record in iter_log(found, reader):
             if isinstance(record, HoleFound):
                 yield _text_of_hole(record)
             else:
                 message = record[2]
-                yield f"log {message.phy_offset}  {messages.message_text(message)}\n"
+                yield f"log {message.phy_offset}  {messages.message_text(message)}"
 
 
 def _text_of_hole(hole: HoleFound) -> str:
-    return f"hole {hole.file} +{hole.position_bytes}, {render.size_text(hole.size_bytes)}: {hole.why}\n"
+    return f"hole {hole.file} +{hole.position_bytes}, {render.size_text(hole.size_bytes)}: {hole.why}"
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -72,9 +72,8 @@ def command(
         render.emit(search_fields(found.search))
         return
     if len(found.families) > count:
-        render.say(
-            f"several messages have this key; the newest {render.count_text(count)} follow (--count)\n"
-        )
+        render.say(f"several messages have this key; the newest {render.count_text(count)} follow (--count)")
+        render.say()
     for life in lives:
         _show(life)
         render.say()
@@ -97,7 +96,7 @@ def read_offsets(path: Path) -> tuple[list[GroupOffset], str]:
 def _show(life: Life) -> None:
     first = life.stages[0].message
     name = first.unique_key or first.message_id
-    render.say(click.style(render.printable(name), bold=True))
+    render.say(render.Styled(name))
     roots = life.children(None)
     for number, stage in enumerate(roots):
         _show_branch(life, stage, "", is_last=number == len(roots) - 1)

@@ -6,7 +6,6 @@ object. No command prints errors itself.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
@@ -14,6 +13,7 @@ from typing import Final
 
 import click
 
+from seglog.cli import render
 from seglog.errors import SeglogError
 from seglog.storage.os_errors import explain_os_error
 
@@ -43,7 +43,8 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, SeglogError):
         _report(type(error).__name__, str(error), error.help, error.exit_code, as_json=as_json)
         return error.exit_code
-    traceback.print_exception(error)
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        render.say(line, err=True)
     text = f"{type(error).__name__}: {error}"
     _report(
         "Bug",
@@ -65,10 +66,10 @@ def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
 def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:
     if as_json:
         fields = {"error": text, "help": advice, "kind": kind, "exitCode": exit_code}
-        click.echo(json.dumps(fields), err=True)
+        render.say(render.spaced_json_text(fields), err=True)
     else:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
-        click.echo(f"{click.style('help:', bold=True)}  {advice}", err=True)
+        render.say(render.Styled("error:", "red"), f" {text}", err=True)
+        render.say(render.Styled("help:"), f"  {advice}", err=True)
 
 
 def _silence_stdout() -> None:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import click
-
 from seglog.cli import render
 from seglog.storage.finding_text import place_text
 from seglog.storage.findings import Finding, Severity
@@ -65,8 +63,8 @@ def _quoted(store: Path) -> str:
 
 def _show_same(same: Sequence[Finding], store: Path) -> None:
     first = same[0]
-    severity = click.style(f"{first.severity.value:<7}", fg=_COLOURS[first.severity], bold=True)
-    render.say(f"  {severity} {first.meaning}")
+    severity = render.Styled(f"{first.severity.value:<7}", _COLOURS[first.severity])
+    render.say("  ", severity, f" {first.meaning}")
     for finding in same[:_MAX_PLACES]:
         render.say(f"          {render.printable(place_text(finding))}")
     if len(same) > _MAX_PLACES:

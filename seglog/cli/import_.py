@@ -40,7 +40,7 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
             store.flush()
         except SeglogError:
             if done.count and not as_json:
-                click.echo(
+                render.say(
                     f"note: {render.count_text(done.count, 'message')} stored before the error", err=True
                 )
             raise

@@ -102,7 +102,7 @@ def _past(path: Path) -> OffsetPast:
     past = OffsetPast(RealFiles(), path)
     damaged_bytes = past.damaged_bytes()
     if damaged_bytes:
-        click.echo(
+        render.say(
             f"warning: {damaged_bytes} bytes of the history are damaged; the changes in them are not told",
             err=True,
         )

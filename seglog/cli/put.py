@@ -224,7 +224,7 @@ def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -
                     tell(count, 0)
         except SeglogError:
             if count and not as_json:
-                click.echo(f"note: {render.count_text(count, 'line')} stored before the error", err=True)
+                render.say(f"note: {render.count_text(count, 'line')} stored before the error", err=True)
             raise
     if not as_json:
         stored = render.count_text(count, "message")

@@ -1,7 +1,8 @@
 """How results look: tables and plain words for people, one JSON object a line for programs.
 
-Text that comes out of a store is shown with its control characters escaped, so that no message can
-steer the terminal it is shown on. rich is loaded when the first table or progress bar is drawn.
+Whatever is said here is shown with its control characters escaped, so that nothing that a store holds can
+steer the terminal that it is shown on; styles are given beside the text. rich is loaded when the first table
+or progress bar is drawn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -28,24 +30,64 @@ Tell = Callable[[int, int], None]
 
 PROGRESS_AFTER_S: Final = 1.0
 
-count_text, size_text = words.count_text, words.size_text
+_DELETE: Final = "\x7f"
+
+count_text, printable, size_text = words.count_text, words.printable, words.size_text
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """Text in a colour, or bold."""
+
+    text: str
+    colour: str | None = None
 
 
 def emit(fields: Mapping[str, object]) -> None:
     """Prints one JSON object as a line of its own; not flushed, unlike :func:`say`."""
-    sys.stdout.write(json.dumps(fields, separators=(",", ":")) + "\n")
+    sys.stdout.write(json_text(fields) + "\n")
 
 
-def say(text: str = "") -> None:
-    """Prints a line for people."""
-    click.echo(text)
+def json_text(fields: Mapping[str, object]) -> str:
+    """Returns one JSON object, all in ASCII and without control characters."""
+    return _without_delete(json.dumps(fields, separators=(",", ":")))
+
+
+def spaced_json_text(fields: Mapping[str, object]) -> str:
+    """Returns the same with a space behind commas and colons."""
+    return _without_delete(json.dumps(fields))
+
+
+def _without_delete(text: str) -> str:
+    return text.replace(_DELETE, "\\u007f") if _DELETE in text else text
+
+
+def say(*parts: str | Styled, err: bool = False) -> None:
+    """Prints a line for people, on stdout or stderr.
+
+    Args:
+        parts: What it is made of; nothing in them can end the line, or steer a terminal.
+        err: Whether it goes to stderr.
+    """
+    click.echo("".join(_shown(part) for part in parts), err=err)
+
+
+def line_text(text: str) -> str:
+    """Returns a line with the newline at its end, for who prints many of them at once."""
+    return printable(text) + "\n"
 
 
 def facts(named: Mapping[str, str]) -> None:
     """Prints names and values, one a line, in two columns."""
     width = max(map(len, named))
     for name, value in named.items():
-        click.echo(f"{click.style(f'{name:<{width}}', bold=True)}  {value}")
+        say(Styled(f"{name:<{width}}"), f"  {value}")
+
+
+def _shown(part: str | Styled) -> str:
+    if isinstance(part, Styled):
+        return click.style(printable(part.text), fg=part.colour, bold=True)
+    return printable(part)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
@@ -60,14 +102,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Seq
     """
     from rich.cells import cell_len
 
-    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
+    shown = [columns, *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
+    for row in shown:
         cells: list[str] = []
         for cell, column, width in zip(row, columns, widths, strict=True):
             room = " " * (width - cell_len(cell))
             cells.append(room + cell if column in numbers else cell + room)
         line = fitted("  ".join(cells).rstrip())
-        click.echo(click.style(line, bold=True) if row is columns else line)
+        say(Styled(line) if row is columns else line)
 
 
 def fitted(line: str) -> str:
@@ -109,16 +152,6 @@ def progress(step: str, *, unit: str = "bytes") -> Iterator[Tell]:
     finally:
         if shown:
             shown[0].stop()
-
-
-def printable(text: str) -> str:
-    """Returns text with whatever a terminal would act upon escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
 
 
 def rate_text(count: int, seconds: float) -> str:

@@ -38,7 +38,7 @@ def command(*, as_json: bool) -> None:
         render.emit(facts)
         return
     for name, value in facts.items():
-        click.echo(f"{name:<9} {value or _ABSENT}")
+        render.say(f"{name:<9} {value or _ABSENT}")
 
 
 def package_version(name: str) -> str | None:

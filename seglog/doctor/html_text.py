@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from seglog.words import printable
+
 
 def text(value: object) -> str:
     """Returns text that can stand anywhere in a page; what no eye can see is shown as its escape."""
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in str(value)
-    )
-    return escape(shown)
+    return escape(printable(str(value)))
 
 
 def moment(timestamp_ms: int) -> str:
