@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.arguments import as_flag, as_int, as_kind
 from seglog.broker.assembly import assemble
 from seglog.broker.broadcast_offsets import BroadcastScan
 from seglog.broker.client_scan import ClientScan
@@ -77,7 +78,7 @@ class Broker:
         Raises:
             ConfigError: A config file and its backup cannot be read.
         """
-        self.store = store
+        self.store = as_kind("store", MessageStore, store)
         self.config = config or BrokerConfig()
         self._clock = clock or SystemClock()
         state = self._state = assemble(store, self.config, self._clock)
@@ -140,7 +141,9 @@ class Broker:
             ConfigError: A config file and its backup cannot be read.
             StoreError: Whatever ``MessageStore.open`` raises.
         """
-        config = config or BrokerConfig()
+        config = BrokerConfig() if config is None else as_kind("config", BrokerConfig, config)
+        if background is not None:
+            as_flag("background", background)
         store = MessageStore.open(
             path,
             create=create,
@@ -274,7 +277,7 @@ class Broker:
         Raises:
             InvalidArgumentError: ``by`` is no duration, or the broker is on real time.
         """
-        self._duties.advance(duration_ms(by) if isinstance(by, str) else by)
+        self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", by, 0))
 
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""

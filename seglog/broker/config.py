@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
+from seglog.arguments import as_enum, as_flag, as_int, as_text, refusal
 from seglog.remoting.topics import PERM_READ_WRITE
+
+_LAST_HOUR: Final = 23
+
+
+class GuardPolicy(enum.Enum):
+    """What happens to messages that somebody still needs."""
+
+    REFUSE = "refuse"
+    """They stay, and so does everything behind them."""
+    PARK = "park"
+    """They are written to the side first."""
+    ALLOW = "allow"
+    """They go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +103,29 @@ class BrokerConfig:
     disk_clean_percent: int = 75
     disk_force_percent: int = 85
     disk_refuse_percent: int = 90
+
+    def __post_init__(self) -> None:
+        """Checks the settings.
+
+        Raises:
+            InvalidArgumentError: One is of another type, negative, or none of its choices; it is named.
+        """
+        for field in fields(self):
+            value = getattr(self, field.name)
+            match field.type:
+                case "str":
+                    as_text(field.name, value)
+                case "bool":
+                    as_flag(field.name, value)
+                case "int":
+                    as_int(field.name, value, 0)
+                case _:
+                    continue
+        if self.hot_bytes is not None:
+            as_int("hot_bytes", self.hot_bytes, 0)
+        hours: object = self.retention_delete_hours
+        if isinstance(hours, str) or not isinstance(hours, Collection):
+            raise refusal("retention_delete_hours", hours, "several hours")
+        for hour in self.retention_delete_hours:
+            as_int("retention_delete_hours", hour, 0, _LAST_HOUR)
+        as_enum("retention_policy", GuardPolicy, self.retention_policy)

@@ -16,7 +16,6 @@ Source: ``DefaultMessageStore.java CleanCommitLogService``.
 
 from __future__ import annotations
 
-import enum
 import logging
 import math
 from collections.abc import Callable, Collection
@@ -25,13 +24,12 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from seglog.broker.config import BrokerConfig
+from seglog.broker.config import BrokerConfig, GuardPolicy
 from seglog.broker.disk_gate import DiskGate
 from seglog.broker.duties import Duty
 from seglog.broker.parking import park_victims, parked_file
 from seglog.broker.victims import Doomed, Standing, plan, victims_text
 from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError
 from seglog.storage.retention import LogSegment
 from seglog.storage.store import MessageStore
 
@@ -46,29 +44,6 @@ REQUESTED_PASSES: Final = 20
 """So many passes follow a request (DELETE_EXPIRED_COMMITLOG)."""
 
 _log = logging.getLogger(__name__)
-
-
-class GuardPolicy(enum.Enum):
-    """What happens to messages that somebody still needs."""
-
-    REFUSE = "refuse"
-    """They stay, and so does everything behind them."""
-    PARK = "park"
-    """They are written to the side first."""
-    ALLOW = "allow"
-    """They go."""
-
-
-def guard_policy(name: str) -> GuardPolicy:
-    """Returns the policy of a name.
-
-    Raises:
-        InvalidArgumentError: There is none.
-    """
-    try:
-        return GuardPolicy(name)
-    except ValueError:
-        raise InvalidArgumentError(f"the retention policy is refuse, park or allow, not {name!r}") from None
 
 
 class LogRetention(Duty):
@@ -98,7 +73,7 @@ class LogRetention(Duty):
         super().__init__()
         self.longest_sleep_ms = config.retention_check_ms
         self.held: Doomed | None = None
-        self._policy = guard_policy(config.retention_policy)
+        self._policy = GuardPolicy(config.retention_policy)
         self._clock = clock
         self._store = store
         self._config = config

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from seglog.broker.retention import GuardPolicy
+from seglog.broker.config import GuardPolicy
 from seglog.broker.victims import Doomed, Victim, by_group
 from seglog.cli import options, render
 from seglog.cli.amounts import Duration

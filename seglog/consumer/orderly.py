@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
 from seglog.client.link import BrokerLink, new_client_id
 from seglog.client.rebalance import allocate_averagely
 from seglog.client.routes import Routes
@@ -87,11 +88,19 @@ class OrderlyConsumer:
         suspend_ms: float = SUSPEND_MS,
         max_reconsume_times: int | None = None,
     ) -> None:
-        self.client_id = client_id or new_client_id()
-        topics = {subscription: ALL_TAGS} if isinstance(subscription, str) else subscription
+        if not callable(listener):
+            raise refusal("listener", listener, "a function that takes a message")
+        consume_from = as_enum("consume_from", ConsumeFrom, consume_from)
+        as_int("pull_count", pull_count, 1, MAX_I32)
+        as_int("pull_bytes", pull_bytes, 1, MAX_I32)
+        as_number("suspend_ms", suspend_ms)
+        if max_reconsume_times is not None:
+            as_int("max_reconsume_times", max_reconsume_times, 0, MAX_I32)
+        self.client_id = new_client_id() if client_id is None else as_text("client_id", client_id)
+        topics = _topics_of(subscription)
         self._subscriptions = {topic: parse_subscription(wanted) for topic, wanted in topics.items()}
         self._clock = clock or SystemClock()
-        self._members = None if members is None else tuple(members)
+        self._members = _members_of(members)
         self._routes = Routes(link, self._clock)
         self._locks = LockClient(link, check_group(group), self.client_id, self._clock)
         self._settings = ConsumerSettings(
@@ -147,7 +156,7 @@ class OrderlyConsumer:
     def set_members(self, members: Iterable[str] | None) -> None:
         """Tells it who is in the group now; it takes its new share at its next step."""
         with self._wake:
-            self._members = None if members is None else tuple(members)
+            self._members = _members_of(members)
             self._rebalance_at_ms = self._clock.monotonic_ms()
             self._wake.notify_all()
 
@@ -336,3 +345,19 @@ class OrderlyConsumer:
         with self._wake:
             if not self._is_closed and wait_ms > 0:
                 self._clock.wait(self._wake, wait_ms)
+
+
+def _topics_of(subscription: str | Mapping[str, str]) -> Mapping[str, str]:
+    topics = {subscription: ALL_TAGS} if isinstance(subscription, str) else subscription
+    for topic, wanted in as_mapping("subscription", topics).items():
+        as_text("the topic of a subscription", topic)
+        as_text(f"the subscription of {topic}", wanted)
+    return topics
+
+
+def _members_of(members: Iterable[str] | None) -> tuple[str, ...] | None:
+    if members is None:
+        return None
+    if isinstance(members, str | bytes) or not isinstance(members, Iterable):
+        raise refusal("members", members, "client ids, as a list")
+    return tuple(as_text("members", member) for member in members)

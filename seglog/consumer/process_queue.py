@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from seglog.arguments import as_enum
 from seglog.client.link import BrokerLink
 from seglog.clock import Clock
 from seglog.consumer.leases import Lease
@@ -250,7 +251,9 @@ class ProcessQueue:
         if self._failures:
             message = dataclasses.replace(message, reconsume_times=message.reconsume_times + self._failures)
         try:
-            result = self._settings.listener(message)
+            result: object = self._settings.listener(message)
+            if isinstance(result, str):
+                result = as_enum("what the listener returned", Consume, result)
         except Exception:  # noqa: BLE001 - the application's code: whatever it raises, the message stays first
             _log.warning(
                 "the listener failed at %s, offset %d", self.queue, message.queue_offset, exc_info=True

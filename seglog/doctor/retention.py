@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog.broker.config import GuardPolicy
 from seglog.broker.delay_offsets import DelayOffsets
 from seglog.broker.idle_groups import idle_groups
 from seglog.broker.offset_past import OffsetPast
 from seglog.broker.parking import park_victims, parked_file
-from seglog.broker.retention import GuardPolicy
 from seglog.broker.victims import Doomed, Standing, plan
 from seglog.clock import Clock
 from seglog.doctor.offset_table import OffsetTable

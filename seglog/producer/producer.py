@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from seglog.arguments import MAX_I32, MIN_I32, as_body, as_flag, as_int, as_text, as_timeout_ms, refusal
 from seglog.client.link import BrokerLink
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
 from seglog.clock import Clock, SystemClock
@@ -32,6 +33,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import check_group
+from seglog.storage.format.put_properties import all_properties
 from seglog.storage.values import NewMessage
 
 SHARDING_KEY: Final = "__SHARDINGKEY"
@@ -60,6 +62,9 @@ class Producer:
         new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
         first_turn: int | None = None,
     ) -> None:
+        as_int("new_topic_queue_nums", new_topic_queue_nums, 1, MAX_I32)
+        if first_turn is not None:
+            as_int("first_turn", first_turn, 0)
         self._link = link
         self._group = check_group(group)
         self._clock = clock or SystemClock()
@@ -120,6 +125,11 @@ class Producer:
             MessageIllegalError: Properties that cannot be stored.
             InvalidArgumentError: The topic has no such queue.
         """
+        body = as_body("body", body)
+        flag = as_int("flag", flag, MIN_I32, MAX_I32)
+        delay_level, ttl_ms = as_int("delay_level", delay_level, 0), as_int("ttl_ms", ttl_ms, 0)
+        as_flag("wait_for_disk", wait_for_disk)
+        _check_timeout(timeout_ms)
         queue = self._choose(topic, queue_id, sharding_key)
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
@@ -160,16 +170,26 @@ class Producer:
             InvalidArgumentError: There is no message, or no such queue.
             As :meth:`send`, for the rest.
         """
+        if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
+            raise refusal("messages", messages, "a sequence of messages", "put several in a list")
+        messages = list(messages)
         if not messages:
             raise InvalidArgumentError("a batch needs at least one message")
+        as_flag("wait_for_disk", wait_for_disk)
+        _check_timeout(timeout_ms)
         queue = self._choose(topic, queue_id, sharding_key)
         batch: list[BatchMessage] = []
         ids: list[str] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            found = self._properties(message.tags, message.keys, message.properties, sharding_key)
+            try:
+                found = self._properties(message.tags, message.keys, message.properties, sharding_key)
+                body = as_body("body", message.body)
+                flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
+                batch.append(BatchMessage(body, props.encode_properties(found), flag))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"messages[{len(batch)}]: {error}", help=error.help) from error
             ids.append(found[props.UNIQ_KEY])
-            batch.append(BatchMessage(message.body, props.encode_properties(found), message.flag))
         raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
         header = self._header(queue, 0, raw, is_batch=True)
         status, answer = self._invoke(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(batch), timeout_ms)
@@ -188,16 +208,16 @@ class Producer:
         Raises:
             RemoteProtocolError: There is none.
         """
-        return self._routes.to_publish(topic)
+        return self._routes.to_publish(as_text("topic", topic))
 
     def _choose(self, topic: str, queue_id: int | None, sharding_key: str | None) -> MessageQueue:
         if self._is_closed:
             raise LocalProtocolError("the producer was closed", help="make a new one")
-        queues = self._routes.to_publish(topic)
+        queues = self._routes.to_publish(as_text("topic", topic))
         if queue_id is not None:
-            return by_id(queues, queue_id)
+            return by_id(queues, as_int("queue_id", queue_id))
         if sharding_key is not None:
-            return by_key(queues, sharding_key)
+            return by_key(queues, as_text("sharding_key", sharding_key))
         return self._turns.next(queues)
 
     def _properties(
@@ -207,11 +227,7 @@ class Producer:
         properties: Mapping[str, str] | None,
         sharding_key: str | None,
     ) -> dict[str, str]:
-        found = dict(properties) if properties else {}
-        if tags is not None:
-            found[props.TAGS] = tags
-        if keys is not None:
-            found[props.KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+        found = all_properties(tags, keys, properties)
         if sharding_key is not None:
             found[SHARDING_KEY] = sharding_key
         if not found.get(props.UNIQ_KEY):
@@ -245,6 +261,11 @@ class Producer:
             self._routes.forget(header.topic)
             raise RemoteProtocolError(end, response.remark or end.name)
         return status, expect_header(response, SendMessageResponseHeader)
+
+
+def _check_timeout(timeout_ms: int | None) -> None:
+    if timeout_ms is not None:
+        as_timeout_ms("timeout_ms", timeout_ms)
 
 
 def _durability(answer: SendMessageResponseHeader) -> Durability | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from seglog.arguments import as_text
 from seglog.errors import InvalidArgumentError
 
 ALL_TAGS: Final = "*"
@@ -64,6 +65,8 @@ def parse_subscription(expression: str | None) -> Subscription:
     Raises:
         InvalidArgumentError: Nothing but separators and blanks; RocketMQ lets blanks pass and match nothing.
     """
+    if expression is not None:
+        as_text("expression", expression)
     if not expression or expression == ALL_TAGS:
         return Subscription(ALL_TAGS, None)
     tags = frozenset(tag for piece in expression.split("||") if (tag := piece.strip()))

@@ -7,11 +7,23 @@ for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.async_append
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
+from seglog.arguments import (
+    MAX_I32,
+    MAX_I64,
+    MIN_I32,
+    MIN_I64,
+    as_body,
+    as_bytes,
+    as_enum,
+    as_int,
+    as_kind,
+    refusal,
+)
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.flush import Durability
@@ -25,6 +37,7 @@ from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
 from seglog.storage.writer import Writer, Written
 
 R = TypeVar("R")
+M = TypeVar("M")
 
 
 class Appended(NamedTuple, Generic[R]):
@@ -79,6 +92,8 @@ class Appender:
         may_wait: bool = True,
     ) -> Appended[PutResult]:
         """Appends one message without properties that state queue offsets."""
+        durability = self._reached(durability)
+        queue_id = check_queue_id(queue_id)
         draft = self.draft(topic, queue_id, body, properties, code, flag)
         written = self._writer.append(topic, queue_id, (draft,), may_wait)
         return self._finish(topic, queue_id, draft, written, self.store_host, durability)
@@ -103,9 +118,18 @@ class Appender:
         may_wait: bool = True,
     ) -> Appended[PutResult]:
         """Appends one message of any kind; see :meth:`MessageStore.append`."""
-        _check_tags_code(code)
-
-        store_host = store_host or self.store_host
+        durability = self._reached(durability)
+        queue_id = check_queue_id(queue_id)
+        if type(properties) is not bytes:
+            properties = as_bytes("properties", properties)
+        if type(sys_flag) is not int:
+            sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
+        code = _checked_tags_code(code)
+        if born_host is not None:
+            as_kind("born_host", Host, born_host)
+        store_host = self.store_host if store_host is None else as_kind("store_host", Host, store_host)
+        if delay_ms is not None:
+            as_int("delay_ms", delay_ms)
 
         def draft(finished: bytes) -> Draft:
             made = self.draft(
@@ -169,8 +193,8 @@ class Appender:
         for draft in drafts:
             if INNER in draft.properties:
                 check_unordered(draft.properties)
-        durability = durability or self.durability
-        written = self._writer.append(topic, queue_id, drafts, may_wait)
+        durability = self._reached(durability)
+        written = self._writer.append(topic, check_queue_id(queue_id), drafts, may_wait)
         result = BatchResult(
             topic,
             queue_id,
@@ -184,12 +208,19 @@ class Appender:
         return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
 
     def new_drafts(self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]) -> list[Draft]:
-        """Returns the records of messages as applications have them."""
+        """Returns the records of messages as applications have them.
+
+        Raises:
+            InvalidArgumentError: They are no sequence, or one holds what no record can; it is named by index.
+        """
         drafts: list[Draft] = []
-        for item in messages:
+        for item in _checked_messages(messages):
             message = item if isinstance(item, NewMessage) else NewMessage(item)
-            raw, code = encode_all_properties(message.tags, message.keys, message.properties)
-            drafts.append(self.draft(topic, queue_id, message.body, raw, code, message.flag))
+            try:
+                raw, code = encode_all_properties(message.tags, message.keys, message.properties)
+                drafts.append(self.draft(topic, queue_id, message.body, raw, code, message.flag))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"messages[{len(drafts)}]: {error}", help=error.help) from error
         return drafts
 
     def raw_drafts(
@@ -206,18 +237,24 @@ class Appender:
 
         Raises:
             MessageIllegalError: Together they are one message.
+            InvalidArgumentError: A value has no place in a record.
         """
+        if type(sys_flag) is not int:
+            sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
+        if born_host is not None:
+            as_kind("born_host", Host, born_host)
         if sys_flag & INNER_BATCH:
             raise MessageIllegalError("an inner batch is one message", help="use append")
-        for message in messages:
-            _check_tags_code(message.tags_code)
+        raw = [
+            as_kind(f"messages[{at}]", RawMessage, it) for at, it in enumerate(_checked_messages(messages))
+        ]
         return [
             self.draft(
                 topic,
                 queue_id,
                 message.body,
                 message.properties,
-                message.tags_code,
+                _checked_tags_code(message.tags_code),
                 message.flag,
                 sys_flag,
                 born_timestamp_ms,
@@ -225,7 +262,7 @@ class Appender:
                 None,
                 reconsume_times,
             )
-            for message in messages
+            for message in raw
         ]
 
     def draft(
@@ -249,11 +286,12 @@ class Appender:
             InvalidNameError: No topic or queue can be called so.
             MessageIllegalError: Body or properties are too large.
         """
-        encoded_topic = _encode_topic(topic)
+        encoded_topic = _encode_topic(topic) if type(topic) is str else check_topic(topic).encode()
         check_queue_id(queue_id)
-        if len(body) > self.max_message_size_bytes:
+        size = len(body) if type(body) is bytes else memoryview(as_body("body", body)).nbytes
+        if size > self.max_message_size_bytes:
             raise MessageIllegalError(
-                f"the body has {len(body)} bytes, at most {self.max_message_size_bytes}",
+                f"the body has {size} bytes, at most {self.max_message_size_bytes}",
                 help="send it in pieces, or open the store with a larger max_message_size_bytes",
             )
         return Draft(
@@ -272,6 +310,12 @@ class Appender:
             self.record_crc,
         )
 
+    def _reached(self, durability: Durability | None) -> Durability:
+        """Returns what an append is to reach, before it is made."""
+        if durability is None:
+            return self.durability
+        return durability if type(durability) is Durability else as_enum("durability", Durability, durability)
+
     def _append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool) -> tuple[Draft, Written]:
         made: list[Draft] = []
 
@@ -289,9 +333,8 @@ class Appender:
         draft: Draft,
         written: Written,
         store_host: Host,
-        durability: Durability | None,
+        durability: Durability,
     ) -> Appended[PutResult]:
-        durability = durability or self.durability
         result = PutResult(
             topic,
             queue_id,
@@ -305,9 +348,15 @@ class Appender:
         return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
 
 
-def _check_tags_code(code: int) -> None:
-    if not -(1 << 63) <= code < 1 << 63:
-        raise InvalidArgumentError(f"tags_code={code} has more than 64 bits")
+def _checked_tags_code(code: int) -> int:
+    return code if type(code) is int and MIN_I64 <= code <= MAX_I64 else as_int("tags_code", code)
+
+
+def _checked_messages(messages: Sequence[M]) -> Sequence[M]:
+    """Returns messages; a single body that was given as if it were a sequence of them is refused."""
+    if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
+        raise refusal("messages", messages, "a sequence of messages", "put several in a list")
+    return messages
 
 
 @lru_cache(maxsize=4096)

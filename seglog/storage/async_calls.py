@@ -12,6 +12,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
+from seglog.arguments import as_int, as_text
 from seglog.storage.appender import Appender
 from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.flush import Durability
@@ -148,7 +149,8 @@ class AsyncCalls(ABC):
 
     async def wait_for_async(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
-        return await self.wait_for_any_async({(topic, queue_id): queue_offset}, timeout_ms)
+        queue = as_text("topic", topic), as_int("queue_id", queue_id)
+        return await self.wait_for_any_async({queue: queue_offset}, timeout_ms)
 
     @abstractmethod
     async def wait_for_any_async(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from seglog.arguments import as_text, refusal
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format import properties as props
 from seglog.storage.format.tags import tags_code
@@ -49,6 +50,7 @@ class TagFilter:
     """
 
     def __init__(self, expression: str, *, exact: bool = True) -> None:
+        as_text("expression", expression)
         self.tags = frozenset(tag.strip() for tag in expression.split("||") if tag.strip())
         if not self.tags:
             raise InvalidArgumentError(
@@ -75,7 +77,13 @@ class TagFilter:
 
 
 def make_filter(wanted: str | MessageFilter | None) -> MessageFilter | None:
-    """Returns the filter that an argument stands for, None for all messages."""
+    """Returns the filter that an argument stands for, None for all messages.
+
+    Raises:
+        InvalidArgumentError: It names no tag, or is no filter.
+    """
     if isinstance(wanted, str):
         return None if wanted.strip() in (ALL, "") else TagFilter(wanted)
+    if wanted is not None and not (hasattr(wanted, "matches_codes") and hasattr(wanted, "matches")):
+        raise refusal("filter", wanted, "str or a MessageFilter")
     return wanted

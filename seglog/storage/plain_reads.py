@@ -165,8 +165,17 @@ class PlainReads:
         max_bytes: int = MAX_TOTAL_BYTES,
     ) -> GetResult:
         """Does what ``MessageStore.get`` does."""
-        known = self._queues.get((topic, queue_id))
-        if known is not None and filter is None and max_count > 0 and max_bytes > 0:
+        try:
+            known = self._queues.get((topic, queue_id))
+        except TypeError:  # the other method names the argument
+            known = None
+        if (
+            known is not None
+            and filter is None
+            and type(queue_id) is type(queue_offset) is type(max_count) is type(max_bytes) is int
+            and max_count > 0
+            and max_bytes > 0
+        ):
             tip = known.tip
             low, high = tip.min_offset, tip.max_offset
             if low <= queue_offset < high:

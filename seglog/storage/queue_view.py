@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.arguments import as_int
 from seglog.errors import InvalidArgumentError, OffsetRangeError
 from seglog.storage.byte_column import ByteColumn
 from seglog.storage.consume_queue import ConsumeQueue
@@ -193,7 +194,7 @@ class QueueView:
         return self._strings("properties", queue_offset, count)
 
     def _range(self, queue_offset: int | None, count: int | None) -> tuple[int, int]:
-        start = self.min_offset if queue_offset is None else queue_offset
+        start = self.min_offset if queue_offset is None else as_int("queue_offset", queue_offset)
         if not self.min_offset <= start <= self.max_offset:
             raise OffsetRangeError(
                 f"queue offset {start} of {self.topic}/{self.queue_id} is outside"
@@ -202,9 +203,7 @@ class QueueView:
                 max_offset=self.max_offset,
             )
         left = self.max_offset - start
-        if count is not None and count < 0:
-            raise InvalidArgumentError(f"count={count} must be 0 or more")
-        return start, left if count is None else min(count, left)
+        return start, left if count is None else min(as_int("count", count, 0), left)
 
     def _copied_units(self, queue_offset: int, count: int) -> Units:
         """Returns units that share no memory with a file."""

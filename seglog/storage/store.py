@@ -17,12 +17,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from seglog.arguments import (
+    MAX_I32,
+    MAX_TIMEOUT_MS,
+    as_choice,
+    as_enum,
+    as_flag,
+    as_int,
+    as_kind,
+    as_mapping,
+    as_text,
+    as_timeout_ms,
+    refusal,
+)
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
     ClosedError,
@@ -191,9 +204,26 @@ class MessageStore(AsyncCalls):
             InvalidArgumentError: Lengths that do not fit the store.
             FullError: No space for what opening must write.
         """
-        root = Path(path).absolute()
-        if "\0" in str(root):
-            raise NotAStoreError(f"{str(root)!r} is no path: it holds NUL")
+        root = _root_of(path)
+        durability = as_enum("durability", Durability, durability)
+        as_flag("create", create)
+        as_flag("read_only", read_only)
+        if record_crc is not None:
+            as_flag("record_crc", record_crc)
+        as_int("max_message_size_bytes", max_message_size_bytes, 0, MAX_I32)
+        as_int("flush_interval_ms", flush_interval_ms, 1, MAX_TIMEOUT_MS)
+        as_int("recovery_step_bytes", recovery_step_bytes, 0)
+        as_kind("store_host", Host, store_host)
+        if index_geometry is not None:
+            as_kind("index_geometry", IndexGeometry, index_geometry)
+        if compaction_sizes is not None:
+            as_kind("compaction_sizes", CompactionSizes, compaction_sizes)
+        for name, size in (
+            ("segment_size_bytes", segment_size_bytes),
+            ("queue_file_size_bytes", queue_file_size_bytes),
+        ):
+            if size is not None:
+                as_int(name, size, 1, MAX_I32)
         clock = clock or SystemClock()
         files = files or RealFiles()
         waiters = Waiters(clock)
@@ -201,8 +231,6 @@ class MessageStore(AsyncCalls):
             opened = open_reader(root, files, clock)
         else:
             wanted = (segment_size_bytes, queue_file_size_bytes)
-            if recovery_step_bytes < 0:
-                raise InvalidArgumentError(f"recovery_step_bytes={recovery_step_bytes} must be 0 or more")
             opened = open_writer(
                 root,
                 files,
@@ -448,8 +476,9 @@ class MessageStore(AsyncCalls):
             ClosedError: The store was closed.
         """
         self._check_open()
-        if max_count < 1 or max_bytes < 1:
-            raise InvalidArgumentError(f"max_count={max_count} and max_bytes={max_bytes} must be 1 or more")
+        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
+        queue_offset = as_int("queue_offset", queue_offset)
+        max_count, max_bytes = as_int("max_count", max_count, 1), as_int("max_bytes", max_bytes, 1)
         if topic in self._side.compaction_topics:
             return self._get_compaction(topic, queue_id, queue_offset, max_count, filter, max_bytes)
         queue = self._side.queue(topic, queue_id)
@@ -481,7 +510,7 @@ class MessageStore(AsyncCalls):
             ClosedError: The store was closed.
         """
         self._check_open()
-        queue = self._side.queue(topic, queue_id)
+        queue = self._queue_of(topic, queue_id)
         if queue is None:
             raise NotFoundError(f"no queue {topic}/{queue_id} in {self.path} ever had a message")
         if isinstance(queue, BatchQueue | SnapshotBatchQueue):
@@ -502,6 +531,8 @@ class MessageStore(AsyncCalls):
             NotFoundError: No record starts there, or one that stands for a lost message.
         """
         self._check_open()
+        if type(phy_offset) is not int:
+            phy_offset = as_int("phy_offset", phy_offset)
         record = None if isinstance(self._reads, PlainReads) else self._reads.record_at(phy_offset)
         if record is None:
             with explained():
@@ -533,8 +564,10 @@ class MessageStore(AsyncCalls):
             InvalidArgumentError: ``max_count`` is below 1.
         """
         self._check_open()
-        if max_count < 1:
-            raise InvalidArgumentError(f"max_count={max_count} must be 1 or more")
+        as_text("topic", topic)
+        as_text("key", key)
+        max_count = as_int("max_count", max_count, 1)
+        begin_ms, end_ms = as_int("begin_ms", begin_ms), as_int("end_ms", end_ms)
         side = self._side
         if isinstance(side, Writer):
             with explained():
@@ -561,12 +594,12 @@ class MessageStore(AsyncCalls):
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Returns the queue offset of the first message, 0 for a queue that never had one."""
-        queue = self._side.queue(topic, queue_id)
+        queue = self._queue_of(topic, queue_id)
         return 0 if queue is None else queue.min_offset
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Returns the queue offset that the next message gets."""
-        queue = self._side.queue(topic, queue_id)
+        queue = self._queue_of(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
     def offset_by_time(
@@ -581,7 +614,9 @@ class MessageStore(AsyncCalls):
             boundary: ``upper`` for the last message at or before it instead.
         """
         self._check_open()
-        queue = self._side.queue(topic, queue_id)
+        timestamp_ms = as_int("timestamp_ms", timestamp_ms)
+        as_choice("boundary", get_args(Boundary), boundary)
+        queue = self._queue_of(topic, queue_id)
         if queue is None:
             return 0
         low = queue.min_offset
@@ -598,7 +633,8 @@ class MessageStore(AsyncCalls):
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
-        return self.wait_for_any({(topic, queue_id): queue_offset}, timeout_ms)
+        queue = as_text("topic", topic), as_int("queue_id", queue_id)
+        return self.wait_for_any({queue: queue_offset}, timeout_ms)
 
     def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
         """Waits until one of many queues has a message at its offset; returns whether one has.
@@ -608,6 +644,8 @@ class MessageStore(AsyncCalls):
             timeout_ms: How long to wait.
         """
         self._check_open()
+        timeout_ms = as_timeout_ms("timeout_ms", timeout_ms)
+        queues = _checked_queues(queues)
         if isinstance(self._side, Reader):
             with explained():
                 has_any = self._side.wait_for_any(queues, timeout_ms)
@@ -619,6 +657,8 @@ class MessageStore(AsyncCalls):
     async def wait_for_any_async(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
         """Waits as :meth:`wait_for_any` does; for a store opened for reading a thread looks meanwhile."""
         self._check_open()
+        timeout_ms = as_timeout_ms("timeout_ms", timeout_ms)
+        queues = _checked_queues(queues)
         if isinstance(self._side, Reader):
             return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
         has_any = await self._waiters.wait_async(queues, lambda: self._has_any(queues), timeout_ms)
@@ -637,6 +677,9 @@ class MessageStore(AsyncCalls):
             ReadOnlyError: The store was opened for reading; it sees no puts.
         """
         self._writer()
+        if not callable(wake):
+            raise refusal("wake", wake, "a function")
+        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
         self._waiters.listen((topic, queue_id), wake)
 
     def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
@@ -711,6 +754,13 @@ class MessageStore(AsyncCalls):
                 self._async.close()
             if self._lock is not None:
                 self._lock.release()
+
+    def _queue_of(
+        self, topic: str, queue_id: int
+    ) -> ConsumeQueue | BatchQueue | SnapshotQueue | SnapshotBatchQueue | None:
+        if type(topic) is not str or type(queue_id) is not int:
+            topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
+        return self._side.queue(topic, queue_id)
 
     def _record_at(self, phy_offset: int) -> memoryview | None:
         head = self._side.log.read(phy_offset, FILLER.size_bytes)
@@ -808,6 +858,35 @@ class MessageStore(AsyncCalls):
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the store {self.path} was closed")
+
+
+def _root_of(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise refusal("path", path, "str or a path")
+    try:
+        root = Path(path).absolute()
+    except TypeError:  # a path of bytes
+        raise refusal("path", path, "str or a path") from None
+    if "\0" in str(root):
+        raise NotAStoreError(f"{str(root)!r} is no path: it holds NUL")
+    return root
+
+
+def _checked_queues(queues: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
+    """Returns the offsets to wait for in queues.
+
+    Raises:
+        InvalidArgumentError: A topic, queue or offset is of another type.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for key, queue_offset in as_mapping("queues", queues).items():
+        try:
+            topic, queue_id = key
+        except (TypeError, ValueError):
+            raise refusal("queues", key, "a topic and a queue id as each key") from None
+        queue = as_text("topic", topic), as_int("queue_id", queue_id)
+        found[queue] = as_int("queue_offset", queue_offset)
+    return found
 
 
 def _can_exist(topic: str, queue_id: int) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from typing_extensions import override
 
+from seglog.arguments import MAX_I32, MIN_I32, as_int, refusal
 from seglog.errors import InvalidArgumentError
 
 IPV4_BYTES = 4
@@ -27,6 +28,16 @@ class Host:
 
     address: bytes
     port: int
+
+    def __post_init__(self) -> None:
+        """Checks what no record can hold.
+
+        Raises:
+            InvalidArgumentError: The address has another length, or the port more than 32 bits.
+        """
+        if type(self.address) is not bytes or len(self.address) not in (IPV4_BYTES, IPV6_BYTES):
+            raise refusal("address", self.address, f"{IPV4_BYTES} or {IPV6_BYTES} bytes")
+        as_int("port", self.port, MIN_I32, MAX_I32)
 
     @classmethod
     def parse(cls, text: str) -> Host:

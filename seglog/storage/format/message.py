@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+from seglog.arguments import as_text
 from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
@@ -148,6 +149,7 @@ def decode_message_id(text: str) -> tuple[Host, int]:
     Raises:
         InvalidArgumentError: That is no offsetMsgId.
     """
+    as_text("message_id", text)
     size = len(text) // 2 - MESSAGE_ID.size_bytes
     try:
         raw = bytes.fromhex(text)

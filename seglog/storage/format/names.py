@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from seglog.arguments import as_int, as_text, shown
 from seglog.errors import InvalidNameError
 
 COMMIT_LOG: Final = "commitlog"
@@ -94,12 +95,15 @@ def check_queue_id(queue_id: int) -> int:
     Raises:
         InvalidNameError: Negative, or more than 31 bits.
     """
+    if type(queue_id) is not int:
+        queue_id = as_int("queue_id", queue_id)
     if not 0 <= queue_id <= MAX_QUEUE_ID:
-        raise InvalidNameError(f"queue id {queue_id} is outside 0..{MAX_QUEUE_ID}")
+        raise InvalidNameError(f"queue id {shown(queue_id)} is outside 0..{MAX_QUEUE_ID}")
     return queue_id
 
 
 def _check(kind: str, name: str, limit_bytes: int) -> str:
+    as_text(kind, name)
     if not name:
         raise InvalidNameError(f"the {kind} name is empty")
     # fullmatch, never `$`: that would let "abc\n" through.

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from seglog.arguments import as_text
 from seglog.errors import MessageIllegalError
 
 KEYS: Final = "KEYS"
@@ -56,8 +57,13 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
     Raises:
         MessageIllegalError: A name or value holds a separator, or a name is empty.
+        InvalidArgumentError: A name or value is no text.
     """
-    text = "".join([name + "\x01" + value + "\x02" for name, value in properties.items()])
+    try:
+        text = "".join([name + "\x01" + value + "\x02" for name, value in properties.items()])
+    except TypeError:
+        _check_types(properties)
+        raise
     count = len(properties)
     if "" in properties or text.count("\x01") != count or text.count("\x02") != count:
         _check_entries(properties)
@@ -68,6 +74,12 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
             f"a property is not valid text: {error.reason} in {error.object[error.start : error.end]!r}",
             help="encode binary values, for example as base64",
         ) from error
+
+
+def _check_types(properties: Mapping[str, str]) -> None:
+    for name, value in properties.items():
+        as_text("the name of a property", name)
+        as_text(f"property {name!r}", value)
 
 
 def _check_entries(properties: Mapping[str, str]) -> None:

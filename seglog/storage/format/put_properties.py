@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from seglog.arguments import as_mapping, as_text, refusal
 from seglog.storage.format.properties import KEYS, TAGS, encode_properties
 from seglog.storage.format.tags import tags_code
 
@@ -15,12 +16,38 @@ def encode_all_properties(
 
     Raises:
         MessageIllegalError: One cannot be stored.
+        InvalidArgumentError: One is no text.
     """
-    if tags is None and keys is None and not properties:
+    if tags is None and keys is None and (properties is None or properties == {}):
         return b"", 0
-    found = dict(properties) if properties else {}
-    if tags is not None:
-        found[TAGS] = tags
-    if keys is not None:
-        found[KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+    found = all_properties(tags, keys, properties)
     return encode_properties(found), tags_code(found.get(TAGS))
+
+
+def all_properties(
+    tags: str | None, keys: str | Iterable[str] | None, properties: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Returns all properties in one new dictionary.
+
+    Raises:
+        InvalidArgumentError: A tag, a key or all properties are no text, or no mapping.
+    """
+    if type(properties) is dict:
+        found = properties.copy()
+    elif properties is None:
+        found = {}
+    else:
+        found = dict(as_mapping("properties", properties))
+    if tags is not None:
+        found[TAGS] = tags if type(tags) is str else as_text("tags", tags)
+    if keys is not None:
+        found[KEYS] = keys if type(keys) is str else _joined(keys)
+    return found
+
+
+def _joined(keys: str | Iterable[str]) -> str:
+    if isinstance(keys, str):
+        return keys
+    if isinstance(keys, bytes | bytearray | memoryview) or not isinstance(keys, Iterable):
+        raise refusal("keys", keys, "str or several of them")
+    return " ".join([as_text("keys", key) for key in keys])

@@ -12,6 +12,7 @@ import zlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from seglog.arguments import MAX_I32, MAX_I64, MIN_I32, MIN_I64, as_body, as_bytes, as_int
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
@@ -116,8 +117,26 @@ class PythonDraft:
                 look like those of a torn write.
             InvalidArgumentError: A number does not fit its field.
         """
-        if isinstance(body, memoryview):
-            body = _as_bytes(body)
+        if type(body) is not bytes:
+            body = _as_bytes(as_body("body", body))
+        if not (
+            type(queue_id) is int
+            and type(flag) is int
+            and type(sys_flag) is int
+            and type(tags_code) is int
+            and type(born_timestamp_ms) is int
+            and type(reconsume_times) is int
+            and type(prepared_transaction_offset) is int
+        ):
+            queue_id = as_int("queue_id", queue_id, MIN_I32, MAX_I32)
+            flag = as_int("flag", flag, MIN_I32, MAX_I32)
+            sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
+            tags_code = as_int("tags_code", tags_code)
+            born_timestamp_ms = as_int("born_timestamp_ms", born_timestamp_ms)
+            reconsume_times = as_int("reconsume_times", reconsume_times, MIN_I32, MAX_I32)
+            prepared_transaction_offset = as_int("prepared_transaction_offset", prepared_transaction_offset)
+        if type(properties) is not bytes:
+            properties = as_bytes("properties", properties)
         if properties:
             properties = _own_properties(properties, record_crc=record_crc)
         crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
@@ -160,6 +179,14 @@ class PythonDraft:
                 body_size,
             )
         except struct.error as error:
+            for name, number, low, high in (
+                ("flag", flag, MIN_I32, MAX_I32),
+                ("sys_flag", sys_flag, MIN_I32, MAX_I32),
+                ("born_timestamp_ms", born_timestamp_ms, MIN_I64, MAX_I64),
+                ("reconsume_times", reconsume_times, MIN_I32, MAX_I32),
+                ("prepared_transaction_offset", prepared_transaction_offset, MIN_I64, MAX_I64),
+            ):
+                as_int(name, number, low, high)
             raise InvalidArgumentError(f"a number of the message does not fit its field: {error}") from error
         self._record = bytearray().join((packed, body, tail))
         self._crc = record_crc
@@ -207,8 +234,10 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     return properties
 
 
-def _as_bytes(body: memoryview) -> bytes | memoryview:
+def _as_bytes(body: bytes | memoryview) -> bytes | memoryview:
     """Returns the body as a run of single bytes, whatever items a view of it has."""
+    if isinstance(body, bytes):
+        return body
     return body.cast("B") if body.c_contiguous else body.tobytes()
 
 

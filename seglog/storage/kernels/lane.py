@@ -130,6 +130,7 @@ class PythonLane(Generic[R, B, D]):
         self._batch_result = owner.batch_result
         self._usual_durability = owner.durability
         self._sync = owner.sync
+        self._durability_type = type(owner.sync)
         self._max_body_bytes = owner.max_body_bytes
         self._record_crc = owner.record_crc
         self._crc_bytes = props.CRC_PROPERTY_BYTES if owner.record_crc else 0
@@ -210,8 +211,19 @@ class PythonLane(Generic[R, B, D]):
         Returns:
             None if the ordinary way must do it; nothing was done.
         """
-        queue = self._queues.get((topic, queue_id))
-        if queue is None or type(body) is not bytes or len(body) > self._max_body_bytes:
+        try:
+            queue = self._queues.get((topic, queue_id))
+        except TypeError:  # a topic of another type; the ordinary way names it
+            return None
+        reached = self._usual_durability if durability is None else durability
+        if (
+            queue is None
+            or type(body) is not bytes
+            or len(body) > self._max_body_bytes
+            or type(queue_id) is not int
+            or type(flag) is not int
+            or type(reached) is not self._durability_type
+        ):
             return None
         size, tail, code = queue.bare_bytes + len(body), queue.tail, 0
         if not (tags is keys is properties is None):
@@ -220,7 +232,6 @@ class PythonLane(Generic[R, B, D]):
                 return None
             size += len(raw)
             tail = queue.topic_field + _I16.pack(len(raw) + self._crc_bytes) + raw
-        reached = durability or self._usual_durability
         is_sync = reached is self._sync
         body_crc = _CRC32(body) & CRC_MASK
         tip, log, is_made = queue.tip, self._tip, False
@@ -289,16 +300,20 @@ class PythonLane(Generic[R, B, D]):
     ) -> B:
         """Appends bare messages as :meth:`MessageStore.put_batch` does, and leaves it all others."""
         made = None
-        queue = self._queues.get((topic, queue_id))
+        try:
+            queue = self._queues.get((topic, queue_id))
+        except TypeError:
+            queue = None
+        reached = self._usual_durability if durability is None else durability
         are_bare = (
             queue is not None
+            and type(reached) is self._durability_type
             and not self._record_crc
             and type(queue_id) is int
             and type(messages) in _SEQUENCES
             and set(map(type, messages)) == _BARE
             and max(map(len, messages)) <= self._max_body_bytes
         )
-        reached = durability or self._usual_durability
         if are_bare and queue is not None:
             made = self._append_bare(queue, queue_id, messages, is_sync=reached is self._sync)
         if made is None:

@@ -57,3 +57,11 @@ def test_text_that_is_no_host_is_refused(text):
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_any_stored_port_can_be_shown(port):
     assert str(Host(bytes(4), port)) == f"0.0.0.0:{port}"
+
+
+@pytest.mark.parametrize(
+    ("address", "port"), [(b"short", 5), ("1234", 5), (bytes(4), 2**31), (bytes(16), "5"), (bytes(4), True)]
+)
+def test_what_no_record_can_hold_is_no_host(address, port):
+    with pytest.raises(InvalidArgumentError, match=r"^(address|port)="):
+        Host(address, port)

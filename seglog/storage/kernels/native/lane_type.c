@@ -56,7 +56,11 @@ static PyObject *lane_close(PyObject *object, PyObject *Py_UNUSED(nothing))
 static bool take_attribute(PyObject *owner, const char *name, int64_t *number)
 {
     PyObject *value = PyObject_GetAttrString(owner, name);
-    bool is_taken = value && take_i64(value, number);
+    bool is_taken = value && PyLong_Check(value); /* a bool as well */
+    if (is_taken) {
+        *number = PyLong_AsLongLong(value);
+        is_taken = !PyErr_Occurred();
+    }
     Py_XDECREF(value);
     return is_taken;
 }

@@ -49,7 +49,7 @@ static int64_t now_ms(void)
 static bool take_number(PyObject *value, long long *number)
 {
     int overflow;
-    if (!PyLong_Check(value))
+    if (!PyLong_CheckExact(value))
         return false;
     *number = PyLong_AsLongLongAndOverflow(value, &overflow);
     return !overflow;

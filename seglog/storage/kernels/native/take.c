@@ -34,7 +34,7 @@ bool take_text(PyObject *value, struct span *text)
 bool take_i64(PyObject *value, int64_t *number)
 {
     int overflow;
-    if (!PyLong_Check(value))
+    if (!PyLong_CheckExact(value)) /* a bool is no number, and the twin says so */
         return false;
     *number = PyLong_AsLongLongAndOverflow(value, &overflow);
     return !overflow;

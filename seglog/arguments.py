@@ -1,0 +1,198 @@
+"""Checks of arguments at the entrance of a public call: the value as the call works with it, or an error.
+
+Each function takes the name of the argument, which its error begins with, and returns the value. Text that is
+exactly the value of an enumeration becomes its member. A ``bool`` is no number, and NaN is none either;
+numbers of numpy are. The checks are for entrances and for values that a fast path has put aside; no loop runs
+through them.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import reprlib
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
+
+from seglog.errors import InvalidArgumentError
+
+E = TypeVar("E", bound=enum.Enum)
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+MAX_I32: Final = (1 << 31) - 1
+MIN_I32: Final = -(1 << 31)
+MAX_I64: Final = (1 << 63) - 1
+MIN_I64: Final = -(1 << 63)
+MAX_TIMEOUT_MS: Final = 1 << 40
+"""34 years; the system's own waits refuse much more."""
+_SHOWN_BITS: Final = 256
+"""Python refuses to print integers of thousands of digits."""
+
+
+def refusal(name: str, value: object, expected: str, advice: str | None = None) -> InvalidArgumentError:
+    """Returns the error that names an argument, what it was given and what it takes."""
+    return InvalidArgumentError(f"{name}={shown(value)} is not valid: expected {expected}", help=advice)
+
+
+def as_int(name: str, value: object, low: int = MIN_I64, high: int = MAX_I64) -> int:
+    """Returns an integer within bounds.
+
+    Args:
+        name: Of the argument.
+        value: What was given.
+        low: Least valid value.
+        high: Greatest valid value.
+
+    Raises:
+        InvalidArgumentError: It is no integer, or outside of the bounds.
+    """
+    number = value if type(value) is int else _index(value)
+    if number is None or not low <= number <= high:
+        raise refusal(name, value, f"an integer {_range_text(low, high)}")
+    return number
+
+
+def as_number(name: str, value: object, low: float = 0) -> float:
+    """Returns a number from ``low`` on; infinity is one.
+
+    Raises:
+        InvalidArgumentError: It is no number, NaN, or less.
+    """
+    number = value if type(value) is float else _index(value)
+    if number is None or math.isnan(number) or number < low:
+        raise refusal(name, value, f"a number from {low} on")
+    return number
+
+
+def as_timeout_ms(name: str, value: object) -> float:
+    """Returns how long to wait: at most :data:`MAX_TIMEOUT_MS`, which infinity stands for; 0 for less than 0.
+
+    Raises:
+        InvalidArgumentError: It is no number, or NaN.
+    """
+    return max(0, min(as_number(name, value, -math.inf), MAX_TIMEOUT_MS))
+
+
+def as_enum(name: str, kind: type[E], value: object) -> E:
+    """Returns a member of an enumeration, given itself or exactly its value as text.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    if type(value) is kind:
+        return value
+    if isinstance(value, str):
+        for member in kind:
+            if member.value == value:
+                return member
+    choices = [member.value for member in kind]
+    raise refusal(name, value, f"{kind.__name__} or {_choices_text(choices)}")
+
+
+def as_choice(name: str, choices: Collection[str], value: object) -> str:
+    """Returns a text that is one of some.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise refusal(name, value, _choices_text(choices))
+    return value
+
+
+def as_text(name: str, value: object) -> str:
+    """Returns a text.
+
+    Raises:
+        InvalidArgumentError: It is no ``str``.
+    """
+    if not isinstance(value, str):
+        raise refusal(name, value, "str", "decode bytes first" if isinstance(value, bytes) else None)
+    return value
+
+
+def as_flag(name: str, value: object) -> bool:
+    """Returns a truth value.
+
+    Raises:
+        InvalidArgumentError: It is no ``bool``.
+    """
+    if not isinstance(value, bool):
+        raise refusal(name, value, "True or False")
+    return value
+
+
+def as_body(name: str, value: object) -> bytes | memoryview:
+    """Returns bytes, or a view of what holds them.
+
+    Raises:
+        InvalidArgumentError: It holds no bytes; a ``str`` must be encoded first.
+    """
+    if isinstance(value, bytes | memoryview):
+        return value
+    try:
+        return memoryview(value)  # type: ignore[arg-type]  # it says whether it is one
+    except TypeError:
+        advice = "encode the text first: text.encode()" if isinstance(value, str) else None
+        raise refusal(name, value, "bytes, bytearray or memoryview", advice) from None
+
+
+def as_bytes(name: str, value: object) -> bytes:
+    """Returns bytes.
+
+    Raises:
+        InvalidArgumentError: It is neither ``bytes`` nor something that holds them.
+    """
+    return value if isinstance(value, bytes) else bytes(as_body(name, value))
+
+
+def as_kind(name: str, kind: type[T], value: object) -> T:
+    """Returns a value of a class.
+
+    Raises:
+        InvalidArgumentError: It is of another.
+    """
+    if not isinstance(value, kind):
+        raise refusal(name, value, kind.__name__)
+    return value
+
+
+def as_mapping(name: str, value: Mapping[K, V]) -> Mapping[K, V]:
+    """Returns a mapping.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    if not isinstance(value, Mapping):
+        raise refusal(name, value, "a mapping")
+    return value
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # it says whether it is one
+    except TypeError:
+        return None
+
+
+def shown(value: object) -> str:
+    """Returns a value as an error shows it: short, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"<{value.bit_length()} bits>"
+    return reprlib.repr(value)
+
+
+def _range_text(low: int, high: int) -> str:
+    if high == MAX_I64 and low != MIN_I64:
+        return f"from {low} on"
+    return f"in {low}..{high}"
+
+
+def _choices_text(choices: Collection[str]) -> str:
+    *most, last = [repr(choice) for choice in choices]
+    return f"{', '.join(most)} or {last}" if most else last

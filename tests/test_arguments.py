@@ -1,0 +1,439 @@
+"""Public calls refuse what they cannot work with by an error that names the argument, in both kernels.
+
+One table for each object: for each call and argument what it must refuse. Tests hold the tables against the
+signatures, so that a new argument needs rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
+from seglog.broker.config import BrokerConfig, GuardPolicy
+from seglog.clock import VirtualClock
+from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.storage.values import RawMessage
+from seglog.testing import VirtualBroker
+from tests.support.kernels import BOTH, native
+from tests.support.lanes import lanes_of
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+
+HUGE = 10**5000
+NO_INTEGERS = (True, 1.0, math.nan, "1", b"1", [1], 2**70, -(2**70), HUGE)
+NO_COUNTS = (*NO_INTEGERS, -1)
+NO_TEXTS = (5, True, b"text", ["text"], 1.5)
+NO_BODIES = ("text", 5, 1.5, ["text"], object())
+NO_FLAGS = (1, "yes", 0.0)
+NO_TIMES = (math.nan, "1", True, b"1", [1])
+NO_DURABILITY = ("SYNC", "", "sync ", True, 0, 1, b"sync", ConsumeFrom.LAST)
+NO_PROPERTIES = (7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, "")
+NO_KEYS = (5, b"key", [5], [b"k"], 1.5)
+NO_MESSAGES = (b"one", "one", 5, None, memoryview(b"one"))
+NO_HOSTS = ("127.0.0.1:1", 5, b"\1\2\3\4")
+
+PUT = {
+    "topic": NO_TEXTS,
+    "body": (*NO_BODIES, None),
+    "queue_id": NO_INTEGERS,
+    "tags": NO_TEXTS,
+    "keys": NO_KEYS,
+    "properties": NO_PROPERTIES,
+    "flag": (*NO_INTEGERS, 2**31, -(2**31) - 1, None),
+    "durability": NO_DURABILITY,
+}
+OF_BROKERS = {
+    "sys_flag": (*NO_INTEGERS, 2**31),
+    "born_timestamp_ms": NO_INTEGERS,
+    "born_host": NO_HOSTS,
+    "reconsume_times": (*NO_INTEGERS, 2**31),
+    "durability": NO_DURABILITY,
+}
+APPEND = OF_BROKERS | {
+    "topic": NO_TEXTS,
+    "queue_id": NO_INTEGERS,
+    "body": (*NO_BODIES, None),
+    "properties": ("text", 5, None),
+    "tags_code": (*NO_INTEGERS, None),
+    "flag": (*NO_INTEGERS, 2**31),
+    "store_host": NO_HOSTS,
+    "prepared_transaction_offset": NO_INTEGERS,
+}
+APPEND_ASYNC = APPEND
+APPEND_BATCH = OF_BROKERS | {"topic": NO_TEXTS, "queue_id": NO_INTEGERS, "messages": (*NO_MESSAGES, [b"raw"])}
+PUT_BATCH = {
+    "topic": NO_TEXTS,
+    "messages": (*NO_MESSAGES, [], ["text"], [b"x", 5], [NewMessage("text")], [NewMessage(b"x", flag="1")]),
+    "queue_id": NO_INTEGERS,
+    "durability": NO_DURABILITY,
+}
+NO_QUEUES = {"topic": NO_TEXTS, "queue_id": (True, 1.0, math.nan, "1", b"1", [1])}
+"""Of calls to which a number that no queue can have is just no queue."""
+PLACE = {"topic": NO_TEXTS, "queue_id": NO_INTEGERS}
+STORE_CALLS = {
+    "put": PUT,
+    "put_async": PUT,
+    "append": APPEND | {"delay_ms": NO_INTEGERS},
+    "append_async": APPEND,
+    "put_batch": PUT_BATCH,
+    "put_batch_async": PUT_BATCH,
+    "append_batch": APPEND_BATCH,
+    "append_batch_async": APPEND_BATCH,
+    "get": PLACE
+    | {
+        "queue_offset": NO_INTEGERS,
+        "max_count": (*NO_COUNTS, 0),
+        "filter": (5, b"TagA", ["TagA"], "||"),
+        "max_bytes": (*NO_COUNTS, 0),
+    },
+    "queue": NO_QUEUES,
+    "message_at": {"phy_offset": (True, 1.0, math.nan, "1", None)},
+    "message_by_id": {"message_id": (*NO_TEXTS, "no id", "00" * 15)},
+    "query": {
+        "topic": NO_TEXTS,
+        "key": NO_TEXTS,
+        "max_count": (*NO_COUNTS, 0),
+        "begin_ms": NO_INTEGERS,
+        "end_ms": NO_INTEGERS,
+    },
+    "min_offset": NO_QUEUES,
+    "max_offset": NO_QUEUES,
+    "offset_by_time": NO_QUEUES | {"timestamp_ms": NO_INTEGERS, "boundary": ("LOWER", "", 1, None)},
+    "wait_for": PLACE | {"queue_offset": NO_INTEGERS, "timeout_ms": NO_TIMES},
+    "wait_for_async": PLACE | {"queue_offset": NO_INTEGERS, "timeout_ms": NO_TIMES},
+    "wait_for_any": {
+        "queues": (5, ["T"], {"T": 0}, {("T", "0"): 0}, {("T", 0): "0"}, {(5, 0): 0}),
+        "timeout_ms": NO_TIMES,
+    },
+    "wait_for_any_async": {"queues": (5, {"T": 0}), "timeout_ms": NO_TIMES},
+    "listen": PLACE | {"wake": (5, None)},
+}
+RIGHT = {
+    "topic": "T",
+    "queue_id": 0,
+    "queue_offset": 0,
+    "phy_offset": 0,
+    "body": b"body",
+    "messages": [b"body"],
+    "key": "k",
+    "timestamp_ms": 0,
+    "timeout_ms": 0,
+    "queues": {("T", 0): 0},
+    "wake": print,
+    "message_id": "00" * 16,
+}
+RAW = {"properties": b"", "tags_code": 0}
+WORDS = {
+    "queue_id": "queue.id",
+    "messages": "messages|batch",
+    "filter": "filter|tag",
+    "message_id": "message_id|message id",
+    "queues": "queues|topic|queue_id|queue_offset",
+    "segment_size_bytes": "segment_size_bytes",
+    "properties": "propert",
+}
+"""What the error for an argument says, if that is not its name."""
+OPENED = {
+    "path": (5, b"bytes", None),
+    "create": NO_FLAGS,
+    "read_only": NO_FLAGS,
+    "segment_size_bytes": (*NO_COUNTS, 0, 2**31),
+    "queue_file_size_bytes": (*NO_COUNTS, 0, 19),
+    "index_geometry": (5, (8, 32)),
+    "compaction_sizes": (5, "100"),
+    "durability": (*NO_DURABILITY, None),
+    "record_crc": NO_FLAGS,
+    "max_message_size_bytes": (*NO_COUNTS, None),
+    "flush_interval_ms": (*NO_COUNTS, 0, None),
+    "recovery_step_bytes": (*NO_COUNTS, None),
+    "store_host": NO_HOSTS,
+}
+NOT_CHECKED = {"clock", "files"}
+"""Objects that a caller makes; their methods say what is wrong."""
+
+
+REFUSALS = (InvalidArgumentError, InvalidNameError, MessageIllegalError)
+
+
+def rows(table):
+    return [
+        pytest.param(call, name, wrong, id=f"{call}-{name}-{number}")
+        for call, names in table.items()
+        for name, choices in names.items()
+        for number, wrong in enumerate(choices)
+    ]
+
+
+@pytest.fixture(params=BOTH, scope="module")
+def store(request, tmp_path_factory):
+    with lanes_of(request.param):
+        folder = tmp_path_factory.mktemp("store")
+        with MessageStore.open(folder / "s", clock=new_clock(), **SMALL, **SMALL_INDEX) as opened:
+            opened.put("T", b"first", tags="TagA", keys="k")
+            opened.put("T", b"second")  # by the lane
+            yield opened
+
+
+def arguments_of(call, name, wrong):
+    taken = inspect.signature(call).parameters
+    right = {key: value for key, value in (RIGHT | RAW).items() if key in taken}
+    if call.__name__.startswith("append_batch"):
+        right["messages"] = [RawMessage(b"x", b"", 0)]
+    if call.__name__.startswith("put"):
+        right.pop("properties", None)
+    return right | {name: wrong}
+
+
+def refused(name):
+    return pytest.raises(REFUSALS, match=f"(?i){WORDS.get(name, name)}")
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), rows(STORE_CALLS))
+def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
+    end = store.max_phy_offset
+    function = getattr(MessageStore, call)
+    arguments = arguments_of(function, name, wrong)
+    with refused(name):
+        if call.endswith("_async"):
+            asyncio.run(getattr(store, call)(**arguments))
+        else:
+            getattr(store, call)(**arguments)
+    assert store.max_phy_offset == end
+
+
+def test_the_tables_have_every_argument_of_every_call():
+    calls = {
+        name: set(inspect.signature(call).parameters) - {"self"}
+        for name, call in inspect.getmembers(MessageStore, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    without = {"close", "flush", "flush_async", "refresh", "reload_topics", "queues", "topics", "unlisten"}
+    assert calls.keys() - without == STORE_CALLS.keys()
+    for name, table in STORE_CALLS.items():
+        assert calls[name] == table.keys(), name
+    opening = set(inspect.signature(MessageStore.open).parameters)
+    assert opening - NOT_CHECKED == OPENED.keys()
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": OPENED}))
+def test_opening_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
+    with refused(name):
+        MessageStore.open(**{"path": tmp_path / "s", name: wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_numbers_of_numpy_and_texts_of_enumerations_are_taken(tmp_path, kernels):
+    with (
+        lanes_of(kernels),
+        MessageStore.open(tmp_path / "s", durability="sync", **SMALL, **SMALL_INDEX) as store,
+    ):
+        for _ in range(2):
+            put = store.put("T", np.frombuffer(b"body", np.uint8), queue_id=np.int64(1), flag=np.int32(3))
+            assert (put.durability, type(put.queue_id)) == (Durability.SYNC, int)
+        assert store.put("T", b"x", queue_id=1, durability="async").durability is Durability.ASYNC
+        assert store.put_batch("T", [b"x"], queue_id=1, durability="async").durability is Durability.ASYNC
+        assert store.put_batch("T", [b"x"], queue_id=1).durability is Durability.SYNC
+        found = store.get("T", np.int64(1), np.int64(1), np.int32(1))
+        assert [message.body for message in found] == [b"body"]
+        assert [path.name for path in (tmp_path / "s" / "consumequeue" / "T").iterdir()] == ["1"]
+
+
+SYNCED = """
+import os, sys
+from seglog import MessageStore, NewMessage
+from seglog.storage.files import RealFiles
+from seglog.storage.values import RawMessage
+
+root, text, by_open, background = sys.argv[1], sys.argv[2], sys.argv[3] == "open", 60_000
+named = {} if by_open else {"durability": text}
+opened = {"durability": text} if by_open else {}
+made = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 20_000, "flush_interval_ms": background}
+calls = 0
+for name in ("fdatasync", "fsync"):
+    def counting(descriptor, real=getattr(os, name)):
+        global calls
+        calls += 1
+        return real(descriptor)
+    setattr(os, name, counting)
+with MessageStore.open(root, **made, **opened) as store:
+    store.put("T", b"makes the files")
+    store.flush()
+    for call, arguments in (
+        (store.put, ("T", b"x")),
+        (store.put_batch, ("T", [b"x", NewMessage(b"y", tags="TagA")])),
+        (store.append, ("T", 0, b"x", b"", 0)),
+        (store.append_batch, ("T", 0, [RawMessage(b"x", b"", 0)])),
+    ):
+        for _ in range(5):
+            before = calls
+            result = call(*arguments, **named)
+            print(result.durability.value, calls - before)
+"""
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize("way", ["open", "call"])
+@pytest.mark.parametrize("text", ["sync", "async"])
+def test_a_durability_given_as_text_reaches_the_disk(tmp_path, kernels, way, text):
+    environment = os.environ | {"SEGLOG_KERNEL": kernels}
+    if kernels == "native":
+        native()
+    command = [sys.executable, "-c", SYNCED, str(tmp_path / "s"), text, way]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [text, "1" if text == "sync" else "0"] * 20
+
+
+CONFIG = {
+    "retention_policy": ("REFUSE", "", 5, None, GuardPolicy.PARK),
+    "broker_name": NO_TEXTS,
+    "address": NO_TEXTS,
+    "auto_create_topics": NO_FLAGS,
+    "max_message_size_bytes": NO_COUNTS,
+    "persist_interval_ms": NO_COUNTS,
+    "hot_bytes": NO_COUNTS,
+    "retention_delete_hours": ("4", 4, (24,), (-1,), ("4",), (True,)),
+}
+BROKER = {
+    "path": (5, None),
+    "config": ("refuse", {"broker_name": "b"}),
+    "background": NO_FLAGS,
+    "create": NO_FLAGS,
+    "durability": NO_DURABILITY,
+    "segment_size_bytes": (*NO_COUNTS, 0),
+    "queue_file_size_bytes": (*NO_COUNTS, 0),
+    "record_crc": NO_FLAGS,
+}
+PRODUCER = {
+    "group": (*NO_TEXTS, ""),
+    "new_topic_queue_nums": (*NO_COUNTS, 0),
+    "first_turn": NO_COUNTS,
+}
+SEND = {
+    "topic": NO_TEXTS,
+    "body": (*NO_BODIES, None),
+    "tags": NO_TEXTS,
+    "keys": NO_KEYS,
+    "properties": NO_PROPERTIES,
+    "flag": (*NO_INTEGERS, 2**31),
+    "queue_id": (*NO_INTEGERS, -1, 99),
+    "sharding_key": NO_TEXTS,
+    "wait_for_disk": NO_FLAGS,
+    "delay_level": NO_COUNTS,
+    "ttl_ms": NO_COUNTS,
+    "timeout_ms": NO_TIMES,
+}
+SEND_BATCH = {
+    name: SEND[name] for name in ("topic", "queue_id", "sharding_key", "wait_for_disk", "timeout_ms")
+}
+SEND_BATCH["messages"] = PUT_BATCH["messages"]
+CONSUMER = {
+    "group": (*NO_TEXTS, ""),
+    "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
+    "listener": (5, None, "seen"),
+    "client_id": NO_TEXTS,
+    "members": (5, "one", b"one", [5]),
+    "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
+    "pull_count": (*NO_COUNTS, 0),
+    "pull_bytes": (*NO_COUNTS, 0),
+    "suspend_ms": (*NO_TIMES, -1),
+    "max_reconsume_times": NO_COUNTS,
+}
+CLIENT_WORDS = WORDS | {"queue_id": "queue.id|no queue", "subscription": "subscription|no tag|topic"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with VirtualBroker.at(tmp_path_factory.mktemp("broker") / "s") as opened:
+        opened.producer().send("T", b"first")
+        yield opened
+
+
+def refused_by_client(name):
+    return pytest.raises(REFUSALS, match=f"(?i){CLIENT_WORDS.get(name, name)}")
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"config": CONFIG}))
+def test_settings_of_a_broker_name_the_one_that_they_refuse(_call, name, wrong):
+    with refused(name):
+        BrokerConfig(**{name: wrong})
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": BROKER}))
+def test_opening_a_broker_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
+    with refused(name):
+        Broker.open(**{"path": tmp_path / "s", name: wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("by", [-1, math.nan, 1.5, True, None, "soon", "-1s", b"1s"])
+def test_time_moves_by_durations_only(broker, by):
+    with pytest.raises(InvalidArgumentError, match=r"^by=|duration"):
+        broker.advance(by)
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), rows({"send": SEND, "send_batch": SEND_BATCH}))
+def test_a_producer_names_the_argument_that_it_refuses(broker, call, name, wrong):
+    end = broker.store.max_phy_offset
+    send = getattr(broker.producer(), call)
+    right = {"topic": "T", "body": b"x"} if call == "send" else {"topic": "T", "messages": [b"x"]}
+    with refused_by_client(name):
+        send(**right | {name: wrong})
+    assert broker.store.max_phy_offset == end
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"producer": PRODUCER}))
+def test_making_a_producer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
+    with refused_by_client(name):
+        Producer(broker.link(), **{name: wrong})
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": CONSUMER}))
+def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
+    right = {"group": "G", "subscription": "T", "listener": print}
+    with refused_by_client(name):
+        OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
+
+
+def test_the_tables_have_every_argument_of_clients_and_brokers():
+    taken = {
+        "producer": (Producer, PRODUCER.keys() | {"link", "clock", "ids"}),
+        "send": (Producer.send, SEND.keys() | {"self"}),
+        "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
+        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link", "clock"}),
+        "open": (Broker.open, BROKER.keys() | NOT_CHECKED),
+    }
+    for name, (call, expected) in taken.items():
+        assert set(inspect.signature(call).parameters) == expected, name
+
+
+def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):
+    with Broker.open(tmp_path / "s", durability="sync", background=False, clock=VirtualClock()) as broker:
+        sent = Producer(LocalLink(broker)).send("T", b"x")
+        assert sent.durability is Durability.SYNC
+        seen = []
+        consumer = OrderlyConsumer(
+            LocalLink(broker), "G", "T", seen.append, consume_from="CONSUME_FROM_FIRST_OFFSET"
+        )
+        with consumer:
+            assert consumer.run_until_idle() == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "done"),
+    [("SUCCESS", 1), (None, 1), (Consume.SUCCESS, 1), ("success", 0), ("SUSPEND_CURRENT_QUEUE_A_MOMENT", 0)],
+)
+def test_a_listener_may_say_what_became_of_a_message_as_text(tmp_path, answer, done):
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        broker.producer().send("T", b"x")
+        with broker.consumer("G", "T", lambda _message: answer) as consumer:
+            assert consumer.run_until_idle() == done
+            assert consumer.counts.failed == 1 - done
