@@ -89,7 +89,7 @@ def as_enum(name: str, kind: type[E], value: object) -> E:
             if member.value == value:
                 return member
     choices = [member.value for member in kind]
-    raise refusal(name, value, f"{kind.__name__} or {_choices_text(choices)}")
+    raise refusal(name, value, f"{_choices_text(choices)} ({kind.__name__})")
 
 
 def as_choice(name: str, choices: Collection[str], value: object) -> str:

@@ -172,9 +172,11 @@ class PlainReads:
         if (
             known is not None
             and filter is None
-            and type(queue_id) is type(queue_offset) is type(max_count) is type(max_bytes) is int
+            and type(queue_offset) is int
+            and type(queue_id) is int
+            and type(max_count) is int
             and max_count > 0
-            and max_bytes > 0
+            and (max_bytes is MAX_TOTAL_BYTES or (type(max_bytes) is int and max_bytes > 0))
         ):
             tip = known.tip
             low, high = tip.min_offset, tip.max_offset

@@ -72,7 +72,9 @@ def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_orde
         at_work.discard(message.queue_id)
 
     send(link, 2_000)
-    consumers = [OrderlyConsumer(link, "g", "T", listener, client_id=name, members="ab") for name in "ab"]
+    consumers = [
+        OrderlyConsumer(link, "g", "T", listener, client_id=name, members=["a", "b"]) for name in "ab"
+    ]
     for consumer in consumers:
         consumer.start()
     wait_until(lambda: sum(map(len, order.values())) == 2_000)
@@ -108,13 +110,13 @@ def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(link):
         seen.append(("a", message.queue_offset))
 
     send(link, 2, sharding_key="k")
-    first = OrderlyConsumer(link, "g", "T", slow, client_id="a", members="a")
+    first = OrderlyConsumer(link, "g", "T", slow, client_id="a", members=["a"])
     second = OrderlyConsumer(
-        link, "g", "T", lambda message: seen.append(("b", message.queue_offset)), client_id="b", members="b"
+        link, "g", "T", lambda message: seen.append(("b", message.queue_offset)), client_id="b", members=["b"]
     )
     first.start()
     assert entered.wait(30)
-    first.set_members("b")
+    first.set_members(["b"])
     second.start()
     time.sleep(0.7)
     assert seen == [], "the first one still has its lock"

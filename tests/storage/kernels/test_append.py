@@ -95,7 +95,6 @@ def test_properties_fill_their_length_field_and_no_more(record_crc, room):
         {"reconsume_times": 2**31},
         {"prepared_transaction_offset": -(2**63) - 1},
         {"flag": True},
-        {"queue_id": "0"},
         {"born_timestamp_ms": 1.0},
     ],
     ids=lambda wrong: "=".join(map(str, next(iter(wrong.items())))),
