@@ -364,7 +364,7 @@ def test_a_history_that_is_too_young_makes_no_group_idle(open_broker, clock):
 
 
 def test_an_unknown_policy_is_refused(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="retention_policy='keep' .*'refuse', 'park' or 'allow'"):
+    with pytest.raises(InvalidArgumentError, match=r"retention_policy='keep' .*'refuse', 'park' or 'allow'"):
         Broker.open(tmp_path / "store", clock=VirtualClock(), config=BrokerConfig(retention_policy="keep"))
 
 
