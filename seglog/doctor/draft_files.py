@@ -101,7 +101,7 @@ class DraftFiles:
         finally:
             handle.close()
 
-    def make_dirs(self, path: Path) -> None:
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         """Creates a directory and its parents where they are missing."""
         if self.is_dir(path):
             return

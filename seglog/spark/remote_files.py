@@ -172,9 +172,9 @@ class RemoteFiles:
         """Refuses."""
         _refuse(f"{path} of {len(data)} bytes{', durably' if sync else ''}")
 
-    def make_dirs(self, path: Path) -> None:
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         """Refuses."""
-        _refuse(str(path))
+        _refuse(f"{path}{', durably' if sync else ''}")
 
     def remove_dir(self, path: Path) -> None:
         """Refuses."""

@@ -162,8 +162,8 @@ class Files(Protocol):
         """Creates or replaces a small file in place; not atomic."""
         ...
 
-    def make_dirs(self, path: Path) -> None:
-        """Creates a directory and its parents where they are missing, and makes the names durable."""
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
         ...
 
     def rename(self, source: Path, target: Path) -> None:
@@ -392,16 +392,17 @@ class RealFiles:
         finally:
             os.close(descriptor)
 
-    def make_dirs(self, path: Path) -> None:
-        """Creates a directory and its parents where they are missing, and makes the names durable."""
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
         if path.is_dir():
             return
-        self.make_dirs(path.parent)
+        self.make_dirs(path.parent, sync=sync)
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:
             raise _translate(error, path) from error
-        self.sync_dir(path.parent)
+        if sync:
+            self.sync_dir(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Renames atomically, replacing ``target``."""

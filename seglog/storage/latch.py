@@ -180,11 +180,11 @@ class LatchedFiles:
             self._note(error, f"writing {self._latch.name_of(path)}")
             raise
 
-    def make_dirs(self, path: Path) -> None:
-        """Creates a directory and its parents where they are missing, and makes the names durable."""
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
         self._latch.check()
         try:
-            self._files.make_dirs(path)
+            self._files.make_dirs(path, sync=sync)
         except OSError as error:
             self._note(error, f"making the folder {self._latch.name_of(path)}")
             raise

@@ -285,11 +285,13 @@ class LogScan:
                         yield at + found
 
     def _goes_on_behind(self, first_offset: int) -> bool:
-        """Returns whether a later file begins with a record: then nobody cut the log in this one."""
+        """Returns whether a later file holds a record: then nobody cut the log in this one."""
         for first in self._firsts:
-            if first > first_offset:
-                window = self._reader.read(first, _WINDOW_BYTES)
-                if not isinstance(examine(window, 0, first), Damage):
+            if first <= first_offset:
+                continue
+            for at, window in self._overlapping(first, first + self._segment_size_bytes):
+                likely = iter_resync(window, at, 0) if has_data(window) else ()
+                if any(not isinstance(examine(window, place, at + place), Damage) for place in likely):
                     return True
         return False
 

@@ -33,6 +33,8 @@ _KEPT_DESCRIPTORS: Final = 256
 _MIN_MAPS: Final = 64
 _LONG_STEP_BYTES: Final = 1 << 20
 """What a file that began with short steps comes to."""
+_SHORT_BYTES: Final = 64 << 10
+"""A file that grows by short steps is read ahead once it holds more: most of many queues never do."""
 _T = TypeVar("_T")
 
 
@@ -82,6 +84,7 @@ class MappedFile:
         "_borrower",
         "_files",
         "_held",
+        "_is_short",
         "_length_now",
         "_map_lock",
         "_pool",
@@ -109,6 +112,7 @@ class MappedFile:
         self._view: memoryview | None = None
         self._length_now: Callable[[], int] | None = None  # asks the system, through the map's descriptor
         self._map_lock = threading.RLock()  # also between opening by name and a new name
+        self._is_short = False  # its map is not read ahead: the first unit of 6,000,000 bytes is one page
         self._reserved = (0, 0)  # one value, for threads that look while another reserves
 
     @classmethod
@@ -258,6 +262,7 @@ class MappedFile:
         if not was_written:
             with self._map_lock:
                 self.park()  # that map was for reading
+        self._outgrow()
 
     def has_reserved(self, start: int, end: int) -> bool:
         """Returns whether ``[start, end)`` can be written."""
@@ -274,6 +279,7 @@ class MappedFile:
         further = min(self.size_bytes, max(end, goal) + self._step_bytes)
         self._with_handle(lambda handle: handle.reserve(end, further - end), writable=True)
         self._reserved = (start, further)
+        self._outgrow()
 
     def warm(self, start: int, end: int) -> bool:
         """Makes pages of ``[start, end)`` ready to be written to; returns whether it could.
@@ -299,7 +305,18 @@ class MappedFile:
     def _map(self, handle: OpenFile) -> memoryview:
         if (found := handle.size_bytes) < self.size_bytes:
             raise self._cut(found)
-        return handle.map()
+        view = handle.map()
+        if self._step_bytes < _SHORT_BYTES < self.size_bytes and handle.next_data(_SHORT_BYTES) is None:
+            self._is_short = _advise(view, mmap.MADV_RANDOM)
+        return view
+
+    def _outgrow(self) -> None:
+        """Has the map of a file that is short no more read ahead."""
+        if self._is_short and self.reserved_end > _SHORT_BYTES:
+            with self._map_lock:
+                if self._view is not None:
+                    _advise(self._view, mmap.MADV_NORMAL)
+                self._is_short = False
 
     def _cut(self, found: int) -> TruncatedError:
         name = "/".join(self.path.parts[-2:])
@@ -329,3 +346,15 @@ class MappedFile:
             return action(handle)
         finally:
             handle.close()
+
+
+def _advise(view: memoryview, advice: int) -> bool:
+    """Tells the system how a map is going to be used; returns whether it is one."""
+    under = view.obj
+    if not isinstance(under, mmap.mmap):
+        return False
+    try:
+        under.madvise(advice)
+    except OSError:  # a kernel without it
+        return False
+    return True

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.batch_queue import BatchQueue
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.files import Files
+from seglog.storage.folder_names import FolderNames
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels.tips import QueueTip
 from seglog.storage.mapped_file import MapPool
@@ -31,16 +33,29 @@ class QueueOpening:
         geometry: Lengths of its files.
         pool: Counts their maps.
         are_units_synced: Whether the units that were found are known to be on the disk.
+        topics: Whose queues were found.
+
+    Attributes:
+        folders: Makes the folders of queues.
     """
 
     def __init__(
-        self, files: Files, root: Path, geometry: StoreGeometry, pool: MapPool, *, are_units_synced: bool
+        self,
+        files: Files,
+        root: Path,
+        geometry: StoreGeometry,
+        pool: MapPool,
+        *,
+        are_units_synced: bool,
+        topics: Iterable[str] = (),
     ) -> None:
         self._files = files
         self._root = root
         self._geometry = geometry
         self._pool = pool
         self._are_units_synced = are_units_synced
+        unsynced = [] if are_units_synced else list(_folders_of_queues(root, topics))
+        self.folders = FolderNames(files, unsynced)
 
     def queue(self, state: QueueState) -> ConsumeQueue:
         """Returns a plain queue as it was found; no file is opened yet."""
@@ -55,6 +70,7 @@ class QueueOpening:
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=first_offsets,
             are_names_synced=self._are_units_synced,
+            folders=self.folders,
         )
         return ConsumeQueue(
             state.topic,
@@ -76,6 +92,16 @@ class QueueOpening:
             step_bytes=min(QUEUE_STEP_BYTES, size),
             first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
             are_names_synced=self._are_units_synced,
+            folders=self.folders,
         )
         synced = state.first_index + len(state.units) if self._are_units_synced else state.first_index
         return BatchQueue(state, segments, synced)
+
+
+def _folders_of_queues(root: Path, topics: Iterable[str]) -> Iterator[Path]:
+    """Yields every folder that the folders of queues of some topics have their names in."""
+    yield root
+    for kind in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
+        yield root / kind
+        for topic in topics:
+            yield root / kind / topic

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.files import Files
+from seglog.storage.folder_names import FolderNames
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.kernels.pulls import new_maps
 from seglog.storage.mapped_file import MappedFile, MapPool
@@ -38,6 +39,7 @@ class Segments:
 
     Args:
         are_names_synced: Whether the names of the files are known to be on the disk.
+        folders: Makes the folder of the first staged file; None to have its name durable at once.
 
     Thread rule: any thread may look up, publish and sync; one at a time may add, stage or remove.
     """
@@ -52,6 +54,7 @@ class Segments:
         step_bytes: int,
         first_offsets: Iterable[int] = (),
         are_names_synced: bool = True,
+        folders: FolderNames | None = None,
     ) -> None:
         self.directory = directory
         self.file_size_bytes = file_size_bytes
@@ -68,6 +71,7 @@ class Segments:
         for file in self._by_offset.values():
             file.maps = self.maps
         self._unsynced_names = not are_names_synced
+        self._make_folder = files.make_dirs if folders is None else folders.make
         self._staged: list[MappedFile] = []
         self._names_lock = threading.Lock()
         self._sync_lock = threading.Lock()
@@ -184,7 +188,7 @@ class Segments:
 
     def _create(self, path: Path, first: int) -> MappedFile:
         if not self._by_offset:
-            self._files.make_dirs(self.directory)
+            self._make_folder(self.directory)
         made = MappedFile.create(self._files, path, first, self.file_size_bytes, self._pool, self._step_bytes)
         made.maps = self.maps
         return made

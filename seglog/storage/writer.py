@@ -168,7 +168,14 @@ class Writer:
         self.log.mended = {} if found is None else found.mended
         # What a process that was killed wrote need not be on the disk, although it reads as if it were.
         is_synced = found is None or found.mode == "normal"
-        self._opening = QueueOpening(files, root, geometry, self._pool, are_units_synced=is_synced)
+        self._opening = QueueOpening(
+            files,
+            root,
+            geometry,
+            self._pool,
+            are_units_synced=is_synced,
+            topics=() if found is None else {topic for topic, _ in (*found.queues, *found.batch_queues)},
+        )
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._fast_queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._new: dict[tuple[str, int], ConsumeQueue | BatchQueue] = {}
@@ -596,6 +603,7 @@ class Writer:
             with self._failing():
                 for queue in self.queues():
                     queue.sync()
+                self._opening.folders.sync()
                 self._compaction.sync()
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
                     checkpoint = replace(

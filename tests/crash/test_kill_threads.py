@@ -8,9 +8,12 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from tests.support.scale import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
+LIVES_A_RUN = 40
 
 # A server that forks a writer for each life, kills it and holds what it left against what was acknowledged.
 # A writer notes in shared memory, for each thread, up to where its queue was acknowledged.
@@ -90,8 +93,8 @@ def lives(root: Path, count: int, seed: int) -> dict[str, object]:
     return answer
 
 
-def test_killed_threads_leave_no_hole(memory_path):
-    count = scaled(40, 3000)
-    answer = lives(memory_path / "store", count, seed=count)
+@pytest.mark.parametrize("seed", range(scaled(1, 75)))
+def test_killed_threads_leave_no_hole(memory_path, seed):
+    answer = lives(memory_path / "store", LIVES_A_RUN, seed)
     assert answer["losses"] == []
-    assert answer["messages"] > 100 * count
+    assert answer["messages"] > 100 * LIVES_A_RUN

@@ -8,7 +8,8 @@ from seglog.storage.store import MessageStore
 from tests.support.images import Image, in_segment, last_end, slots
 from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store, new_clock
 
-COUNT = 75
+COUNT = 100
+STEPS = (8, 19, 60)
 YEAR_MS = 365 * 86_400_000
 
 
@@ -27,12 +28,21 @@ def spoil_file(image: Image) -> list[int]:
     return in_segment(image, 1)
 
 
+def before_a_step_and_at_the_start_of_the_next_file(image: Image) -> list[int]:
+    step = STEPS[-1]
+    return [
+        *flip(image, step - 1),
+        *flip(image, in_segment(image, image.starts[step] // SEGMENT_BYTES + 1)[0]),
+    ]
+
+
 DAMAGES = {
     "flip in a body": lambda i: flip(i, 6),
     "last record of a file": lambda i: flip(i, in_segment(i, 0)[-1]),
     "first record of the last file": lambda i: flip(i, in_segment(i, i.starts[-1] // SEGMENT_BYTES)[0]),
     "filler of zeros": spoil_filler,
     "whole middle file": spoil_file,
+    "before a step and the first record of the next file": before_a_step_and_at_the_start_of_the_next_file,
 }
 """name: damages the image and returns the slots that it costs."""
 
@@ -44,7 +54,7 @@ def original(request, tmp_path_factory):
     with MessageStore.open(folder / "store", clock=clock, **SMALL) as store:
         puts = []
         for slot in range(COUNT):
-            if slot in (8, 19, 60):
+            if slot in STEPS:
                 clock.advance(request.param)
             puts.append(store.put("T", b"%d " % slot + bytes(90)))
         root = copy_store(store.path, folder / "killed")

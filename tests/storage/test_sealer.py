@@ -154,10 +154,10 @@ class KilledFiles(RealFiles):
         self._calls -= 1
         return self._calls == 0
 
-    def make_dirs(self, path):
+    def make_dirs(self, path, *, sync=True):
         if self._dies():
             raise KilledError
-        super().make_dirs(path)
+        super().make_dirs(path, sync=sync)
 
     def write_file(self, path, data, *, sync=True):
         if self._dies():
@@ -239,10 +239,10 @@ def test_a_log_cut_by_recovery_takes_its_seals_to_the_attic(tmp_path):
 
 def test_an_unwritable_seals_folder_ends_sealing_and_nothing_else(store, monkeypatch):
     class Denied(RealFiles):
-        def make_dirs(self, path):
+        def make_dirs(self, path, *, sync=True):
             if path.name == "seals":
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            super().make_dirs(path)
+            super().make_dirs(path, sync=sync)
 
     monkeypatch.setattr(writer, "SEAL_INTERVAL_MS", 1)
     before = set(threading.enumerate())

@@ -97,12 +97,12 @@ class OtherWasFaster(RealFiles):
     def __init__(self) -> None:
         self.written = None
 
-    def make_dirs(self, path: Path) -> None:
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         if self.written is None:
             self.written = []
             with MessageStore.open(path, **SMALL) as store:
                 self.written = fill(store, 40)
-        super().make_dirs(path)
+        super().make_dirs(path, sync=sync)
 
 
 def test_store_that_another_process_made_meanwhile_is_not_made_anew(tmp_path):

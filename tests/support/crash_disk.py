@@ -193,7 +193,12 @@ class Disk:
         names = {folder: folder.durable for folder in self._all_folders()}
         for change in done:
             change.apply(names)
-        self.pending = [change for change in self.pending if change not in done]
+        overtaken = {(change.node, change.gone) for change in done}  # the name that they made is gone already
+        self.pending = [
+            change
+            for change in self.pending
+            if change not in done and (change.new is None or (change.node, change.new) not in overtaken)
+        ]
 
     def _fill(self, path: Path, source: Folder, names: _Names, fate: tuple[random.Random, float]) -> None:
         target = self.folders[path]

@@ -194,13 +194,14 @@ class CrashFiles:
             self.step()
             self.sync_content(content)
 
-    def make_dirs(self, path: Path) -> None:
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         if self.is_dir(path):
             return
-        self.make_dirs(path.parent)
+        self.make_dirs(path.parent, sync=sync)
         self.step()
         self.disk.make_folder(path)
-        self.sync_dir(path.parent)
+        if sync:
+            self.sync_dir(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         self.step()

@@ -117,9 +117,9 @@ class FailingFiles:
         self._fault.check("write_file", path)
         self._files.write_file(path, data, sync=sync)
 
-    def make_dirs(self, path: Path) -> None:
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         self._fault.check("make_dirs", path)
-        self._files.make_dirs(path)
+        self._files.make_dirs(path, sync=sync)
 
     def rename(self, source: Path, target: Path) -> None:
         self._fault.check("rename", source)

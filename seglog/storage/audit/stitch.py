@@ -149,9 +149,9 @@ class _Stitching:
         begun = bisect.bisect_right(self._segment_starts, split.start)
         if self._segment_starts[begun - 1] >= start:
             return False
-        later = set(self._segment_starts[begun:])
-        return not any(
-            stretch.head is not None and stretch.start in later
+        following = self._segment_starts[begun : begun + 1]
+        return not following or not any(
+            stretch.head is not None and stretch.start >= following[0]
             for seen in self._seen[split.number + 1 :]
             for stretch in seen
         )
