@@ -254,6 +254,14 @@ class UndoError(StoreError):
     help = "nothing was changed; `seglog undo --list STORE` shows the repairs that can be taken back"
 
 
+class LengthUnknownError(StoreError):
+    """Nothing in the store tells how long its log or queue files must be, so nothing is written to it."""
+
+    exit_code = 33
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "nothing was changed; give the lengths: `seglog repair --broker-conf FILE STORE`"
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 

@@ -21,6 +21,7 @@ from seglog.cli.failures import INTERRUPTED_EXIT_CODE
 from seglog.doctor.check import check_store
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, StoppedError
+from seglog.storage.geometry import FileSizes
 
 _DURATION: Final = re.compile(r"([0-9]{1,9})(s|m|h)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -36,8 +37,11 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
     type=click.Path(path_type=Path, dir_okay=False),
     help="Go on where a check was stopped, and keep in FILE how far it is.",
 )
+@options.file_sizes
 @options.as_json
-def command(*, path: Path, max_duration: str | None, resume_file: Path | None, as_json: bool) -> None:
+def command(
+    *, path: Path, max_duration: str | None, resume_file: Path | None, given: FileSizes, as_json: bool
+) -> None:
     """Look at everything in STORE: log, queues, index, offsets, timers, files.
 
     Reads only, and works beside a process that has the store open. A finding says what it means for
@@ -56,6 +60,7 @@ def command(*, path: Path, max_duration: str | None, resume_file: Path | None, a
                 resume=resume_file is not None and kept.exists(),
                 should_stop=lambda: deadline_s is not None and time.monotonic() >= deadline_s,
                 progress=tell,
+                given=given,
             )
     except KeyboardInterrupt:
         render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)

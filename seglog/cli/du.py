@@ -20,9 +20,8 @@ from seglog.cli.reading import check_store, file_sizes
 from seglog.storage.files import RealFiles
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
-from seglog.storage.listing import infer_geometry
-from seglog.storage.log_files import list_log_files
-from seglog.storage.queue_files import list_queues, read_units
+from seglog.storage.listing import list_store
+from seglog.storage.queue_files import read_units
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.seal_files import SEALS
 
@@ -115,13 +114,12 @@ def topic_bytes(path: Path) -> tuple[Counter[str], int]:
     other queues.
     """
     files = RealFiles()
-    log_files, _strays = list_log_files(files, path)
-    queues = list(list_queues(files, path))
-    geometry = infer_geometry(log_files, queues)
+    listing = list_store(files, path)
+    log_files, geometry = listing.log_files, listing.geometry
     low = min((file.first_offset for file in log_files), default=0)
     high = max((file.first_offset for file in log_files), default=0) + geometry.segment_size_bytes
     totals: Counter[str] = Counter()
-    for queue in queues:
+    for queue in listing.queue_files.values():
         _first, units = read_units(files, queue, geometry.queue_file_size_bytes)
         place, size = units["phy_offset"], units["size_bytes"]
         fits = is_message(units) & (place >= low) & (place < high) & (size <= geometry.segment_size_bytes)

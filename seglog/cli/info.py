@@ -18,12 +18,14 @@ from seglog.cli.findings import show_findings
 from seglog.cli.reading import file_sizes, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT
 from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.properties import CRC32
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.store_lock import lock_holder
@@ -72,13 +74,14 @@ class Facts:
     def config_lines(self) -> list[str]:
         """What ``broker.conf`` must say so that a RocketMQ broker opens the store."""
         geometry = self.found.geometry
-        lines = [
-            f"storePathRootDir={self.path.resolve()}",
-            f"mappedFileSizeCommitLog={geometry.segment_size_bytes}",
-            f"mappedFileSizeConsumeQueue={geometry.queue_file_size_bytes}",
-        ]
+        lines = [f"storePathRootDir={self.path.resolve()}"]
+        # A length that is only guessed would be taken for one that is known.
+        if geometry.is_segment_known:
+            lines.append(f"{SEGMENT}={geometry.segment_size_bytes}")
+        if geometry.is_queue_file_known:
+            lines.append(f"{QUEUE_FILE}={geometry.queue_file_size_bytes}")
         if any(files.sizes for files in self.found.batch_files.values()):
-            lines.append(f"mapperFileSizeBatchConsumeQueue={geometry.batch_file_size_bytes}")
+            lines.append(f"{BATCH_FILE}={geometry.batch_file_size_bytes}")
         return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
 
     @property
@@ -99,13 +102,14 @@ class Facts:
 @click.command
 @options.store
 @click.option("--verify", is_flag=True, help="Compute the checksums of all records.")
+@options.file_sizes
 @options.as_json
-def command(*, path: Path, verify: bool, as_json: bool) -> None:
+def command(*, path: Path, verify: bool, given: FileSizes, as_json: bool) -> None:
     """Show what STORE holds and what state it is in.
 
     With --verify the exit code is 1 if messages of the log cannot be read.
     """
-    facts = gather(path, verify=verify)
+    facts = gather(path, verify=verify, given=given)
     if as_json:
         render.emit(_fields(facts))
     else:
@@ -114,13 +118,18 @@ def command(*, path: Path, verify: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def gather(path: Path, *, verify: bool) -> Facts:
+def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Facts:
     """Looks at a store.
+
+    Args:
+        path: The store directory.
+        verify: Whether to compute the checksums of all records.
+        given: Lengths of files that the caller knows.
 
     Raises:
         SeglogError: There is none, or none that can be read.
     """
-    found = survey_store(path, verify=verify)
+    found = survey_store(path, verify=verify, given=given)
     holder = lock_holder(path)
     state = "clean" if found.mode == "normal" else "crashed"
     reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)

@@ -13,8 +13,8 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels.walk import iter_resync
-from seglog.storage.listing import infer_geometry
-from seglog.storage.log_files import LogFile, LogReader, list_log_files
+from seglog.storage.listing import list_store
+from seglog.storage.log_files import LogFile, LogReader
 
 _WINDOW_BYTES: Final = 4 << 20
 _LONGEST_BYTES: Final = 8 << 20
@@ -47,10 +47,11 @@ class LogPlaces:
     def __init__(self, path: Path) -> None:
         files = RealFiles()
         check_store(path)
-        self.log_files, _strays = list_log_files(files, path)
+        listing = list_store(files, path)
+        self.log_files = listing.log_files
         if not self.log_files:
             raise NotFoundError(f"the store at {path} has no commit-log files")
-        self.segment_size_bytes = infer_geometry(self.log_files, []).segment_size_bytes
+        self.segment_size_bytes = listing.geometry.segment_size_bytes
         self._reader = LogReader(files, path, self.segment_size_bytes)
 
     def close(self) -> None:

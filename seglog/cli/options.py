@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from seglog.errors import InvalidArgumentError
+from seglog.storage.broker_conf import read_broker_conf
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+
+_R = TypeVar("_R")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 """Hands ``as_json`` to the command."""
 
 store = click.argument("path", metavar="STORE", type=click.Path(path_type=Path))
 """Hands ``path``, the store directory, to the command; whether it is one the engine says."""
+
+
+_BROKER_CONF = click.option(
+    "--broker-conf",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The broker's configuration: says how long files are where the store does not.",
+)
+_SEGMENT_BYTES = click.option(
+    "--segment-bytes", type=int, metavar="BYTES", help="mappedFileSizeCommitLog, if the log does not tell."
+)
+_QUEUE_FILE_BYTES = click.option(
+    "--queue-file-bytes",
+    type=int,
+    metavar="BYTES",
+    help="mappedFileSizeConsumeQueue, if no queue file tells.",
+)
+_INDEX_DIVISION = click.option(
+    "--index-division",
+    type=(int, int),
+    metavar="SLOTS ENTRIES",
+    help="maxHashSlotNum and maxIndexNum, if no index file tells.",
+)
+
+
+def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
+    """Hands ``given``, the lengths of files that the caller knows, to the command."""
+
+    @wraps(command)
+    def with_sizes(
+        *,
+        broker_conf: Path | None,
+        segment_bytes: int | None,
+        queue_file_bytes: int | None,
+        index_division: tuple[int, int] | None,
+        **kwargs: object,
+    ) -> _R:
+        index = IndexGeometry(*index_division) if index_division else None
+        given = FileSizes(queue_file_bytes, index, segment_bytes)
+        conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)
+        return command(given=given.over(conf), **kwargs)
+
+    return _BROKER_CONF(_SEGMENT_BYTES(_QUEUE_FILE_BYTES(_INDEX_DIVISION(with_sizes))))
 
 
 def timestamp_ms(option: str, text: str | None, default_ms: int) -> int:

@@ -20,6 +20,7 @@ from seglog.errors import NotFoundError
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader
 from seglog.storage.survey import Survey, check_is_store, survey
 
@@ -40,12 +41,13 @@ def check_store(path: Path) -> None:
         raise NotFoundError(f"there is no store at {path}")
 
 
-def survey_store(path: Path, *, verify: bool) -> Survey:
+def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Survey:
     """Returns what is in a store; shows how far it is if that takes a while.
 
     Args:
         path: The store directory.
         verify: Whether to check everything: checksums, and index and checkpoint against the log.
+        given: Lengths of files that the caller knows.
 
     Raises:
         SeglogError: There is none, or none that can be read.
@@ -55,7 +57,7 @@ def survey_store(path: Path, *, verify: bool) -> Survey:
         def tell_of_data(done: int, total: int) -> None:
             tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
 
-        found = survey(path, RealFiles(), verify=verify, progress=tell_of_data)
+        found = survey(path, RealFiles(), verify=verify, progress=tell_of_data, given=given)
     if verify:
         found.findings += cross_check(found, RealFiles())
     return found

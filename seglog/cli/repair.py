@@ -17,12 +17,12 @@ from seglog.cli.findings import show_findings
 from seglog.clock import SystemClock
 from seglog.doctor.actions import Action
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
-from seglog.doctor.repair import FileSizes, Plan, plan_repair, repair_store
+from seglog.doctor.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo_pack import UndoPack
 from seglog.errors import StoreLockedError
 from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.geometry import FileSizes
 from seglog.storage.lost_messages import LostMessages
 from seglog.storage.store_lock import lock_holder
 
@@ -34,31 +34,14 @@ _MAX_CHANGES_SHOWN: Final = 20
 @options.store
 @click.option("--apply", "is_applied", is_flag=True, help="Do it, once the name of the store was typed.")
 @click.option("--yes", "is_sure", is_flag=True, help="With --apply: ask nothing.")
-@click.option(
-    "--queue-file-bytes",
-    type=int,
-    help="mappedFileSizeConsumeQueue of the broker, if no queue file is left to tell.",
-)
-@click.option(
-    "--index-division",
-    type=(int, int),
-    metavar="SLOTS ENTRIES",
-    help="maxHashSlotNum and maxIndexNum of the broker, if no index file is left to tell.",
-)
-@click.option(
-    "--segment-bytes",
-    type=int,
-    help="mappedFileSizeCommitLog of the broker, if the only file of the log was cut.",
-)
+@options.file_sizes
 @options.as_json
 def command(
     *,
     path: Path,
     is_applied: bool,
     is_sure: bool,
-    queue_file_bytes: int | None,
-    index_division: tuple[int, int] | None,
-    segment_bytes: int | None,
+    given: FileSizes,
     as_json: bool,
 ) -> None:
     """Show what would put STORE right; with --apply do it.
@@ -72,10 +55,8 @@ def command(
         raise click.UsageError("--json asks nothing: give --yes as well")
     if is_sure and not is_applied:
         raise click.UsageError("--yes goes with --apply")
-    index = IndexGeometry(*index_division) if index_division else None
-    sizes = FileSizes(queue_file_bytes, index, segment_bytes)
     if not is_applied:
-        plan = _dry_run(path, sizes)
+        plan = _dry_run(path, given)
         _tell(plan, None, as_json=as_json)
         if plan.first or plan.changes or plan.left:
             raise click.exceptions.Exit(1)
@@ -86,7 +67,7 @@ def command(
             _show(plan)
         return is_sure or _is_typed(path)
 
-    plan, pack = repair_store(RealFiles(), path, SystemClock(), confirm, sizes)
+    plan, pack = repair_store(RealFiles(), path, SystemClock(), confirm, given)
     if as_json:
         _tell(plan, pack, as_json=True)
     elif pack is None and plan.is_settled:

@@ -43,6 +43,7 @@ from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_scan import Progress
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
@@ -74,6 +75,7 @@ def check_store(
     progress: Progress | None = None,
     clock: Clock | None = None,
     split_bytes: int = SPLIT_BYTES,
+    given: FileSizes = NOTHING_KNOWN,
 ) -> CheckReport:
     """Checks a store.
 
@@ -85,15 +87,16 @@ def check_store(
         progress: Told how many bytes of the log were read, and how many there are.
         clock: Tells how long it took.
         split_bytes: Length of a split, a multiple of 64 KiB.
+        given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
-        InvalidArgumentError: The resume file is none of this store.
+        InvalidArgumentError: The resume file is none of this store, or files prove another length than given.
         StoppedError: It was told to stop.
     """
-    check = StoreCheck(Path(path), clock, split_bytes=split_bytes)
+    check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given)
     return check.run(resume_file, should_stop, progress, resume=resume)
 
 
@@ -117,6 +120,7 @@ class StoreCheck:
         clock: Tells how long it took.
         split_bytes: Length of a split, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
+        given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -136,14 +140,16 @@ class StoreCheck:
         *,
         split_bytes: int = SPLIT_BYTES,
         verify: bool = True,
+        given: FileSizes = NOTHING_KNOWN,
     ) -> None:
+        self._given = given
         self._root = root.absolute()
         self._clock = clock or SystemClock()
         self._begun_ms = self._clock.monotonic_ms()
         self._split_bytes = split_bytes
         self._files = ForgivingFiles(self._root)
         # In this order: what a writer does while we look makes queues and log longer than tables say.
-        self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify)
+        self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
         self._holder = lock_holder(self._root)
         self._tables = load_tables(self._files, self._root)
         self._of_tree, self._has_rocksdb = tree_findings(self._root)
@@ -351,7 +357,9 @@ class StoreCheck:
         """
         plan = self.plan
         last = plan.log_files[-1].first_offset if plan.log_files else 0
-        again = plan_audit(self._root, self._files, split_bytes=self._split_bytes, verify=plan.verify)
+        again = plan_audit(
+            self._root, self._files, split_bytes=self._split_bytes, verify=plan.verify, given=self._given
+        )
         whole = [outcome for outcome in outcomes if plan.splits[outcome.split].start < last]
         if again.splits[: len(whole)] != plan.splits[: len(whole)]:
             whole = []  # retention took files meanwhile

@@ -9,6 +9,7 @@ from typing import Final
 from seglog.doctor.actions import Action
 from seglog.doctor.rewrite import resize
 from seglog.errors import ConfigError, CorruptError
+from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
@@ -77,6 +78,11 @@ def mend_own(files: Files, root: Path) -> Iterator[Action]:
     except CorruptError:
         remove_recovery_point(files, root)
         yield Action("own", RECOVERY_POINT_FILE_NAME, detail="the next open walks the whole log instead")
+    try:
+        load_lengths(files, root)
+    except CorruptError:
+        files.remove(root / LENGTHS_FILE)
+        yield Action("own", LENGTHS_FILE, detail="the files themselves tell how long they are")
     holes = f"{OURS}/{HOLES_FILE}"
     try:
         ConfigFile(files, root / holes).load(parse_holes)

@@ -43,11 +43,6 @@ def needs_recovery(found: Survey) -> bool:
     return bool(wrong) or torn or found.mode == "abnormal" or _compaction_is_behind(found)
 
 
-def has_queue_files(found: Survey) -> bool:
-    """Returns whether any queue file tells how long queue files are."""
-    return any(length for queue in found.queue_files.values() for length in queue.sizes.values())
-
-
 def remove_queue_files(found: Survey, files: Files) -> None:
     """Removes the files of all plain queues."""
     for queue in found.queue_files.values():

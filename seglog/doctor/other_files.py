@@ -12,6 +12,7 @@ import numpy as np
 from seglog.doctor.ext_faults import ext_faults
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.audit.report import AuditQueue
+from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.compaction_files import (
     CompactionState,
     compacted_queues,
@@ -64,6 +65,10 @@ def own_findings(files: Files, root: Path) -> list[Finding]:
         read_recovery_point(files, root)
     except CorruptError as error:
         findings.append(_damaged(RECOVERY_POINT_FILE_NAME, error))
+    try:
+        load_lengths(files, root)
+    except CorruptError as error:
+        findings.append(_damaged(LENGTHS_FILE, error))
     try:
         ConfigFile(files, root / OURS / HOLES_FILE).load(parse_holes)
     except ConfigError as error:

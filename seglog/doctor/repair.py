@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,6 @@ from seglog.clock import Clock
 from seglog.doctor.actions import Action
 from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
-from seglog.doctor.cut_log import cut_log_finding
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_bits import mend_bits
@@ -29,42 +28,25 @@ from seglog.doctor.mend_ext import mend_ext
 from seglog.doctor.mend_files import lengthen_log, mend_files, mend_own
 from seglog.doctor.mend_heads import mend_heads
 from seglog.doctor.mend_keys import mend_keys
-from seglog.doctor.mend_log import has_queue_files, mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.mend_log import mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
 from seglog.doctor.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo_writing import has_leftovers
 from seglog.doctor.unfinished import first_actions, settle, settle_draft, unfinished
-from seglog.errors import NotFoundError
+from seglog.errors import LengthUnknownError, NotFoundError
+from seglog.storage.broker_conf import write_lengths
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import COMMIT_LOG, INDEX, LOCK_FILE
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, check_geometry
-from seglog.storage.survey import Survey, check_is_store, survey
+from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
+from seglog.storage.listing import list_store
+from seglog.storage.survey import check_is_store, survey
 
 _MAX_ROUNDS: Final = 3
 """What is written into a hole may let a second look see more; a third has never been needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSizes:
-    """Lengths that a store is configured with, for kinds of files of which none is left to tell.
-
-    Where they are None, and the store has other segments than RocketMQ's default, they cannot be known: a
-    broker does not start with queue files of another length, and misreads index files of another division.
-    Then such files are left to RocketMQ, which walks the whole log when it starts.
-
-    Attributes:
-        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
-        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
-        segment_bytes: Of a commit-log file (``mappedFileSizeCommitLog``): the only one may have been cut.
-    """
-
-    queue_file_bytes: int | None = None
-    index: IndexGeometry | None = None
-    segment_bytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -112,14 +94,16 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         NotFoundError: There is nothing.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
+        LengthUnknownError: Nothing tells how long the files of the log must be.
+        InvalidArgumentError: The files prove another length than is given.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
     found = unfinished(files, root)
     if not found:
-        return _plan(files, root, clock, sizes or FileSizes())
+        return _plan(files, root, clock, sizes or NOTHING_KNOWN)
     settled = DraftFiles(files)
     settle_draft(settled, root, found)
-    plan = _plan(settled, root, clock, sizes or FileSizes())
+    plan = _plan(settled, root, clock, sizes or NOTHING_KNOWN)
     plan.first = first_actions(found)
     return plan
 
@@ -127,16 +111,14 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
 def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     """Returns what a repair would do to a store in which nothing is half done."""
     draft = DraftFiles(files)
-    lengthened = [] if sizes.segment_bytes is None else [*lengthen_log(draft, root, sizes.segment_bytes)]
-    before = _survey(draft, root, sizes)
+    lengthened = _settle_lengths(draft, root, sizes)
+    before = survey(root, draft)
     if not before.log_files and any(queue.sizes for queue in before.queue_files.values()):
         return Plan(root, draft, [], [], before.findings, [Finding("log-empty", COMMIT_LOG)])
-    if (cut := cut_log_finding(before)) is not None:
-        return Plan(root, draft, [], [], before.findings, [cut])
     index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
     actions = [*lengthened, *mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
-    found = _survey(draft, root, sizes) if actions else before
+    found = survey(root, draft) if actions else before
     bits = [
         *mend_bits(found, draft),
         *mend_heads(found, draft),
@@ -145,15 +127,15 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     ]
     if bits:
         actions += bits
-        found = _survey(draft, root, sizes)
+        found = survey(root, draft)
     is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
-    knows_queues = has_queue_files(found) or is_default or sizes.queue_file_bytes is not None
+    knows_queues = found.geometry.is_queue_file_known
     for _round in range(_MAX_ROUNDS):
         if not needs_recovery(found):
             break
         actions += mend_log(found, draft, clock)
-        found = _survey(draft, root, sizes)
-    index_geometry = sizes.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
+        found = survey(root, draft)
+    index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
         index_findings = index_problems(found, draft)
     index = list(mend_index(found, draft, clock, index_geometry, index_findings))
@@ -177,12 +159,25 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
 
 
-def _survey(files: Files, root: Path, sizes: FileSizes) -> Survey:
-    found = survey(root, files)
-    if sizes.queue_file_bytes is not None and not has_queue_files(found):
-        geometry = replace(found.geometry, queue_file_size_bytes=sizes.queue_file_bytes)
-        found.geometry = check_geometry(geometry)
-    return found
+def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Action]:
+    """Writes down the lengths that are given, and makes the files of the log as long; returns what it did.
+
+    Raises:
+        LengthUnknownError: Nothing tells how long the files of the log must be.
+        InvalidArgumentError: The files prove another length than is given.
+    """
+    if not check_is_store(draft, root):
+        raise NotFoundError(f"there is no store at {root}")
+    listing = list_store(draft, root, given)
+    if not listing.geometry.is_segment_known:
+        raise LengthUnknownError(
+            f"nothing in {root} tells how long its log files must be",
+            help="nothing was changed; give --segment-bytes BYTES, or --broker-conf FILE",
+        )
+    if given == NOTHING_KNOWN:
+        return []
+    write_lengths(draft, root, given.over(listing.lengths.written))
+    return [] if given.segment_bytes is None else [*lengthen_log(draft, root, given.segment_bytes)]
 
 
 def repair_store(

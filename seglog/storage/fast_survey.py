@@ -44,9 +44,10 @@ from seglog.storage.format.names import ABORT_FILE, BATCH_CONSUME_QUEUE, segment
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.recovery_point import QueueSum, RecoveryPoint
 from seglog.storage.format.seal import checksum
+from seglog.storage.geometry import NOTHING_KNOWN
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import configured_kinds
-from seglog.storage.listing import infer_geometry
+from seglog.storage.lengths import find_lengths
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.lost_messages import lost_in_holes
@@ -136,7 +137,8 @@ class _Attempt:
     def run(self) -> Survey:
         point = self._point
         checkpoint = read_checkpoint(self._files, self._root)  # before the walk: a writer may go on
-        geometry = infer_geometry(self._log_files, self._queue_files.values())
+        lengths = find_lengths(self._files, self._root, self._log_files, self._queue_files.values())
+        geometry = lengths.geometry(NOTHING_KNOWN, self._root)
         found = (geometry.segment_size_bytes, geometry.queue_file_size_bytes)
         _demand(found == (point.segment_bytes, point.queue_file_bytes), "files have other lengths")
         self._check_kinds()
@@ -162,6 +164,7 @@ class _Attempt:
         mode = "abnormal" if self._files.exists(self._root / ABORT_FILE) else "normal"
         result = Survey(
             self._root,
+            lengths,
             geometry,
             mode,
             checkpoint,

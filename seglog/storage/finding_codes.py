@@ -104,6 +104,13 @@ LOG_CODES: Final[dict[str, Code]] = {
         "the file is made as long as the others",
         _REPAIR,
     ),
+    "log-length-unknown": Code(
+        _WARNING,
+        "nothing tells how long the files of the log must be: the only one was cut or grew, or all of them",
+        "none is lost by the length itself, but RocketMQ does not start, and nothing is written to the store",
+        "repair, once it is told the length",
+        "seglog repair --segment-bytes BYTES STORE",
+    ),
     "log-file-stray": Code(
         _WARNING,
         "not a commit-log file; RocketMQ refuses to start with it",
@@ -181,6 +188,13 @@ LOG_CODES: Final[dict[str, Code]] = {
 """The commit log, its seals and its records."""
 
 QUEUE_CODES: Final[dict[str, Code]] = {
+    "queue-length-unknown": Code(
+        _WARNING,
+        "nothing tells how long queue files must be",
+        _REFUSES,
+        "repair, once it is told the length; without it RocketMQ makes the files again",
+        "seglog repair --queue-file-bytes BYTES STORE",
+    ),
     "queue-missing": Code(
         _WARNING,
         "the log has messages of a queue that has no files",

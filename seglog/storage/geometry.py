@@ -1,20 +1,20 @@
-"""How long the files of a store are: RocketMQ states it nowhere, so it is read off the files.
+"""How long the files of a store are, as values: what both engines can work with, and what a caller knows.
 
-All files of one kind have the same length; names are multiples of it. Damage (a file cut short, a
-zero-length file after a crash) must not mislead, so the length that most files have wins, and for a
-single file its length if names allow it.
+RocketMQ states it nowhere in a store; :mod:`seglog.storage.lengths` works it out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
+from seglog.storage.file_facts import FileFacts, infer_length
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.index import IndexGeometry
 
 DEFAULT_SEGMENT_BYTES: Final = 1 << 30
 MIN_SEGMENT_BYTES: Final = 4096
@@ -31,11 +31,15 @@ class StoreGeometry:
         queue_file_size_bytes: Of a consume-queue file (``mappedFileSizeConsumeQueue``), a multiple of 20.
         found_batch_file_bytes: Of the batch-queue files that are there (``mapperFileSizeBatchConsumeQueue``),
             a multiple of 46; None without any.
+        is_segment_known: Whether the length of log files is certain enough to write any.
+        is_queue_file_known: Whether that of queue files is.
     """
 
     segment_size_bytes: int = DEFAULT_SEGMENT_BYTES
     queue_file_size_bytes: int = DEFAULT_QUEUE_FILE_BYTES
     found_batch_file_bytes: int | None = None
+    is_segment_known: bool = True
+    is_queue_file_known: bool = True
 
     @property
     def units_per_file(self) -> int:
@@ -46,6 +50,42 @@ class StoreGeometry:
     def batch_file_size_bytes(self) -> int:
         """Length of a batch-queue file; where there is none yet, as many units as other queue files have."""
         return self.found_batch_file_bytes or self.units_per_file * BATCH_UNIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """Lengths that a store is configured with, as far as somebody knows them beside its files.
+
+    A broker does not start with log or queue files of another length, and misreads index files of another
+    division.
+
+    Attributes:
+        queue_file_bytes: Of a queue file (``mappedFileSizeConsumeQueue``).
+        index: Division of an index file (``maxHashSlotNum``, ``maxIndexNum``).
+        segment_bytes: Of a commit-log file (``mappedFileSizeCommitLog``).
+        batch_file_bytes: Of a batch-queue file (``mapperFileSizeBatchConsumeQueue``).
+        compaction: Of the files of compaction topics (``compactionMappedFileSize``,
+            ``compactionCqMappedFileSize``).
+    """
+
+    queue_file_bytes: int | None = None
+    index: IndexGeometry | None = None
+    segment_bytes: int | None = None
+    batch_file_bytes: int | None = None
+    compaction: CompactionSizes | None = None
+
+    def over(self, other: FileSizes) -> FileSizes:
+        """Returns these lengths, and those of ``other`` where these say nothing."""
+        return FileSizes(
+            self.queue_file_bytes if self.queue_file_bytes is not None else other.queue_file_bytes,
+            self.index or other.index,
+            self.segment_bytes if self.segment_bytes is not None else other.segment_bytes,
+            self.batch_file_bytes if self.batch_file_bytes is not None else other.batch_file_bytes,
+            self.compaction or other.compaction,
+        )
+
+
+NOTHING_KNOWN: Final = FileSizes()
 
 
 def check_geometry(geometry: StoreGeometry) -> StoreGeometry:
@@ -68,19 +108,19 @@ def check_geometry(geometry: StoreGeometry) -> StoreGeometry:
 
 
 def infer_file_size(files: Iterable[tuple[int, int]], default_bytes: int, *, multiple_of: int = 1) -> int:
-    """Returns the length that the files of a sequence have.
+    """Returns the length that the files of a sequence have, by their names and lengths only.
+
+    For kinds of files that are made again from the log if they are wrong: the log and its queues have more
+    evidence, and :mod:`seglog.storage.lengths` looks at it.
 
     Args:
         files: ``(first_offset, size_bytes)`` of each file, of one or of many sequences.
-        default_bytes: For a store without such files.
+        default_bytes: For a store without such files, and where nothing tells.
         multiple_of: Lengths that are no multiple of this are damage.
     """
-    known = list(files)
-    sizes = Counter(size for _first, size in known if size > 0 and size % multiple_of == 0)
-    fitting = {
-        size: count for size, count in sizes.items() if all(first % size == 0 for first, _size in known)
-    }
-    candidates = fitting or sizes
-    if not candidates:
-        return default_bytes
-    return max(candidates, key=lambda size: (candidates[size], size))
+    facts = [FileFacts(first, size) for first, size in files]
+    found = infer_length(facts, unit_bytes=multiple_of, range_bytes=(multiple_of, 1 << 62))
+    if found.size_bytes is not None:
+        return found.size_bytes
+    sizes = [fact.size_bytes for fact in facts if fact.size_bytes and fact.size_bytes % multiple_of == 0]
+    return max(sizes, key=lambda size: (sizes.count(size), size), default=default_bytes)

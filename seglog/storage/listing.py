@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog.storage.file_facts import Inferred
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, segment_file_name
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
+from seglog.storage.lengths import Lengths, find_lengths
 from seglog.storage.log_files import LogFile, list_log_files, place_log_files
 from seglog.storage.queue_files import QueueFiles, list_queues
 
@@ -27,7 +27,8 @@ class Listing:
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory, by topic and number.
         batch_files: The files of each batch queue that has one.
-        findings: Commit-log files that are none, or stand where none belongs.
+        findings: Commit-log files that are none, or stand where none belongs; lengths that are unknown.
+        lengths: What is known of the lengths.
     """
 
     geometry: StoreGeometry
@@ -35,32 +36,54 @@ class Listing:
     queue_files: dict[QueueKey, QueueFiles]
     batch_files: dict[QueueKey, QueueFiles]
     findings: list[Finding]
+    lengths: Lengths
 
 
-def list_store(files: Files, root: Path) -> Listing:
-    """Lists the files of a store."""
+def list_store(files: Files, root: Path, given: FileSizes = NOTHING_KNOWN) -> Listing:
+    """Lists the files of a store.
+
+    Args:
+        files: Where it is.
+        root: The store directory.
+        given: Lengths that the caller knows, for what the files do not prove.
+
+    Raises:
+        InvalidArgumentError: The files prove another length than is given.
+    """
     log_files, findings = list_log_files(files, root)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
     batch_files = {
         (queue.topic, queue.queue_id): queue
         for queue in list_queues(files, root, BATCH_CONSUME_QUEUE, BATCH_UNIT)
     }
-    geometry = infer_geometry(log_files, queue_files.values(), batch_files.values())
+    lengths = find_lengths(files, root, log_files, queue_files.values(), batch_files.values())
+    geometry = lengths.geometry(given, root)
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
-    return Listing(geometry, log_files, queue_files, batch_files, findings + misplaced)
+    findings += misplaced + _unknown_lengths(lengths, geometry, log_files, queue_files)
+    return Listing(geometry, log_files, queue_files, batch_files, findings, lengths)
 
 
-def infer_geometry(
-    log_files: list[LogFile], queues: Iterable[QueueFiles], batch_queues: Iterable[QueueFiles] = ()
-) -> StoreGeometry:
-    """Returns the file lengths of a store; RocketMQ's defaults for kinds of which there is no file."""
-    segment = infer_file_size(
-        [(file.first_offset, file.size_bytes) for file in log_files], DEFAULT_SEGMENT_BYTES
-    )
-    queue_sizes = [item for queue in queues for item in queue.sizes.items()]
-    batch_sizes = [item for queue in batch_queues for item in queue.sizes.items()]
-    return StoreGeometry(
-        segment,
-        infer_file_size(queue_sizes, DEFAULT_QUEUE_FILE_BYTES, multiple_of=CQ_UNIT_BYTES),
-        infer_file_size(batch_sizes, 0, multiple_of=BATCH_UNIT_BYTES) or None,
-    )
+def _unknown_lengths(
+    lengths: Lengths,
+    geometry: StoreGeometry,
+    log_files: list[LogFile],
+    queue_files: dict[QueueKey, QueueFiles],
+) -> list[Finding]:
+    """Returns a finding for each kind of file whose length nothing tells."""
+    findings: list[Finding] = []
+    if not geometry.is_segment_known:
+        first = min((file.first_offset for file in log_files), default=0)
+        size = next((file.size_bytes for file in log_files), 0)
+        file = f"{COMMIT_LOG}/{segment_file_name(first)}"
+        findings.append(_unknown("log-length-unknown", file, lengths.segment, size))
+    if lengths.queue.is_unknown and not geometry.is_queue_file_known:
+        queue = next(queue for _key, queue in sorted(queue_files.items()) if queue.sizes)
+        first = min(queue.sizes)
+        file = f"{queue.name}/{segment_file_name(first)}"
+        findings.append(_unknown("queue-length-unknown", file, lengths.queue, queue.sizes[first]))
+    return findings
+
+
+def _unknown(code: str, file: str, found: Inferred, size_bytes: int) -> Finding:
+    least = f"at least {found.at_least_bytes} bytes" if found.at_least_bytes else "a length that is known"
+    return Finding(code, file, expected=least, found=f"{size_bytes} bytes")

@@ -10,16 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
+from seglog.errors import InvalidArgumentError, LengthUnknownError, NotFoundError, ReadOnlyError
+from seglog.storage.broker_conf import read_lengths, write_lengths
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.fast_survey import survey_from_point
+from seglog.storage.file_facts import Certainty
 from seglog.storage.files import Files, HeldLock
 from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
-from seglog.storage.geometry import StoreGeometry, check_geometry
+from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
@@ -30,6 +32,8 @@ from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
 
 _NO_FINDINGS: tuple[Finding, ...] = ()
+_FROM_FILES = (Certainty.BY_SIZE, Certainty.WRITTEN)
+"""A caller who says otherwise has other files in mind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,12 @@ def open_writer(
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
             found, doubts = None, _NO_FINDINGS
             if not is_new:
-                found, doubts = _survey_to_write(root, files, lock, from_point=recovery_step_bytes > 0)
+                given = FileSizes(segment_bytes=wanted[0], queue_file_bytes=wanted[1])
+                found, doubts = _survey_to_write(root, files, lock, given, from_point=recovery_step_bytes > 0)
             geometry = _geometry(found, wanted)
+            written = read_lengths(files, root)
+            index_geometry = written.index or index_geometry
+            write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
             if found is None:
                 report = _create(root, files)
             else:
@@ -144,7 +152,7 @@ def open_writer(
 
 
 def _survey_to_write(
-    root: Path, files: Files, lock: HeldLock, *, from_point: bool
+    root: Path, files: Files, lock: HeldLock, given: FileSizes, *, from_point: bool
 ) -> tuple[Survey, tuple[Finding, ...]]:
     """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
     found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
@@ -152,7 +160,7 @@ def _survey_to_write(
         return found, ()
     # What is done now may cut the log below the point, or make queues that it does not know.
     remove_recovery_point(files, root)
-    return survey(root, files), () if found is None else (found,)
+    return survey(root, files, given=given), () if found is None else (found,)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:
@@ -165,23 +173,46 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
             geometry = replace(geometry, queue_file_size_bytes=queue_file)
         return check_geometry(geometry)
     geometry = found.geometry
-    # A file that power was lost over before its length was on the disk is empty, and says nothing of lengths.
-    if segment is not None and not any(file.size_bytes for file in found.log_files):
-        geometry = replace(geometry, segment_size_bytes=segment)
-    lengths = (length for queue in found.queue_files.values() for length in queue.sizes.values())
-    if queue_file is not None and not any(lengths):
-        geometry = replace(geometry, queue_file_size_bytes=queue_file)
-    for name, asked, has in (
-        ("segment_size_bytes", segment, geometry.segment_size_bytes),
-        ("queue_file_size_bytes", queue_file, geometry.queue_file_size_bytes),
+    for name, asked, has, inferred in (
+        ("segment_size_bytes", segment, geometry.segment_size_bytes, found.lengths.segment),
+        ("queue_file_size_bytes", queue_file, geometry.queue_file_size_bytes, found.lengths.queue),
     ):
-        if asked is not None and asked != has:
+        is_other = inferred.certainty in _FROM_FILES and asked != inferred.size_bytes
+        if asked is not None and (asked != has or is_other):
             raise InvalidArgumentError(
-                f"{name}={asked}, but the files of {found.root} have {has} bytes",
+                f"{name}={asked}, but the files of {found.root} have {inferred.size_bytes or has} bytes",
                 help=f"leave {name} out for an existing store",
             )
-    found.geometry = check_geometry(geometry)
-    return geometry
+    _demand_known(found)
+    return check_geometry(geometry)
+
+
+def _demand_known(found: Survey) -> None:
+    """Refuses a store of which nothing tells how long files must be that would be written.
+
+    Raises:
+        LengthUnknownError: It is one.
+    """
+    for is_known, files, option, argument in (
+        (found.geometry.is_segment_known, "log files", "segment-bytes", "segment_size_bytes"),
+        (
+            found.geometry.is_queue_file_known or not (found.queues or found.lengths.queue.is_unknown),
+            "queue files",
+            "queue-file-bytes",
+            "queue_file_size_bytes",
+        ),
+    ):
+        if not is_known:
+            raise LengthUnknownError(
+                f"nothing in {found.root} tells how long its {files} must be",
+                help=f"nothing was changed; open it with {argument}=, or run"
+                f" `seglog repair --{option} BYTES` or `--broker-conf FILE` on it",
+            )
+
+
+def _to_write_down(found: Survey | None, geometry: StoreGeometry, index: IndexGeometry | None) -> FileSizes:
+    batch = None if found is None else found.geometry.found_batch_file_bytes
+    return FileSizes(geometry.queue_file_size_bytes, index, geometry.segment_size_bytes, batch)
 
 
 def _create(root: Path, files: Files) -> RecoveryReport:

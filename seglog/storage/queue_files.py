@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.files import Files
+from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.layout import Layout
@@ -212,6 +212,21 @@ def _read_data(files: Files, path: Path, target: npt.NDArray[np.uint8]) -> int:
     finally:
         handle.close()
     return last
+
+
+def data_end(handle: OpenFile, unit_bytes: int) -> int:
+    """Returns the end of the last unit of a file of which any byte is not 0, within the file."""
+    stretches: list[int] = []
+    size, at = handle.size_bytes, handle.next_data(0)
+    while at is not None and at < size:
+        stretches.append(at)
+        at = handle.next_data(min(size, at + _CHUNK_BYTES)) if at + _CHUNK_BYTES < size else None
+    for start in reversed(stretches):
+        chunk = np.empty(min(_CHUNK_BYTES, size - start), np.uint8)
+        end = _last_data_end(chunk[: handle.read_into(chunk.data, start)], start)
+        if end:
+            return min(-(-end // unit_bytes) * unit_bytes, size // unit_bytes * unit_bytes)
+    return 0
 
 
 def _last_data_end(chunk: npt.NDArray[np.uint8], position: int) -> int:

@@ -41,10 +41,11 @@ from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.record import Damage
 from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.geometry import StoreGeometry
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
+from seglog.storage.lengths import Lengths
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -80,7 +81,8 @@ class Survey:
 
     Attributes:
         root: The store directory.
-        geometry: Lengths of its files.
+        lengths: What is known of the lengths of its files.
+        geometry: The lengths to go by.
         mode: ``normal`` after a clean stop, ``abnormal`` with an ``abort`` file (a crash, or a live writer).
         checkpoint: Its checkpoint.
         log_files: Commit-log files in order.
@@ -103,6 +105,7 @@ class Survey:
     """
 
     root: Path
+    lengths: Lengths
     geometry: StoreGeometry
     mode: str
     checkpoint: Checkpoint
@@ -191,6 +194,7 @@ def survey(
     *,
     verify: bool = True,
     progress: Progress | None = None,
+    given: FileSizes = NOTHING_KNOWN,
 ) -> Survey:
     """Reads everything that decides what a store holds.
 
@@ -199,15 +203,17 @@ def survey(
         files: Where it is.
         verify: Whether to check checksums; everything else is always checked.
         progress: Told how far the walk over the log is.
+        given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
+        InvalidArgumentError: Its files prove another length than is given.
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
-    listing = list_store(files, root)
+    listing = list_store(files, root, given)
     geometry, log_files, findings = listing.geometry, listing.log_files, listing.findings
     queue_files, batch_files = listing.queue_files, listing.batch_files
     checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
@@ -219,6 +225,7 @@ def survey(
         scan.close()
     result = Survey(
         root,
+        listing.lengths,
         geometry,
         "abnormal" if files.exists(root / names.ABORT_FILE) else "normal",
         checkpoint,
@@ -245,7 +252,8 @@ def survey(
         result.findings += checkpoint_findings(files, root, checkpoint, log_end, result.mode)
     result.findings += config_findings(files, root)
     for queue in queue_files.values():
-        result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
+        if geometry.is_queue_file_known:
+            result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
     for queue in batch_files.values():
         result.findings += queue_file_findings(queue, geometry.batch_file_size_bytes)
     end = result.max_phy_offset
@@ -493,7 +501,7 @@ def log_findings(
             _log_finding("log-torn-tail", end_phy_offset, segment, 0, str(tail.expected), str(tail.found))
         )
     for file in log_files:
-        if file.size_bytes != segment:
+        if file.size_bytes != segment and geometry.is_segment_known:
             findings.append(
                 _log_finding(
                     "log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes)

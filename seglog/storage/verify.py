@@ -18,8 +18,8 @@ from seglog.storage.files import Files, RealFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, StoreGeometry, infer_file_size
-from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
+from seglog.storage.listing import list_store
+from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
@@ -98,11 +98,10 @@ class _Verification:
         self._root = root
         self._clock = clock
         self._progress = progress
-        log_files, self._findings = list_log_files(files, root)
-        sizes = [(file.first_offset, file.size_bytes) for file in log_files]
-        self._segment = infer_file_size(sizes, DEFAULT_SEGMENT_BYTES)
-        self._log_files, misplaced = place_log_files(log_files, self._segment)
-        self._findings += misplaced
+        listing = list_store(files, root)
+        self._geometry = listing.geometry
+        self._segment = listing.geometry.segment_size_bytes
+        self._log_files, self._findings = listing.log_files, listing.findings
         self._total_bytes = sum(file.size_bytes for file in self._log_files)
         self._read_bytes = 0
         self._reader = LogReader(files, root, self._segment)
@@ -244,7 +243,7 @@ class _Verification:
             why = tail or ZERO
             holes.append(Hole(end, run_end - end, why.kind, str(why.expected), str(why.found)))
             tail, end = None, run_end
-        self._findings += log_findings(run, StoreGeometry(self._segment), holes, tail, end)
+        self._findings += log_findings(run, self._geometry, holes, tail, end)
 
     def _find_lost(self, absent: list[Seal]) -> list[int]:
         """Takes note of segments whose files are gone; returns those that were cut off by their owner."""

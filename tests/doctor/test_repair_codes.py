@@ -7,18 +7,21 @@ import shutil
 import pytest
 
 from seglog.doctor.check import check_store
-from seglog.doctor.repair import FileSizes, plan_repair, repair_store
+from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.storage.files import RealFiles
 from seglog.storage.finding_codes import CODES
 from seglog.storage.findings import Severity
+from seglog.storage.geometry import FileSizes
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.stores import SMALL_INDEX, new_clock
 
-SIZES = FileSizes(SMALL["queue_file_size_bytes"], SMALL_INDEX["index_geometry"])
+INDEX_ONLY = FileSizes(index=SMALL_INDEX["index_geometry"])
+"""What a damage that takes every queue file leaves to be told: stores of ours tell the rest themselves."""
 NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
+    "log-length-unknown": "nobody but the operator knows the length",
     "log-block-changed": "told by opening alone; the check that it asks for names what is damaged",
     "file-unreadable": "rights and disks are the owner's",
     "file-owner": "rights and disks are the owner's",
@@ -39,8 +42,10 @@ IN_GOLDEN_STORES = {
     "messages-lost": "d-trunclast",
     "queue-beyond-log": "d-cqgarbage",
     "queue-file-size": "d-cqtrunc",
+    "queue-length-unknown": "d-nocq",
 }
-"""Codes that are mended, of damages that real stores show best; test_repair_golden repairs them."""
+"""Codes that are mended, of damages that real stores show best; test_repair_golden and test_lengths repair
+them."""
 SETTLED_FIRST = {"undo-unfinished", "undo-unsound", "erase-unfinished", "erase-unsound"}
 """Codes of what a repair settles first; tests/cli/test_undo_packs and test_erase_journal show them."""
 
@@ -78,10 +83,10 @@ MENDED = [name for name, (_make, _damage, codes) in DAMAGES.items() if not codes
 def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(name, stores, tmp_path):
     root, _codes = damaged(name, stores, tmp_path)
     files, before = RealFiles(), golden.tree_digest(root)
-    plan, pack = repair_store(files, root, new_clock(), lambda _plan: True, SIZES)
+    plan, pack = repair_store(files, root, new_clock(), lambda _plan: True, INDEX_ONLY)
     assert plan.left == []
     assert wrong(root) == set()
-    assert not plan_repair(files, root, new_clock(), SIZES).changes
+    assert not plan_repair(files, root, new_clock(), INDEX_ONLY).changes
     if pack is not None:
         undo_repair(files, root)
     assert golden.tree_digest(root) == before
@@ -95,7 +100,7 @@ LEFT = [name for name in DAMAGES if name not in MENDED and name not in {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, stores, tmp_path):
     root, codes = damaged(name, stores, tmp_path)
-    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, SIZES)
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, INDEX_ONLY)
     stays = wrong(root)
     assert stays <= codes & NOT_MENDED.keys()
     of_the_disk = {"file-permission", "seal-rot-unused", "seal-unreadable"}
@@ -105,7 +110,7 @@ def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, 
 def test_a_store_without_its_log_is_left_alone(stores, tmp_path):
     root, _codes = damaged("the log", stores, tmp_path)
     before = golden.tree_digest(root)
-    plan = plan_repair(RealFiles(), root, new_clock(), SIZES)
+    plan = plan_repair(RealFiles(), root, new_clock(), INDEX_ONLY)
     assert ([finding.code for finding in plan.left], plan.changes) == (["log-empty"], [])
     assert golden.tree_digest(root) == before
 

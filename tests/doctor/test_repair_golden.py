@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.check import check_store
-from seglog.doctor.repair import FileSizes, plan_repair, repair_store
+from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.index import IndexGeometry
+from seglog.storage.geometry import FileSizes
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.golden import tree_digest
@@ -58,7 +59,7 @@ def test_what_can_be_known_is_written_as_rocketmq_wrote_it(name, tmp_path):
 def test_nothing_is_done_to_an_intact_store_but_to_close_it(name, tmp_path):
     root = golden.extract(name, tmp_path)
     before = tree_digest(root)
-    plan = plan_repair(RealFiles(), root, new_clock(), SIZES)
+    plan = plan_repair(RealFiles(), root, new_clock(), FileSizes(index=SIZES.index))
     assert {action.kind for action in plan.actions} <= ({"close"} if name.endswith("-halt") else set())
     assert plan.left == []
     assert tree_digest(root) == before

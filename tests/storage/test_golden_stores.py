@@ -187,7 +187,9 @@ def test_damage_costs_the_damaged_messages_and_no_other(name, read_only, tmp_pat
     root = golden.extract(name, tmp_path)
     whole = "propcrc" if "propcrc" in name else "roll-halt" if name.endswith("-halt") else "roll"
     intact = expected_messages(whole)
-    with MessageStore.open(root, read_only=read_only, create=False) as store:
+    # Where no queue file is left, nothing but its broker knows how long they were.
+    length = 2000 if name.startswith("d-nocq") and not read_only else None
+    with MessageStore.open(root, read_only=read_only, create=False, queue_file_size_bytes=length) as store:
         found = as_expected(served(store))
     if name == "d-propflip":  # nothing but the record CRC, which this store has not, could tell
         assert found.keys() == intact.keys()

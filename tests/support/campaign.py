@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.repair import FileSizes
 from seglog.errors import SeglogError
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
+from seglog.storage.geometry import FileSizes
 from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock

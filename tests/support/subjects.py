@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.repair import FileSizes
 from seglog.storage.format.compaction import compaction_sizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.inner_batch import BatchMessage, encode_batch
@@ -20,6 +19,7 @@ from seglog.storage.format.sys_flag import (
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
+from seglog.storage.geometry import FileSizes
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.campaign import COMPACTED, Subject

@@ -62,7 +62,7 @@ def conclude_queues(
         files, plan.root, plan.mode, runs.keys(), plan.batch_files.keys(), folder
     )
     findings += wrong
-    for queue in plan.queue_files.values():
+    for queue in plan.queue_files.values() if plan.geometry.is_queue_file_known else ():
         findings += queue_file_findings(queue, plain_bytes)
     for queue in plan.batch_files.values():
         findings += queue_file_findings(queue, batch_bytes)

@@ -13,7 +13,7 @@ from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.geometry import StoreGeometry
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile
@@ -53,19 +53,31 @@ class AuditPlan:
 
 
 def plan_audit(
-    root: Path, files: Files, *, split_bytes: int = DEFAULT_SPLIT_BYTES, verify: bool = True
+    root: Path,
+    files: Files,
+    *,
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+    verify: bool = True,
+    given: FileSizes = NOTHING_KNOWN,
 ) -> AuditPlan:
     """Lists the files of a store and cuts its log into splits.
+
+    Args:
+        root: The store directory.
+        files: Where it is.
+        split_bytes: How long a split is.
+        verify: Whether to compute checksums.
+        given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
-        InvalidArgumentError: ``split_bytes`` is too small.
+        InvalidArgumentError: ``split_bytes`` is too small, or files prove another length than is given.
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
-    listing = list_store(files, root)
+    listing = list_store(files, root, given)
     return AuditPlan(
         root.absolute(),
         listing.geometry,

@@ -1,0 +1,61 @@
+"""Java's text of names and values, in which a broker's configuration is written; pure.
+
+Source: ``java.util.Properties load``, ``MixAll.java string2Properties``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from seglog.errors import CorruptError
+
+_LINE = re.compile(r"\r\n|[\r\n]")
+_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BLANKS = " \t\f"
+
+
+def parse_java_properties(data: bytes) -> dict[str, str]:
+    """Returns names and values; of a name that occurs several times the last.
+
+    Raises:
+        CorruptError: The bytes are no text.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError("not-text", position_bytes=error.start, expected="UTF-8") from error
+    found: dict[str, str] = {}
+    for line in _logical_lines(text):
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None:
+            found[_unescaped(entry[1])] = _unescaped(entry[2])
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Yields lines without comments and blank ones, those that end with a backslash joined to the next."""
+    joined = ""
+    for natural in _LINE.split(text):
+        line = natural.lstrip(_BLANKS)
+        if not joined and (not line or line[0] in "#!"):
+            continue
+        joined += line
+        if (len(joined) - len(joined.rstrip("\\"))) % 2:
+            joined = joined[:-1]
+            continue
+        yield joined
+        joined = ""
+    if joined:
+        yield joined
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_one_unescaped, text)
+
+
+def _one_unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)

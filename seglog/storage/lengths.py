@@ -1,0 +1,229 @@
+"""How long the files of a store's log and queues are, from everything there that tells.
+
+That is: distances between names, lengths, what the contents state, what was written down when the files were
+made (``seglog/lengths.conf``), and what the caller knows. In an undamaged store names and lengths settle it
+and no file is opened. Where they do not, each file is asked; where the answer is still open, the length is
+unknown, and nothing may be written to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.errors import InvalidArgumentError
+from seglog.storage.broker_conf import QUEUE_FILE, SEGMENT, read_lengths
+from seglog.storage.file_facts import (
+    PAGE_BYTES,
+    Certainty,
+    FileFacts,
+    Inferred,
+    infer_length,
+    quick_length,
+)
+from seglog.storage.files import Files
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.record import FILLER_BYTES, MIN_RECORD_BYTES
+from seglog.storage.geometry import (
+    DEFAULT_SEGMENT_BYTES,
+    MAX_SEGMENT_BYTES,
+    MIN_SEGMENT_BYTES,
+    NOTHING_KNOWN,
+    FileSizes,
+    StoreGeometry,
+)
+from seglog.storage.log_facts import read_log_facts
+from seglog.storage.log_files import LogFile
+from seglog.storage.queue_files import QueueFiles, data_end
+
+_LOG_RANGE: Final = (MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)
+_LAST_UNITS: Final = 64
+"""So many at the end of a queue are asked for places behind the end of the log's only file."""
+_MOST_RECORD_BYTES: Final = 8 << 20
+_WITNESSES: Final = 2
+"""One unit alone may be damaged."""
+_AnyUnits: TypeAlias = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What is known of the lengths of a store's files.
+
+    Attributes:
+        segment: Of the files of the log.
+        queue: Of queue files.
+        batch: Of batch-queue files.
+        written: What was written down when they were made.
+    """
+
+    segment: Inferred
+    queue: Inferred
+    batch: Inferred
+    written: FileSizes = NOTHING_KNOWN
+
+    def geometry(self, given: FileSizes, root: Path) -> StoreGeometry:
+        """Returns the lengths to go by: what is known, then what the caller gives, then RocketMQ's.
+
+        Raises:
+            InvalidArgumentError: The caller gives another length than the files prove.
+        """
+        sizes = given.over(self.written)
+        segment = _chosen(self.segment, given.segment_bytes, SEGMENT, root)
+        queue = _chosen(self.queue, given.queue_file_bytes, QUEUE_FILE, root)
+        batch = _chosen(self.batch, given.batch_file_bytes, "", root)
+        segment_bytes = segment or _guess(self.segment, DEFAULT_SEGMENT_BYTES)
+        # Who runs with RocketMQ's log files runs with its queue files.
+        is_usual = segment == DEFAULT_SEGMENT_BYTES or self.segment.certainty is Certainty.NO_FILE
+        is_queue_known = queue is not None or (self.queue.certainty is Certainty.NO_FILE and is_usual)
+        return StoreGeometry(
+            segment_bytes,
+            queue or _guess(self.queue, DEFAULT_QUEUE_FILE_BYTES, CQ_UNIT_BYTES),
+            batch or sizes.batch_file_bytes,
+            is_segment_known=segment is not None or self.segment.certainty is Certainty.NO_FILE,
+            is_queue_file_known=is_queue_known,
+        )
+
+
+def find_lengths(
+    files: Files,
+    root: Path,
+    log_files: Sequence[LogFile],
+    queues: Iterable[QueueFiles],
+    batch_queues: Iterable[QueueFiles] = (),
+) -> Lengths:
+    """Works out how long the files of a store are."""
+    written = read_lengths(files, root)
+    queues = list(queues)
+    return Lengths(
+        _segment(files, root, log_files, queues, written.segment_bytes),
+        _of_queues(files, queues, CQ_UNIT_BYTES, written.queue_file_bytes),
+        _of_queues(files, list(batch_queues), BATCH_UNIT_BYTES, written.batch_file_bytes),
+        written,
+    )
+
+
+def _chosen(found: Inferred, given: int | None, name: str, root: Path) -> int | None:
+    if given is None:
+        return found.size_bytes
+    is_other = found.certainty is Certainty.PROVEN and found.size_bytes != given
+    if is_other or given < found.at_least_bytes:
+        has = found.size_bytes if is_other else f"at least {found.at_least_bytes}"
+        raise InvalidArgumentError(
+            f"{name}={given}, but the files of {root} have {has} bytes",
+            help="give the length that the store was made with, or none",
+        )
+    return given
+
+
+def _guess(found: Inferred, default: int, unit_bytes: int = 1) -> int:
+    """Returns a length that loses nothing in a store that is only read."""
+    if found.certainty is Certainty.NO_FILE:
+        return default
+    least = min(MAX_SEGMENT_BYTES, max(1, found.at_least_bytes, found.longest_bytes))
+    if unit_bytes == 1:
+        return min(MAX_SEGMENT_BYTES, max(MIN_SEGMENT_BYTES, 1 << (least - 1).bit_length()))
+    return max(default, -(-least // unit_bytes) * unit_bytes)
+
+
+def _segment(
+    files: Files,
+    root: Path,
+    log_files: Sequence[LogFile],
+    queues: Sequence[QueueFiles],
+    written: int | None,
+) -> Inferred:
+    named = [(file.first_offset, file.size_bytes) for file in log_files]
+    size = quick_length(named, 1)
+    if size is not None and MIN_SEGMENT_BYTES <= size <= MAX_SEGMENT_BYTES:
+        return Inferred(size, Certainty.PROVEN)
+    if written is not None and len(named) == 1 and named[0][1] == written and named[0][0] % written == 0:
+        return Inferred(written, Certainty.WRITTEN)
+    facts = [read_log_facts(files, root, file) for file in log_files]
+    if facts and not any(fact.size_bytes for fact in facts):
+        return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN)
+    if len(facts) == 1 and facts[0].exact_bytes is None:
+        facts += _behind_sole_file(files, facts[0], queues)
+    return infer_length(
+        facts,
+        unit_bytes=1,
+        range_bytes=_LOG_RANGE,
+        known_bytes=written,
+        sole_unit_bytes=PAGE_BYTES,
+    )
+
+
+def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles]) -> list[FileFacts]:
+    """Returns how long the only file of a log was at least, if queues know of records behind its end.
+
+    A file that was full ends with a filler; without one the records behind it were in this file, not in a
+    next one that is missing.
+    """
+    limit = file.first_offset + MAX_SEGMENT_BYTES
+    end = file.first_offset + file.size_bytes
+    ends: list[int] = []
+    for queue in queues:
+        if not queue.sizes:
+            continue
+        _start, units = _last_units(files, queue, max(queue.sizes))
+        places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
+        is_near = (places >= file.first_offset) & (places < limit) & (sizes >= MIN_RECORD_BYTES)
+        behind = is_near & (sizes <= _MOST_RECORD_BYTES) & (places + sizes + FILLER_BYTES > end)
+        ends += (places + sizes)[behind].tolist()
+    if len(ends) < _WITNESSES:
+        return []
+    needed = sorted(ends)[-_WITNESSES] - file.first_offset + FILLER_BYTES
+    return [FileFacts(file.first_offset, 0, needed_bytes=needed)]
+
+
+def _last_units(files: Files, queue: QueueFiles, first_offset: int) -> tuple[int, _AnyUnits]:
+    """Returns the last units of a queue file, and where in the file the first of them lies."""
+    unit_bytes = queue.layout.size_bytes
+    try:
+        handle = files.open(queue.directory / segment_file_name(first_offset), writable=False)
+    except OSError:
+        return 0, np.empty(0, queue.layout.dtype)
+    try:
+        end = data_end(handle, unit_bytes)
+        start = max(0, end - _LAST_UNITS * unit_bytes)
+        buffer = bytearray(end - start)
+        count = handle.read_into(memoryview(buffer), start)
+    finally:
+        handle.close()
+    return start, np.frombuffer(bytes(buffer[: count - count % unit_bytes]), queue.layout.dtype)
+
+
+def _of_queues(files: Files, queues: Sequence[QueueFiles], unit_bytes: int, written: int | None) -> Inferred:
+    sizes = {size for queue in queues for size in queue.sizes.values()}
+    if not any(sizes):
+        return Inferred(written, Certainty.NO_FILE)
+    rows = [sorted(queue.sizes) for queue in queues]
+    if len(sizes) == 1:
+        (size,) = sizes
+        fits = size % unit_bytes == 0 and all(first % size == 0 for row in rows for first in row)
+        if fits and (written in (None, size)):
+            return Inferred(size, Certainty.PROVEN if sum(map(len, rows)) > 1 else Certainty.BY_SIZE)
+    return infer_length(
+        list(_queue_facts(files, queues)),
+        unit_bytes=unit_bytes,
+        range_bytes=(unit_bytes, MAX_SEGMENT_BYTES),
+        known_bytes=written,
+        sequences=rows,
+    )
+
+
+def _queue_facts(files: Files, queues: Sequence[QueueFiles]) -> Iterator[FileFacts]:
+    for queue in queues:
+        for first, size in queue.sizes.items():
+            start, units = _last_units(files, queue, first)
+            sizes = units["size_bytes"].astype(np.int64)
+            is_unit = (units["phy_offset"].astype(np.int64) >= 0) & (sizes >= MIN_RECORD_BYTES)
+            used = np.flatnonzero(is_unit & (sizes <= _MOST_RECORD_BYTES))
+            end = (int(used[-1]) + 1) * queue.layout.size_bytes if len(used) else 0
+            yield FileFacts(first, size, needed_bytes=start + end if end else 0)

@@ -1,0 +1,195 @@
+"""What a commit-log file says of itself: where it belongs in the log, and how long it was made.
+
+Each record states its own place, and a file that is full ends with a filler that states how many bytes are
+left. Both hold whatever the file is called and however much of it is left.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.file_facts import FileFacts
+from seglog.storage.files import Files, OpenFile
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record import (
+    FILLER,
+    FILLER_BYTES,
+    HEAD_V4,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    PHY_OFFSET_AT,
+    Damage,
+    examine,
+)
+from seglog.storage.geometry import MAX_SEGMENT_BYTES
+from seglog.storage.kernels.walk import next_record
+from seglog.storage.log_files import LogFile
+
+_STEP_BYTES: Final = 512 << 10
+_SEARCH_STEP_BYTES: Final = 4 << 20
+_TAIL_WINDOWS_BYTES: Final = (64 << 10, 1 << 20, 16 << 20)
+_SEARCH_BYTES: Final = 16 << 20
+"""How much of a file whose first record is damaged is searched for another one."""
+_MOST_RECORD_BYTES: Final = 8 << 20
+_ENOUGH: Final = 8
+"""So many records say where a file belongs."""
+_MAGICS: Final = (MAGIC_V1, MAGIC_V2)
+_MAGIC: Final = re.compile(b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in _MAGICS), re.DOTALL)
+_PHY_OFFSET: Final = struct.Struct(">q")
+
+
+def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
+    """Returns what a file says, as far as it can be read."""
+    handle = _open(files, root, file.first_offset)
+    if handle is None:
+        return FileFacts(file.first_offset, file.size_bytes)
+    try:
+        place = _place(handle, file.first_offset)
+        first = file.first_offset if place is None else place
+        needed, exact = _tail(handle, first)
+    finally:
+        handle.close()
+    return FileFacts(first, file.size_bytes, place is not None, needed, exact)
+
+
+def stated_place(files: Files, root: Path, first_offset: int) -> int | None:
+    """Returns where the records of a file say that it belongs; None if it has none that says so.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        first_offset: Where the file's name says that it belongs; a record that agrees is believed first.
+    """
+    handle = _open(files, root, first_offset)
+    if handle is None:
+        return None
+    try:
+        return _place(handle, first_offset)
+    finally:
+        handle.close()
+
+
+def _open(files: Files, root: Path, first_offset: int) -> OpenFile | None:
+    try:
+        return files.open(root / COMMIT_LOG / segment_file_name(first_offset), writable=False)
+    except OSError:
+        return None  # gone meanwhile, or not to be read: it says nothing
+
+
+def _read(handle: OpenFile, position: int, size_bytes: int) -> memoryview:
+    buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position))))
+    return buffer[: handle.read_into(buffer, position)]
+
+
+def _place(handle: OpenFile, named: int) -> int | None:
+    head = _read(handle, 0, HEAD_V4.size_bytes)
+    if len(head) < HEAD_V4.size_bytes:
+        return None
+    (size, magic), own = FILLER.struct.unpack_from(head), _own(head, 0)
+    if magic in _MAGICS:
+        if own == named:
+            return named
+        if MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES and own >= 0:
+            record = _read(handle, 0, size)
+            if not isinstance(examine(record, 0, own), Damage):
+                return own
+    return _vote(handle, named)
+
+
+def _own(buffer: memoryview, at: int) -> int:
+    own: int = _PHY_OFFSET.unpack_from(buffer, at + PHY_OFFSET_AT)[0]
+    return own
+
+
+def _vote(handle: OpenFile, named: int) -> int | None:
+    """Returns where most of the first records say that their file belongs; it does not begin with one."""
+    votes: Counter[int] = Counter()
+    for position, window in _windows(handle):
+        behind = 0
+        for found in _MAGIC.finditer(window):
+            at = found.start() - MAGIC_AT
+            if at < behind or len(window) - at < MIN_RECORD_BYTES:
+                continue
+            own = _own(window, at)
+            row = examine(window, at, own)
+            if not isinstance(row, Damage) and own >= position + at:
+                votes[own - position - at] += 1
+                behind = at + row.size_bytes  # what lies in a body says nothing
+            if votes.total() == _ENOUGH or votes[named] > 1:
+                return max(votes, key=lambda place: (votes[place], place == named))
+    return max(votes, key=lambda place: (votes[place], place == named), default=None)
+
+
+def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:
+    at = handle.next_data(0)
+    read = 0
+    while at is not None and at < handle.size_bytes and read < _SEARCH_BYTES:
+        yield at, _read(handle, at, _SEARCH_STEP_BYTES + _MOST_RECORD_BYTES)
+        read += _SEARCH_STEP_BYTES
+        at = handle.next_data(at + _SEARCH_STEP_BYTES)
+
+
+def _tail(handle: OpenFile, first_offset: int) -> tuple[int, int | None]:
+    """Returns how long the file must be at least by its last record, and how long by a filler behind it."""
+    end = _data_end(handle)
+    for size in _TAIL_WINDOWS_BYTES:
+        start = max(0, end - size)
+        window = _read(handle, start, end - start + MIN_RECORD_BYTES)
+        last = _last_record_end(window, first_offset + start)
+        if last is not None:
+            return _behind(handle, first_offset, start + last)
+        if not start:
+            break
+    return _behind(handle, first_offset, 0)
+
+
+def _last_record_end(window: memoryview, phy_offset: int) -> int | None:
+    end: int | None = None
+    at = next_record(window, phy_offset, 0, len(window))
+    while at is not None:
+        row = examine(window, at, phy_offset + at)
+        if isinstance(row, Damage):
+            break
+        end = at + row.size_bytes
+        at = next_record(window, phy_offset, end, len(window))
+    return end
+
+
+def _behind(handle: OpenFile, first_offset: int, position: int) -> tuple[int, int | None]:
+    """Returns what the bytes behind the last whole record say of the length of the file."""
+    needed = position + FILLER_BYTES if position else 0
+    head = _read(handle, position, HEAD_V4.size_bytes)
+    if len(head) < FILLER_BYTES:
+        return needed, None
+    size, magic = FILLER.struct.unpack_from(head)
+    if magic == MAGIC_BLANK and size >= FILLER_BYTES and position + size <= MAX_SEGMENT_BYTES:
+        return position + size, position + size
+    is_head = (
+        magic in _MAGICS and len(head) == HEAD_V4.size_bytes and _own(head, 0) == first_offset + position
+    )
+    if is_head and MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES:
+        return position + size + FILLER_BYTES, None  # a record that is cut, or damaged
+    return needed, None
+
+
+def _data_end(handle: OpenFile) -> int:
+    """Returns where the last byte ends that is not 0."""
+    stretches = []
+    size, at = handle.size_bytes, handle.next_data(0)
+    while at is not None and at < size:
+        stop = min(size, at + _STEP_BYTES)
+        stretches.append((at, stop))
+        at = handle.next_data(stop)
+    for start, stop in reversed(stretches):
+        data = bytes(_read(handle, start, stop - start)).rstrip(b"\0")
+        if data:
+            return start + len(data)
+    return 0

@@ -1,0 +1,217 @@
+"""Damaged lengths of files: no message is lost by them, and what nobody can know is asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from seglog import MessageStore
+from seglog.doctor.check import check_store
+from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.undo import undo_repair
+from seglog.errors import InvalidArgumentError, LengthUnknownError
+from seglog.storage.broker_conf import LENGTHS_FILE, read_broker_conf
+from seglog.storage.files import RealFiles
+from seglog.storage.geometry import FileSizes
+from seglog.storage.log_facts import read_log_facts
+from seglog.storage.log_files import LogFile
+from tests.support import golden
+from tests.support.golden import tree_digest
+from tests.support.stores import SMALL_INDEX, fill, new_clock
+from tests.support.stores import served as read_all
+
+SEGMENT = 64 << 10
+SOLE = ("delay", "innerbatch", "ipv6", "tx")
+
+
+def log_files(root):
+    return sorted((root / "commitlog").iterdir())
+
+
+def queue_files(root):
+    return [path for path in sorted((root / "consumequeue").rglob("*")) if path.is_file()]
+
+
+def messages(store):
+    return {
+        key: [(one.queue_offset, one.phy_offset, one.body, one.properties_raw) for one in queue]
+        for key, queue in read_all(store).items()
+    }
+
+
+def served(root):
+    with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
+        return messages(store)
+
+
+def repaired(root, sizes=None):
+    return repair_store(RealFiles(), root, new_clock(), lambda _plan: True, sizes)[0]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return served(golden.extract("roll", tmp_path_factory.mktemp("whole")))
+
+
+def cut_each(root, bytes_off):
+    for path in log_files(root):
+        os.truncate(path, path.stat().st_size - bytes_off)
+
+
+@pytest.mark.parametrize("bytes_off", [1, 8, 16])
+def test_all_log_files_cut_by_a_little_lose_no_message(bytes_off, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    cut_each(root, bytes_off)
+    before = tree_digest(root)
+    report = check_store(root, clock=new_clock())
+    assert (report.lost_messages, served(root)) == (0, whole)
+    plan = repaired(root)
+    assert sum(action.lost_messages for action in plan.actions) == 0
+    assert {path.stat().st_size for path in log_files(root)} == {SEGMENT}
+    assert served(root) == whole
+    assert not (root / "seglog" / "stray").exists()
+    undo_repair(RealFiles(), root)
+    assert tree_digest(root) == before
+
+
+@pytest.mark.parametrize("bytes_off", [1, 8, 16])
+def test_opening_makes_cut_log_files_as_long_as_their_names_say(bytes_off, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    cut_each(root, bytes_off)
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert store.geometry.segment_size_bytes == SEGMENT
+        assert messages(store) == whole
+    assert {path.stat().st_size for path in log_files(root)} == {SEGMENT}
+
+
+def test_an_empty_file_beside_a_cut_one_tells_the_length_by_its_name(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    first, second, *others = log_files(root)
+    for path in others:
+        path.unlink()
+    os.truncate(first, SEGMENT - 1)
+    os.truncate(second, 0)
+    repaired(root)
+    assert {path.stat().st_size for path in log_files(root)} == {SEGMENT}
+
+
+@pytest.mark.parametrize("change", [-5000, -1, 5000, None], ids=["cut", "cut by a byte", "grown", "empty"])
+@pytest.mark.parametrize("name", SOLE)
+def test_a_sole_log_file_of_an_odd_length_is_not_written_to_until_the_length_is_given(name, change, tmp_path):
+    root = golden.extract(name, tmp_path)
+    before = served(root)
+    (log,) = log_files(root)
+    size = log.stat().st_size
+    os.truncate(log, 0 if change is None else size + change)
+    damaged = tree_digest(root)
+    codes = {finding.code for finding in check_store(root, clock=new_clock()).findings}
+    assert "log-length-unknown" in codes
+    with pytest.raises(LengthUnknownError, match="log files"):
+        MessageStore.open(root, clock=new_clock())
+    with pytest.raises(LengthUnknownError) as refused:
+        plan_repair(RealFiles(), root, new_clock())
+    assert "--segment-bytes" in refused.value.help
+    now = tree_digest(root)
+    assert {file: now[file] for file in damaged if file != "lock"} == {
+        file: digest for file, digest in damaged.items() if file != "lock"
+    }
+    plan = repaired(root, FileSizes(segment_bytes=size))
+    assert log.stat().st_size == size
+    lost = sum(action.lost_messages for action in plan.actions)
+    assert (served(root) == before) == (lost == 0)
+    assert lost == 0 or change is None
+    assert check_store(root, clock=new_clock()).is_clean
+
+
+def test_a_store_of_ours_says_itself_how_long_its_only_file_was(tmp_path):
+    root = tmp_path / "s"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=100_000, **SMALL_INDEX) as store:
+        fill(store, 5)
+    before = served(root)
+    (log,) = log_files(root)
+    for size in (8192, 1 << 20):
+        os.truncate(log, size)
+        repaired(root)
+        assert log.stat().st_size == 100_000
+        assert served(root) == before
+
+
+def test_queue_files_cut_by_one_byte_each_are_made_by_rocketmq_or_with_the_length_that_is_given(
+    whole, tmp_path
+):
+    root = golden.extract("roll", tmp_path)
+    for path in queue_files(root):
+        os.truncate(path, path.stat().st_size - 1)
+    assert "queue-length-unknown" in {one.code for one in check_store(root, clock=new_clock()).findings}
+    with pytest.raises(LengthUnknownError, match="queue files"):
+        MessageStore.open(root, clock=new_clock())
+    other = shutil.copytree(root, tmp_path / "other")
+    assert repaired(root).is_rescanned
+    assert not queue_files(root)
+    assert not repaired(other, FileSizes(2000)).is_rescanned
+    assert {path.stat().st_size for path in queue_files(other)} == {2000}
+    assert served(other) == whole
+
+
+def test_lengths_come_from_the_brokers_configuration(tmp_path):
+    root = golden.extract("tx", tmp_path)
+    (log,) = log_files(root)
+    os.truncate(log, 60_000)
+    conf = tmp_path / "broker.conf"
+    conf.write_text(
+        "# a broker\nbrokerName = a\nmappedFileSizeCommitLog=65536\nmappedFileSizeConsumeQueue : 1990\n"
+    )
+    assert read_broker_conf(conf).queue_file_bytes == 2000, "RocketMQ rounds up to whole units"
+    assert repaired(root, read_broker_conf(conf)).left == []
+    assert log.stat().st_size == SEGMENT
+
+
+def test_a_length_that_the_files_disprove_is_refused(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    for sizes in (FileSizes(segment_bytes=1 << 30), FileSizes(6_000_000)):
+        with pytest.raises(InvalidArgumentError, match="have"):
+            plan_repair(RealFiles(), root, new_clock(), sizes)
+        with pytest.raises(InvalidArgumentError, match="have"):
+            check_store(root, clock=new_clock(), given=sizes)
+
+
+@pytest.mark.parametrize("content", [b"", b"mappedFileSizeCommitLog=1\n", b"\xff" * 100, b"x" * (2 << 20)])
+def test_a_damaged_note_of_lengths_is_named_and_not_believed(content, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    (root / LENGTHS_FILE).parent.mkdir()
+    (root / LENGTHS_FILE).write_bytes(content)
+    assert [
+        one.file for one in check_store(root, clock=new_clock()).findings if one.code == "own-damaged"
+    ] == [LENGTHS_FILE]
+    assert served(root) == whole
+    repaired(root)
+    assert check_store(root, clock=new_clock()).is_clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mappedFileSizeCommitLog=abc", "mappedFileSizeConsumeQueue=-5", "maxIndexNum=99999999999999999999"],
+)
+def test_a_configuration_with_a_length_that_cannot_be_is_refused(text, tmp_path):
+    (tmp_path / "broker.conf").write_text(text)
+    with pytest.raises(InvalidArgumentError, match="length"):
+        read_broker_conf(tmp_path / "broker.conf")
+
+
+def test_a_configuration_that_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"#" * (2 << 20))
+    for path in (tmp_path / "pipe", tmp_path / "large", tmp_path / "none", tmp_path):
+        with pytest.raises(InvalidArgumentError):
+            read_broker_conf(path)
+
+
+def test_a_full_file_states_its_length_whatever_is_left_of_it(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    first = log_files(root)[0]
+    os.truncate(first, SEGMENT - 1)
+    facts = read_log_facts(RealFiles(), root, LogFile(0, SEGMENT - 1))
+    assert (facts.first_offset, facts.is_proven) == (0, True)
+    assert SEGMENT // 2 < facts.needed_bytes <= SEGMENT
