@@ -194,6 +194,7 @@ def _print_json(read: QueueRead, form: str) -> None:
 def _print_raw(read: QueueRead) -> None:
     for index, message in enumerate(read):
         click.echo(b"\n" + message.payload() if index else message.payload(), nl=False)
+        messages.warn_of_body(message)
 
 
 def _print_table(read: QueueRead, form: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Final
 
+import click
+
 from seglog.cli import render
 from seglog.storage.format.message import Message
 
@@ -29,8 +31,21 @@ def message_cells(message: Message, form: str) -> tuple[str, ...]:
         render.time_text(message.store_timestamp_ms),
         render.printable(message.tags or "-"),
         render.printable(" ".join(message.keys) or "-"),
-        body_text(message.payload(), form),
+        read_body_text(message, form),
     )
+
+
+def read_body_text(message: Message, form: str) -> str:
+    """Returns the body of a message for people; one that is as stored has the reason before it."""
+    read = message.read_body()
+    shown = body_text(read.payload, form)
+    return f"({read.reason}) {shown}" if read.error else shown
+
+
+def warn_of_body(message: Message) -> None:
+    """Says on standard error that a body is printed as stored, where nothing else tells."""
+    if message.body_error is not None:
+        click.echo(f"warning: {render.printable(message.body_error)}", err=True)
 
 
 def message_text(message: Message, place: str | None = None) -> str:
@@ -55,9 +70,10 @@ def message_fields(message: Message, form: str) -> dict[str, object]:
     """Returns a message for programs.
 
     ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a text that is not
-    UTF-8 comes as base64, and a body whose compression is not read here comes as stored.
+    UTF-8 comes as base64. A body that does not inflate, or whose compression is not read here, comes as
+    stored, and ``bodyError`` says so.
     """
-    body = message.payload()
+    body, _reason, error = message.read_body()
     if form == "text":
         try:
             shown = body.decode()
@@ -66,7 +82,7 @@ def message_fields(message: Message, form: str) -> dict[str, object]:
             shown = body_text(body, form)
     else:
         shown = body_text(body, form)
-    return {
+    found: dict[str, object] = {
         "kind": "message",
         "topic": message.topic,
         "queueId": message.queue_id,
@@ -87,3 +103,4 @@ def message_fields(message: Message, form: str) -> dict[str, object]:
         "bodyForm": form,
         "body": shown,
     }
+    return found if error is None else found | {"bodyError": error}

@@ -143,6 +143,6 @@ def _show_one(message: Message, form: str) -> None:
                 for name, value in message.properties.items()
             )
             or "-",
-            "body": messages.body_text(message.payload(), form),
+            "body": messages.read_body_text(message, form),
         }
     )

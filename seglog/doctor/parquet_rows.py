@@ -35,6 +35,7 @@ def write_parquet(path: Path, rows: Iterable[MessageRow]) -> int:
             named = [row.named for row in group]
             columns["tags"] = [one.get("TAGS") for one in named]
             columns["keys"] = [one.get("KEYS", "").split() for one in named]
+            columns["bodyError"] = [row.bodyError for row in group]
             columns["uniqKey"] = [one.get("UNIQ_KEY") for one in named]
             writer.write_table(pa.table(columns, schema))
             count += len(group)
@@ -69,7 +70,12 @@ def _schema() -> pa.Schema:
 
     fields = [(name, pa.string()) for name in _TEXTS]
     fields += [(name, pa.int64()) for name in NUMBERS]
-    fields += [("tags", pa.string()), ("keys", pa.list_(pa.string())), ("uniqKey", pa.string())]
+    fields += [
+        ("bodyError", pa.string()),
+        ("tags", pa.string()),
+        ("keys", pa.list_(pa.string())),
+        ("uniqKey", pa.string()),
+    ]
     return pa.schema([*fields, *((name, pa.binary()) for name in _BYTES)])
 
 

@@ -27,6 +27,7 @@ class MessageRow:
         commitLogOffset: Where it was, as queueOffset, msgId, storeTimestamp and storeHost: an import gives
             new ones.
         properties: As stored, without ``__CRC32#``.
+        bodyError: Why a body that was to be inflated is as stored.
     """
 
     topic: str
@@ -44,6 +45,7 @@ class MessageRow:
     preparedTransactionOffset: int  # noqa: N815
     body: bytes
     properties: bytes
+    bodyError: str | None = None  # noqa: N815
 
     @property
     def named(self) -> dict[str, str]:
@@ -53,7 +55,9 @@ class MessageRow:
 
 _TEXTS = ("topic", "msgId", "bornHost", "storeHost")
 _BYTES = ("body", "properties")
-NUMBERS = tuple(field.name for field in fields(MessageRow) if field.name not in (*_TEXTS, *_BYTES))
+NUMBERS = tuple(
+    field.name for field in fields(MessageRow) if field.name not in (*_TEXTS, *_BYTES, "bodyError")
+)
 _MAX_NUMBER = 1 << 63
 
 
@@ -84,11 +88,14 @@ def row_of(message: Message, queue_offset: int) -> MessageRow:
 
 
 def inflated(row: MessageRow, message: Message) -> MessageRow:
-    """Returns a row whose body is as its producer gave it; lz4 and zstd bodies stay as stored."""
-    if message.compression != "zlib":
+    """Returns a row whose body is as its producer gave it, or as stored with a ``bodyError``."""
+    if message.compression is None:
         return row
+    read = message.read_body()
+    if read.error is not None:
+        return replace(row, bodyError=read.error)
     left = row.sysFlag & ~(flags.COMPRESSED | flags.COMPRESSION_MASK)
-    return replace(row, body=message.payload(), sysFlag=left)
+    return replace(row, body=read.payload, sysFlag=left)
 
 
 def to_fields(row: MessageRow) -> dict[str, object]:
@@ -105,7 +112,7 @@ def to_fields(row: MessageRow) -> dict[str, object]:
         found["body"], found["bodyForm"] = row.body.decode(), "text"
     except UnicodeDecodeError:
         found["body"], found["bodyForm"] = base64.b64encode(row.body).decode(), "base64"
-    return found
+    return found if row.bodyError is None else found | {"bodyError": row.bodyError}
 
 
 def from_fields(found: Mapping[str, object]) -> MessageRow:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.arguments import as_text
 from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
@@ -42,12 +42,26 @@ new_host = lru_cache(maxsize=4096)(Host)
 """Few hosts write many messages."""
 
 
+class ReadBody(NamedTuple):
+    """The body of a message for who reads it.
+
+    Attributes:
+        payload: As the producer gave it, or as stored.
+        reason: Why it is as stored; empty if it is not.
+        error: The same behind the message's place; None if it is not.
+    """
+
+    payload: bytes
+    reason: str
+    error: str | None
+
+
 @dataclass(frozen=True)
 class Message:
     """One message.
 
     Attributes:
-        body: As stored, possibly compressed; see :meth:`payload`.
+        body: As stored, possibly compressed; see :meth:`payload` and :attr:`body_error`.
         properties_raw: As stored; see :attr:`properties`.
     """
 
@@ -105,13 +119,33 @@ class Message:
         """Whether it stands for a message that was lost."""
         return self.flag == LOST_FLAG and not any(self.body)
 
-    def payload(self) -> bytes:
-        """Returns the body as the producer gave it; lz4 and zstd bodies are returned as stored.
+    @cached_property
+    def body_error(self) -> str | None:
+        """Why :meth:`payload` returns the body as stored although it is compressed; None if it does not.
 
-        Raises:
-            CorruptError: A zlib body does not inflate, or inflates beyond :data:`MAX_INFLATED_BYTES`.
+        A zlib body may not inflate, or inflate beyond :data:`MAX_INFLATED_BYTES`; lz4 and zstd are not read.
+        The text names the message. Asking inflates the body.
         """
-        return self.body if self.compression != "zlib" else inflate(self.body)
+        return self.read_body().error
+
+    def payload(self) -> bytes:
+        """Returns the body as the producer gave it, or as stored where :attr:`body_error` says why."""
+        return self.read_body().payload
+
+    def read_body(self) -> ReadBody:
+        """Returns :meth:`payload` and why it is as stored, inflating once."""
+        compression = self.compression
+        if compression is None:
+            return ReadBody(self.body, "", None)
+        if compression == "zlib":
+            try:
+                return ReadBody(inflate(self.body), "", None)
+            except CorruptError as error:
+                reason = f"the zlib body does not inflate: expected {error.expected}, found {error.found}"
+        else:
+            reason = f"the {compression} body is not inflated here"
+        place = f"{self.topic}/{self.queue_id} @{self.queue_offset}, record at {self.phy_offset}"
+        return ReadBody(self.body, reason, f"{place}: {reason}")
 
 
 def inflate(body: bytes) -> bytes:

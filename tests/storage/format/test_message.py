@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.host import Host
-from seglog.storage.format.message import MAX_INFLATED_BYTES, decode_message
+from seglog.storage.format.message import MAX_INFLATED_BYTES, decode_message, inflate
 from seglog.storage.format.properties import decode_properties
 from tests.support.records import Record, records
 
@@ -96,7 +96,9 @@ def test_zlib_body_is_inflated(sys_flag, body):
 
 @pytest.mark.parametrize("sys_flag", [0, 0x101, 0x201])
 def test_other_bodies_are_given_as_stored(sys_flag):
-    assert decode_message(Record(sys_flag=sys_flag, body=b"as it is").pack()).payload() == b"as it is"
+    message = decode_message(Record(sys_flag=sys_flag, body=b"as it is").pack())
+    assert message.payload() == b"as it is"
+    assert (message.body_error is None) == (sys_flag == 0)
 
 
 BAD_BODIES = {
@@ -109,21 +111,27 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
-def test_body_that_does_not_inflate_is_corrupt(body):
+def test_body_that_does_not_inflate_is_given_as_stored_and_says_why(body):
+    message = decode_message(Record(topic=b"T", queue_id=3, queue_offset=17, sys_flag=1, body=body).pack())
+    assert message.payload() == message.body == body
+    place = f"T/3 @17, record at {message.phy_offset}"
+    assert message.body_error.startswith(f"{place}: the zlib body does not inflate: ")
     with pytest.raises(CorruptError, match="inflate"):
-        decode_message(Record(sys_flag=1, body=body).pack()).payload()
+        inflate(body)
 
 
 @pytest.mark.parametrize("size_bytes", [MAX_INFLATED_BYTES + 1, 2 * MAX_INFLATED_BYTES])
 def test_bomb_is_not_inflated_beyond_the_limit(size_bytes):
     bomb = zlib.compress(bytes(size_bytes), 1)
-    with pytest.raises(CorruptError, match="inflate"):
-        decode_message(Record(sys_flag=1, body=bomb).pack()).payload()
+    message = decode_message(Record(sys_flag=1, body=bomb).pack())
+    assert message.payload() == bomb
+    assert f"expected at most {MAX_INFLATED_BYTES} bytes" in message.body_error
 
 
 def test_body_that_inflates_to_just_the_limit_is_given():
     body = zlib.compress(bytes(MAX_INFLATED_BYTES), 1)
-    assert len(decode_message(Record(sys_flag=1, body=body).pack()).payload()) == MAX_INFLATED_BYTES
+    message = decode_message(Record(sys_flag=1, body=body).pack())
+    assert (len(message.payload()), message.body_error) == (MAX_INFLATED_BYTES, None)
 
 
 def test_error_of_a_bad_record_says_what_is_wrong():
