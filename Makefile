@@ -1,6 +1,7 @@
 # One entry for everything. `make` alone lists the targets.
-# All of it lives in .venv; only `test`, `interop` and `ci` may install system packages (Java, Maven),
-# and only as root or with a sudo that asks no password. PYTHON=... names another interpreter.
+# All of it lives in .venv; only `test`, `interop`, `fresh` and `ci` may install system packages (a C compiler,
+# Java, Maven, Chromium, xfsprogs, debootstrap), and only as root or with a sudo that asks no password.
+# PYTHON=... names another interpreter.
 
 SHELL := bash
 .DEFAULT_GOAL := help
@@ -24,12 +25,13 @@ export PYTHON
 MADE := $(VENV)/.stamp-made
 BASE := $(VENV)/.stamp-base
 SPARK := $(VENV)/.stamp-spark
+UNIT := $(VENV)/.stamp-unit
 DEV := $(VENV)/.stamp-dev
 # Installing compiles the kernels, where a compiler is.
 INSTALLED := pyproject.toml seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
-.PHONY: help setup demo test twin kernels sanitize lint types layers format interop perf coverage docs build ci \
-    fresh-results clean
+.PHONY: help setup demo unit test test-tools twin kernels sanitize lint types layers format interop perf \
+    coverage docs build ci fresh-results clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -50,10 +52,15 @@ $(SPARK): $(INSTALLED) | $(MADE)
 	@$(PIP_INSTALL) -e '.[spark]'
 	@touch $@ $(BASE)
 
+$(UNIT): $(INSTALLED) | $(MADE)
+	@echo "seglog: installing into $(VENV), with what tests and checks need but PySpark ..."
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@ $(BASE)
+
 $(DEV): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
 	@$(PIP_INSTALL) -e '.[dev,perf,spark]'
-	@touch $@ $(SPARK) $(BASE)
+	@touch $@ $(UNIT) $(SPARK) $(BASE)
 
 setup: $(DEV) ## Make .venv with everything for development
 
@@ -62,9 +69,15 @@ DEMO_JAVA := $(if $(filter demo,$(MAKECMDGOALS)),$(shell tools/ensure-java --che
 demo: $(if $(DEMO_JAVA),$(SPARK),$(BASE)) ## See it work: write, pull, crash, recover, read a real RocketMQ store
 	@$(if $(DEMO_JAVA),JAVA_HOME='$(DEMO_JAVA)') $(BIN)/seglog demo
 
-test: $(DEV) ## Run all tests but interop; installs a headless Java where it can
+# What was installed without a compiler is installed again once there is one.
+test-tools: | $(MADE)
+	@PYTHON=$(BIN)/python tools/ensure-test-tools
+	@! command -v cc > /dev/null || [ -n "$(wildcard seglog/storage/kernels/_native*.so)" ] || \
+	    rm -f $(BASE) $(UNIT) $(SPARK) $(DEV)
+
+test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler and Chromium where it can
 	@mkdir -p $(RESULTS)
-	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
+	@java_home=$$(tools/ensure-java) || echo "seglog: the tests of Spark will skip" >&2; JAVA_HOME="$$java_home" \
 	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
@@ -135,7 +148,7 @@ build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
 	@$(BIN)/check-wheel-contents dist/*.whl
 
 ci: SIZE := 1
-ci: fresh-results lint types layers kernels test twin sanitize interop build perf ## Everything, as CI runs it
+ci: fresh-results test-tools lint types layers kernels test twin sanitize interop build perf ## Everything, as CI runs it
 
 fresh-results:
 	@rm -rf $(RESULTS)
