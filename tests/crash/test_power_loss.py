@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
+from tests.support.archives import unpack
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.crash_life import STORE, Life
 from tests.support.crash_work import StillClock
@@ -105,8 +105,7 @@ def unsynced_copy(root, files):
 
 @pytest.mark.parametrize("name", ["filled", "compacted"])
 def test_what_a_killed_rocketmq_wrote_is_synced_by_the_next_clean_close(tmp_path, name):
-    with tarfile.open(COMPACTION) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(COMPACTION, tmp_path)
     topics = {topic: {"attributes": {"cleanup.policy": "COMPACTION"}} for topic in ("Comp", "Multi")}
     (tmp_path / name / "abort").touch()
     files = IdleKernel()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from seglog.storage.format.compaction import compaction_record
 from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore, NewMessage
 from seglog.storage.survey import survey
+from tests.support.archives import unpack
 from tests.support.stores import copy_store, new_clock
 
 ARCHIVE = Path(__file__).parent / "format" / "stores" / "compaction-5.4.0.tar.xz"
@@ -30,9 +30,7 @@ def declare(root, topic="Comp"):
 @pytest.fixture
 def stores(tmp_path):
     """``filled`` before and ``compacted`` after a compaction by RocketMQ, files of 9660 and 966 bytes."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
-        archive.extractall(tmp_path)  # noqa: S202 - our own archive
+    unpack(ARCHIVE, tmp_path)
     for name in ("filled", "compacted"):
         declare(tmp_path / name)
         # The topic table must know every topic, or it counts as deleted.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.values import NewMessage
+from tests.support.archives import unpack
 from tests.support.stores import SMALL, copy_store, new_clock, read_all
 
 ARCHIVE = Path(__file__).parent / "format" / "stores" / "compaction-5.4.0.tar.xz"
@@ -163,9 +163,7 @@ def test_put_for_which_a_further_queue_has_no_space_leaves_nothing(tmp_path, mon
 
 
 def test_further_queues_of_rocketmq_follow_from_its_log(tmp_path):
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
-        archive.extractall(tmp_path)  # noqa: S202 - our own archive
+    unpack(ARCHIVE, tmp_path)
     store = tmp_path / "filled"
     before = queue_files(store)
     lmqs = [path for path in (store / "consumequeue").iterdir() if path.name.startswith("%LMQ%")]

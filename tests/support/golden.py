@@ -17,6 +17,8 @@ import tarfile
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.archives import filtered
+
 _GOLDEN: Final = Path(__file__).resolve().parent.parent / "golden"
 _CHUNK_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(_CHUNK_BYTES)
@@ -139,10 +141,7 @@ def _archive(name: str, kind: str) -> tarfile.TarFile:
 @functools.lru_cache(maxsize=3)
 def _open_archive(family: str, kind: str) -> tarfile.TarFile:
     plain = lzma.decompress((_GOLDEN / f"{family}.{kind}.tar.xz").read_bytes())
-    archive = tarfile.open(fileobj=io.BytesIO(plain))  # noqa: SIM115 - lives as long as the cache keeps it
-    # Python 3.11.0 to 3.11.3 have no filters; later ones warn without.
-    archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
-    return archive
+    return filtered(tarfile.open(fileobj=io.BytesIO(plain)))  # lives as long as the cache keeps it
 
 
 def _answer(name: str, file: str) -> str:

@@ -8,7 +8,6 @@ stopped before a compaction, ``compacted`` after one.
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +31,7 @@ from seglog.storage.format.compaction import (
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.lmq import lmq_names, multi_queues
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
+from tests.support.archives import unpack
 from tests.support.log_records import iter_log
 
 ARCHIVE = Path(__file__).parent / "stores" / "compaction-5.4.0.tar.xz"
@@ -41,10 +41,7 @@ SIZES = compaction_sizes(10_000, 1000)
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compaction")
-    with tarfile.open(ARCHIVE) as archive:
-        # Python 3.11.0 to 3.11.3 have no filters; later ones warn without.
-        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
-        archive.extractall(folder)  # noqa: S202 - our own archive
+    unpack(ARCHIVE, folder)
     return folder
 
 
