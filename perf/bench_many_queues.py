@@ -120,7 +120,7 @@ def _child(what: str, root: Path, queues: int, groups: int) -> None:
 
 
 def _anonymous_bytes() -> int:
-    """Returns what this process holds; what glibc keeps of freed memory, up to 32 MiB, is given back first."""
+    """Returns what this process holds; what glibc keeps of freed memory is given back first."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(ctypes.c_size_t(0))

@@ -14,12 +14,12 @@ from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
-from seglog.spark.reconcile.counts import MessageCounts
 from seglog.spark.reconcile.queue_verdicts import QueueVerdict
 from seglog.spark.reconcile.since import load_earlier
 from seglog.spark.reconcile.verdicts import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS
 
 if TYPE_CHECKING:
+    from seglog.spark.reconcile.counts import MessageCounts
     from seglog.spark.reconcile.outcome import Outcome
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.check import SPLIT_BYTES, StoreCheck
 from seglog.doctor.check_report import CheckReport
-from seglog.spark.audit.job import StoreWalk, outcomes_frame
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.format.lmq import plain_queue_kind
@@ -57,6 +56,8 @@ def intervals_frame(
         NotFoundError: There is nothing at a path.
     """
     from pyspark.sql import functions as sql
+
+    from seglog.spark.audit.job import StoreWalk, outcomes_frame
 
     checks = [StoreCheck(Path(path), split_bytes=split_bytes) for path in paths]
     frame = outcomes_frame([StoreWalk.of(check) for check in checks], spark)
