@@ -53,5 +53,5 @@ def test_a_config_file_that_is_too_long_is_a_finding(tmp_path: Path) -> None:
     (root / "config").mkdir(exist_ok=True)
     with (root / "config" / "topics.json").open("ab") as file:
         file.truncate(_LONG_BYTES)
-    findings = check_store(root).findings
-    assert [(one.code, one.file) for one in findings] == [("file-unreadable", "config/topics.json")]
+    findings = {(one.code, one.file) for one in check_store(root).findings}
+    assert ("file-unreadable", "config/topics.json") in findings
