@@ -34,17 +34,28 @@ class DraftNode:
         base: The real file that it began as, None for one that the draft made.
         size_bytes: Its length.
         base_bytes: How much of the real file still shows where no page lies over it.
+        was_bytes: The length of the real file.
         runs: Changed pages.
         pool: What they hold.
         mapped: The whole content once it was mapped to be written.
     """
 
-    __slots__ = ("base", "base_bytes", "mapped", "pool", "reserved_bytes", "runs", "scratch", "size_bytes")
+    __slots__ = (
+        "base",
+        "base_bytes",
+        "mapped",
+        "pool",
+        "reserved_bytes",
+        "runs",
+        "scratch",
+        "size_bytes",
+        "was_bytes",
+    )
 
     def __init__(self, base: Path | None, size_bytes: int, pool: PagePool) -> None:
         self.base = base
         self.size_bytes = size_bytes
-        self.base_bytes = 0 if base is None else size_bytes
+        self.base_bytes = self.was_bytes = 0 if base is None else size_bytes
         self.runs = PageRuns()
         self.pool = pool
         self.reserved_bytes = 0
@@ -54,7 +65,8 @@ class DraftNode:
     @property
     def is_touched(self) -> bool:
         """Whether anything was written, or may have been."""
-        return bool(self.runs) or self.mapped is not None or self.base_bytes != self.size_bytes
+        is_whole = self.base_bytes == self.size_bytes == self.was_bytes
+        return bool(self.runs) or self.mapped is not None or not is_whole
 
     def resize(self, size_bytes: int) -> None:
         """Cuts the file, or extends it by zeros."""
@@ -233,7 +245,7 @@ class DraftFile:
         if node.base_bytes != node.size_bytes or node.runs.page_count() > _MAX_LAID_PAGES:
             return None
         if not node.runs:
-            return base.map()
+            return base.map()[: node.size_bytes]
         if base.descriptor < 0:
             return None
         memory = memoryview(mmap.mmap(base.descriptor, node.size_bytes, access=mmap.ACCESS_COPY))

@@ -38,6 +38,7 @@ from seglog.storage.kernels import side_by_side
 from seglog.storage.kernels.side_by_side import Ahead, Walkers
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
 from seglog.storage.log_files import LogFile, LogReader, has_data
+from seglog.storage.scratch import Room
 
 _WINDOW_BYTES: Final = 8 << 20
 _SMALL_WINDOW_BYTES: Final = 64 << 10
@@ -148,16 +149,17 @@ class LogScan:
         self._walkers.close()
         self._reader.close()
 
-    def run(self, progress: Progress | None = None) -> Rows:
+    def run(self, progress: Progress | None = None, room: Room | None = None) -> Rows:
         """Walks on to the end of the log.
 
         Args:
             progress: Told about every window.
+            room: Where the rows go; memory if None.
 
         Returns:
             ``(n,) ROW``, the records found by this call.
         """
-        gathered = Gathered(ROW)
+        gathered = Gathered(ROW, room)
         begun, total = self.end_phy_offset, self._left_bytes
         for rows in self.iter_rows(progress):
             gathered.add(rows, max(self.end_phy_offset - begun, 1) / max(total, 1))

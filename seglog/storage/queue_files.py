@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from seglog.errors import FullError
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
@@ -25,6 +26,7 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
+from seglog.storage.scratch import Room, Scratch
 from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
@@ -32,6 +34,8 @@ _STEP_BYTES = 4096
 _SHORT_BYTES = (4 << 10, 64 << 10)
 _QUEUE_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _MAX_GAP_FILES = 64
+_MANY_BYTES = 16 << 20
+_BYTE = np.dtype(np.uint8)
 
 
 @dataclass(slots=True)
@@ -126,13 +130,16 @@ def list_staged(files: Files, root: Path) -> list[Path]:
     ]
 
 
-def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[int, Units]:
+def read_units(
+    files: Files, queue: QueueFiles, file_size_bytes: int, room: Room | None = None
+) -> tuple[int, Units]:
     """Returns the units that a queue's files hold, from its first file on.
 
     Args:
         files: Where the store is.
         queue: The queue.
         file_size_bytes: Length that every file should have; longer ones are read up to it.
+        room: Where they go; memory if None.
 
     Returns:
         Number of the first unit (in a plain queue its queue offset), and ``(n,)`` of the layout's dtype up
@@ -147,21 +154,44 @@ def read_units(files: Files, queue: QueueFiles, file_size_bytes: int) -> tuple[i
         short = _read_short(files, path, min(queue.sizes[first], file_size_bytes), unit_bytes)
         if short is not None:
             return first // unit_bytes, short.view(dtype)
+    size_bytes = _end_of_files(queue, first, file_size_bytes) - first
+    if room is not None and size_bytes > _MANY_BYTES:
+        memory, scratch = room.growing(size_bytes, _BYTE)
+        if scratch is not None:
+            try:
+                found = _read_files(files, queue, file_size_bytes, memory, scratch)
+                return first // unit_bytes, found.view(dtype)
+            except FullError:
+                return read_units(files, queue, file_size_bytes)
+        room.give_back(memory)
     # Zeros that nothing is written to take no memory; large arrays are of huge pages where there are any.
-    room = np.zeros(_end_of_files(queue, first, file_size_bytes) - first, np.uint8)
-    end = first
+    memory = np.zeros(size_bytes, np.uint8)
+    data = _read_files(files, queue, file_size_bytes, memory, None)
+    # A store may have thousands of queues with a few units each: they must not hold a huge page apiece.
+    data = data if len(data) > len(memory) // 2 else data.copy()
+    return first // unit_bytes, (data if room is None else room.keep(data)).view(dtype)
+
+
+def _read_files(
+    files: Files,
+    queue: QueueFiles,
+    file_size_bytes: int,
+    memory: npt.NDArray[np.uint8],
+    scratch: Scratch | None,
+) -> npt.NDArray[np.uint8]:
+    """Reads the files of a queue one behind the other; returns the memory up to the last byte in use."""
+    unit_bytes = queue.layout.size_bytes
+    first = end = min(queue.sizes)
     for offset in sorted(queue.sizes):
         if not 0 <= offset - end <= _MAX_GAP_FILES * file_size_bytes:
             continue  # no queue has such a file; its units could only be nonsense
         path = queue.directory / segment_file_name(offset)
         start = offset - first
-        size = _read_data(files, path, room[start : start + file_size_bytes])
+        size = _read_data(files, path, memory[start : start + file_size_bytes], scratch, start)
         # A unit may end in zeros, but half a unit at the end of a cut file is none.
         rest = min(queue.sizes[offset], file_size_bytes) - size
         end = offset + size + max(0, min(-size % unit_bytes, rest))
-    data = room[: (end - first) // unit_bytes * unit_bytes]
-    # A store may have thousands of queues with a few units each: they must not hold a huge page apiece.
-    return first // unit_bytes, (data if len(data) > len(room) // 2 else data.copy()).view(dtype)
+    return memory[: (end - first) // unit_bytes * unit_bytes]
 
 
 def _end_of_files(queue: QueueFiles, first: int, file_size_bytes: int) -> int:
@@ -195,8 +225,21 @@ def _read_short(files: Files, path: Path, size_bytes: int, unit_bytes: int) -> n
     return room[: whole if whole <= size_bytes else whole - unit_bytes].copy()
 
 
-def _read_data(files: Files, path: Path, target: npt.NDArray[np.uint8]) -> int:
-    """Reads the front of a file; returns where its last byte is that is not 0, 1 more than its number."""
+def _read_data(
+    files: Files, path: Path, target: npt.NDArray[np.uint8], scratch: Scratch | None, start: int
+) -> int:
+    """Reads the front of a file; returns where its last byte is that is not 0, 1 more than its number.
+
+    Args:
+        files: Where it is.
+        path: The file.
+        target: Where to.
+        scratch: Where the target must be reserved, at ``start`` and behind it; None for memory.
+        start: Where the target begins in it.
+
+    Raises:
+        FullError: There is no space for it.
+    """
     handle = files.open(path, writable=False)
     last = 0
     try:
@@ -204,6 +247,8 @@ def _read_data(files: Files, path: Path, target: npt.NDArray[np.uint8]) -> int:
         at = handle.next_data(0)
         while at is not None and at < limit_bytes:
             chunk = target[at : min(at + _CHUNK_BYTES, limit_bytes)]
+            if scratch is not None:
+                scratch.reserve(start + at, len(chunk))
             count = handle.read_into(chunk.data, at)
             if not count:
                 break

@@ -32,6 +32,8 @@ from seglog.storage.queue_offsets import mend_offsets
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
+_LOOKED_AT: Final = 4096
+"""Units looked at in a step, from the end."""
 
 _Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
@@ -84,8 +86,12 @@ class QueueState:
     @property
     def max_phy_offset(self) -> int:
         """Where the record of the last unit ends; -1 for a queue that never had one."""
-        real = self.units[is_message(self.units)]
-        return int(real["phy_offset"][-1]) + int(real["size_bytes"][-1]) if len(real) else -1
+        for end in range(len(self.units), 0, -_LOOKED_AT):
+            units = self.units[max(0, end - _LOOKED_AT) : end]
+            at = np.flatnonzero(is_message(units))
+            if len(at):
+                return int(units["phy_offset"][at[-1]]) + int(units["size_bytes"][at[-1]])
+        return -1
 
 
 @dataclass(frozen=True, slots=True)

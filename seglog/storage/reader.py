@@ -196,6 +196,8 @@ class Reader:
         }
         for key, rows in found.compaction_rows.items():
             self._compaction[key].extend(rows)
+        # What was worked out from them is here; they would take as much as all of it together.
+        found.rows, found.compaction_rows = found.rows[:0].copy(), {}
 
     @property
     def geometry(self) -> StoreGeometry:
@@ -241,8 +243,10 @@ class Reader:
             if found.scan.last_phy_offset < 0:
                 # Until there was a record, the files may not have told how long they are.
                 self.log.close()
-                self._serve(survey(found.root, self._files))
-                return len(self._found.rows)
+                found = survey(found.root, self._files)
+                count = len(found.rows)
+                self._serve(found)
+                return count
             log_files, _strays = list_log_files(self._files, found.root)
             found.log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
             found.scan.extend(found.log_files)

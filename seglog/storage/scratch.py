@@ -11,16 +11,17 @@ import errno
 import mmap
 import os
 import tempfile
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import FullError
 
-IN_MEMORY_BYTES: Final = 48 << 20
+IN_MEMORY_BYTES: Final = 112 << 20
 """What one owner of a :class:`Room` has in memory, before it goes on in files."""
 _CHUNK_BYTES: Final = 64 << 20
+_T = TypeVar("_T", bound=np.generic)
 
 
 class Scratch:
@@ -96,7 +97,7 @@ class Scratch:
 
 
 class Room:
-    """Hands out arrays of one owner that are freed together, or one by one where they are large.
+    """Hands out arrays for what one owner reads of a store.
 
     Args:
         in_memory_bytes: What all of them may have in memory; the next ones are in files. Where there is no
@@ -107,14 +108,46 @@ class Room:
         self._left_bytes = in_memory_bytes
         self._chunk = memoryview(b"")
 
-    def empty(self, count: int, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    def empty(self, count: int, dtype: np.dtype[_T]) -> npt.NDArray[_T]:
         """Returns an array of ``count`` items that hold anything."""
         size_bytes = count * dtype.itemsize
-        if size_bytes <= self._left_bytes:
-            self._left_bytes -= size_bytes
+        if self._takes(size_bytes):
             return np.empty(count, dtype)
         memory = self._in_file(size_bytes)
         return np.empty(count, dtype) if memory is None else np.frombuffer(memory, dtype, count)
+
+    def growing(self, count: int, dtype: np.dtype[_T]) -> tuple[npt.NDArray[_T], Scratch | None]:
+        """Returns an array of which only the front may come to be used, and where to reserve it first.
+
+        None stands for memory, which needs no reserving.
+        """
+        size_bytes = count * dtype.itemsize
+        if not self._takes(size_bytes):
+            try:
+                scratch = Scratch(size_bytes)
+                return np.frombuffer(scratch.map(), dtype, count), scratch
+            except (FullError, OSError):
+                self._left_bytes = 0
+        return np.empty(count, dtype), None
+
+    def keep(self, array: npt.NDArray[_T]) -> npt.NDArray[_T]:
+        """Returns an array that is in memory, or a copy of it in a file where there are too many already."""
+        if self._takes(array.nbytes):
+            return array
+        kept = self.empty(len(array), array.dtype)
+        kept[:] = array
+        return kept
+
+    def give_back(self, array: npt.NDArray[_T]) -> None:
+        """Takes an array of which nobody needs the memory any more."""
+        if array.base is None:
+            self._left_bytes += array.nbytes
+
+    def _takes(self, size_bytes: int) -> bool:
+        if size_bytes > self._left_bytes:
+            return False
+        self._left_bytes -= size_bytes
+        return True
 
     def _in_file(self, size_bytes: int) -> memoryview | None:
         if size_bytes >= _CHUNK_BYTES // 4:

@@ -41,6 +41,7 @@ from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.record import Damage
 from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
+from seglog.storage.gathered import chosen
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
@@ -54,6 +55,7 @@ from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
+from seglog.storage.scratch import Room
 
 _KNOWN_NAMES = frozenset(
     {
@@ -219,8 +221,9 @@ def survey(
     checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on
     reader = LogReader(files, root, geometry.segment_size_bytes)
     scan = LogScan(reader, log_files, geometry.segment_size_bytes, verify=verify)
+    room = Room()
     try:
-        rows = scan.run(progress)
+        rows = scan.run(progress, room)
     finally:
         scan.close()
     result = Survey(
@@ -238,7 +241,7 @@ def survey(
         batch_files=batch_files,
     )
     listed = len(result.findings)
-    _overlay(result, files)
+    _overlay(result, files, room)
     result.lost_in_holes = lost_in_holes(result.holes, result.queues, result.batch_queues)
     add_lost_tail(result, reader)
     result.findings[listed:listed] = log_findings(
@@ -297,11 +300,11 @@ def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
     return min(kept, default=-1)
 
 
-def _overlay(found: Survey, files: Files) -> None:
+def _overlay(found: Survey, files: Files, room: Room) -> None:
     """Works out what each queue must hold, for queues of the log and queues that only have files."""
     further = found.scan.inner.take_further()
     found.kinds = _topic_kinds(found, files)
-    placed = dispatch(found.rows, further, found.scan.queues, found.kinds.batch)
+    placed = dispatch(found.rows, further, found.scan.queues, found.kinds.batch, room)
     for queues, with_files, folder in (
         (placed.plain, found.queue_files, names.CONSUME_QUEUE),
         (placed.batch, found.batch_files, names.BATCH_CONSUME_QUEUE),
@@ -312,8 +315,7 @@ def _overlay(found: Survey, files: Files) -> None:
         found.findings += findings
         for key in queues.keys() - set(keys):
             del queues[key]
-    dispatched = are_dispatched(found.rows)
-    in_queues = found.rows if dispatched.all() else found.rows[dispatched]
+    in_queues = chosen(found.rows, are_dispatched, room)
     facts = LogFacts(
         max(0, found.min_phy_offset),
         found.max_phy_offset,
@@ -322,7 +324,7 @@ def _overlay(found: Survey, files: Files) -> None:
         in_queues["size_bytes"],
         found.geometry.queue_file_size_bytes,
     )
-    found.queues = _overlay_plain(found, files, placed.plain, facts)
+    found.queues = _overlay_plain(found, files, placed.plain, facts, room)
     batch_facts = replace(facts, file_size_bytes=found.geometry.batch_file_size_bytes)
     found.batch_queues = _overlay_batch(found, files, placed.batch, batch_facts)
     found.compaction_rows = {
@@ -394,7 +396,7 @@ def batch_topics(
 
 
 def _overlay_plain(
-    found: Survey, files: Files, rows: RowsByQueue, facts: LogFacts
+    found: Survey, files: Files, rows: RowsByQueue, facts: LogFacts, room: Room
 ) -> dict[tuple[str, int], QueueState]:
     states: dict[tuple[str, int], QueueState] = {}
     for topic, queue_id in sorted({*rows, *found.queue_files}):
@@ -403,7 +405,7 @@ def _overlay_plain(
         queue = found.queue_files.get((topic, queue_id))
         first_slot, stored = 0, _NO_UNITS
         if queue is not None:
-            first_slot, stored = read_units(files, queue, facts.file_size_bytes)
+            first_slot, stored = read_units(files, queue, facts.file_size_bytes, room)
         states[topic, queue_id] = overlay_queue(
             topic,
             queue_id,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.doctor.changes import CHANGED, changes_of
+from seglog.doctor.changes import CHANGED, CREATED, REMOVED, changes_of
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.draft_pages import PAGE_BYTES
 from seglog.storage.files import RealFiles
@@ -148,3 +148,14 @@ def test_a_file_of_the_log_with_many_changes_is_read_without_a_map(tmp_path: Pat
         reading.map()
     assert draft.read_file(path) == b"x" * PAGE_BYTES * 3000
     reading.close()
+
+
+def test_a_file_that_was_cut_and_renamed_is_no_mere_move(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"cut here, please")
+    draft = DraftFiles(RealFiles())
+    handle = draft.open(path, writable=True)
+    handle.set_size(8)
+    handle.close()
+    draft.rename(path, tmp_path / "other")
+    assert sorted(change.kind for change in changes_of(draft)) == [CREATED, REMOVED]

@@ -12,6 +12,8 @@ from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import Rows
 
+_PART: Final = 1 << 19
+"""Rows compared at a time, which bounds the memory for it."""
 _FIELDS: Final = ("phy_offset", "size_bytes", "tags_code")
 
 native_stand_in: Callable[[memoryview, memoryview], bool] | None = None
@@ -43,6 +45,13 @@ def stand_in(rows: Rows, units: Units) -> bool:
         return False
     if native_stand_in is not None:
         return native_stand_in(_as_bytes(rows), _as_bytes(units))
+    return all(
+        _stand_in(rows[max(0, at - 1) : at + _PART], units[max(0, at - 1) : at + _PART])
+        for at in range(0, len(rows), _PART)
+    )
+
+
+def _stand_in(rows: Rows, units: Units) -> bool:
     sizes = rows["size_bytes"]
     if (sizes < MIN_RECORD_BYTES).any() or (sizes == PRE_BLANK_BYTES).any():
         return False
