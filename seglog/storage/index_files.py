@@ -6,12 +6,14 @@ in the log instead.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.errors import CorruptError
 from seglog.storage.files import Files, OpenFile
@@ -30,6 +32,11 @@ from seglog.storage.format.names import INDEX
 _SECOND_MS = 1000
 _DEFAULT_RATIO = 4
 _CHUNK_BYTES = 4 << 20
+_SHORT_CHAIN = 32
+"""So many entries of a chain are followed in any case: hardly any chain has more, unless all have one key."""
+_DENSE_CHAIN = 256
+"""Scanning so many entries takes about as long as following a chain to the next one."""
+_BLOCK_ENTRIES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +79,69 @@ def iter_places(
 ) -> Iterator[tuple[int, int]]:
     """Yields ``(phy_offset, store time in whole seconds as ms)`` of a hash's entries, newest first.
 
-    Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are.
+    Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are. A chain that
+    is long and dense, as keys of one slot make it that somebody chose, is not followed entry by entry: what
+    is left of the file is scanned for the hash.
     """
     handle = files.open(file.path, writable=False)
     try:
-        slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
-        entry = int(INDEX_SLOT.struct.unpack(_read(handle, slot_at, INDEX_SLOT.size_bytes))[0])
-        header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
-        below = min(header.index_count, file.geometry.entry_count)
-        while 0 < entry < below:
-            below = entry
-            its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
+        for entry, its_hash, phy_offset, diff_s in _iter_chain(handle, file, hashed):
             # The difference of entry 1 counts from the end of the file before, but its time is known.
-            time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if below > 1 else 0)
-            if diff_s < 0 or time_ms + _SECOND_MS <= begin_ms:
+            time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if entry > 1 else 0)
+            if time_ms + _SECOND_MS <= begin_ms or diff_s < 0:
                 return
             if its_hash == hashed and time_ms <= end_ms:
                 yield phy_offset, time_ms
     finally:
         handle.close()
+
+
+def _iter_chain(handle: OpenFile, file: IndexFile, hashed: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields number, hash, place and time difference of entries of a slot, newest first.
+
+    All with the hash are among them, of others some.
+    """
+    slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
+    entry = int(INDEX_SLOT.struct.unpack(_read(handle, slot_at, INDEX_SLOT.size_bytes))[0])
+    header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
+    below = min(header.index_count, file.geometry.entry_count)
+    newest, walked = entry, 0
+    while 0 < entry < below:
+        if walked >= _SHORT_CHAIN and newest - entry < walked * _DENSE_CHAIN:
+            yield from _iter_scanned(handle, file, hashed, entry + 1)
+            return
+        below = entry
+        its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
+        yield below, its_hash, phy_offset, diff_s
+        walked += 1
+
+
+def _iter_scanned(
+    handle: OpenFile, file: IndexFile, hashed: int, end: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yields entries below ``end``: those that have the hash, and the last one of each block."""
+    buffer = np.empty(_BLOCK_ENTRIES * INDEX_ENTRY.size_bytes, np.uint8)
+    as_stored = int.from_bytes(hashed.to_bytes(4, "big"), sys.byteorder, signed=True)
+    while end > 1:
+        start = max(1, end - _BLOCK_ENTRIES)
+        block = buffer[: (end - start) * INDEX_ENTRY.size_bytes]
+        block[handle.read_into(memoryview(block), _entry_at(file, start)) :] = 0  # type: ignore[arg-type]
+        # Compared as the machine's numbers: numpy would turn every one around first.
+        hashes: npt.NDArray[np.int32] = np.ndarray(
+            end - start, np.int32, block, strides=INDEX_ENTRY.size_bytes
+        )
+        numbers = np.flatnonzero(hashes == as_stored)
+        if not len(numbers) or numbers[-1] != end - start - 1:
+            numbers = np.append(numbers, end - start - 1)
+        entries = block.view(INDEX_ENTRY.dtype)[numbers[::-1]]
+        yield from zip(
+            (start + numbers[::-1]).tolist(),
+            entries["key_hash"].tolist(),
+            entries["phy_offset"].tolist(),
+            entries["time_diff_s"].tolist(),
+            strict=True,
+        )
+        end = start
 
 
 def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
@@ -175,7 +226,11 @@ def _ends_fit(handle: OpenFile, file: IndexFile) -> bool:
 
 
 def _read_entry(handle: OpenFile, file: IndexFile, entry: int) -> bytearray:
-    return _read(handle, file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry, INDEX_ENTRY.size_bytes)
+    return _read(handle, _entry_at(file, entry), INDEX_ENTRY.size_bytes)
+
+
+def _entry_at(file: IndexFile, entry: int) -> int:
+    return file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry
 
 
 def _read(handle: OpenFile, position: int, size_bytes: int) -> bytearray:

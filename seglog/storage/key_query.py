@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
+from seglog.storage.colliding_keys import iter_holding
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
 from seglog.storage.format.index_keys import record_keys
@@ -19,6 +21,11 @@ from seglog.storage.index_files import iter_places, list_index_files
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.log_scan import Hole
+
+_MANY_MISSED: Final = 32
+"""After so many messages of other keys with the hash, the log is searched for the key first."""
+_REPLACED: Final = "\ufffd"
+"""Stands in a key for bytes that are no text, whatever they are."""
 
 
 class KeyQuery:
@@ -63,20 +70,33 @@ class KeyQuery:
             times_ms: Earliest and latest store time.
             log: Where the log starts and ends.
         """
-        begin_ms, end_ms = times_ms
         wanted = f"{topic}#{key}"
         found: dict[int, Message] = {}
-        for phy_offset in self._places(wanted, times_ms, log):
-            if phy_offset in found:
-                continue
-            message = self._message_at(phy_offset)
-            if message is None or not begin_ms <= message.store_timestamp_ms <= end_ms:
-                continue
-            if wanted in record_keys(message.topic, message.properties_raw, message.sys_flag, tags=False):
-                found[phy_offset] = message
-                if len(found) >= max_count:
-                    break
+        places = self._places(wanted, times_ms, log)
+        for phy_offset, message in self._iter_matching(places, topic, key, times_ms):
+            found[phy_offset] = message
+            if len(found) >= max_count:
+                break
         return [found[phy_offset] for phy_offset in sorted(found)]
+
+    def _iter_matching(
+        self, places: Iterator[int], topic: str, key: str, times_ms: tuple[int, int]
+    ) -> Iterator[tuple[int, Message]]:
+        """Yields messages at some places that have the key, and where they are; one may come twice."""
+        begin_ms, end_ms = times_ms
+        wanted, missed = f"{topic}#{key}", 0
+        while (phy_offset := next(places, None)) is not None:
+            message = self._message_at(phy_offset)
+            if message is None or wanted not in record_keys(
+                message.topic, message.properties_raw, message.sys_flag, tags=False
+            ):
+                missed += 1
+                if missed == _MANY_MISSED and _REPLACED not in key:
+                    places = iter_holding(
+                        self._reader(), places, key.encode("utf-8", "surrogatepass"), self._segment_size_bytes
+                    )
+            elif begin_ms <= message.store_timestamp_ms <= end_ms:
+                yield phy_offset, message
 
     def _places(self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int]) -> Iterator[int]:
         """Yields where records of the key may be, newest first."""
@@ -99,7 +119,7 @@ class KeyQuery:
                 return
 
     def _in_log(self, wanted: str, start: int, end: int) -> list[int]:
-        reader = LogReader(self._files, self._root, self._segment_size_bytes)
+        reader = self._reader()
         try:
             records = iter_records(reader, self._segment_size_bytes, start, end, self._holes)
             places = [
@@ -110,3 +130,6 @@ class KeyQuery:
         finally:
             reader.close()
         return places[::-1]
+
+    def _reader(self) -> LogReader:
+        return LogReader(self._files, self._root, self._segment_size_bytes)
