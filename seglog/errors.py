@@ -262,6 +262,14 @@ class LengthUnknownError(StoreError):
     help = "nothing was changed; give the lengths: `seglog repair --broker-conf FILE STORE`"
 
 
+class MisnamedFileError(StoreError):
+    """A file of the log has the name of another one, and was not touched."""
+
+    exit_code = 34
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "nothing was changed; `seglog repair STORE` gives each file its name, and reading works without"
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.cli import java_lines, messages, options, render
-from seglog.cli.reading import iter_records, survey_store
+from seglog.cli.reading import iter_records, log_as_stated, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
@@ -82,7 +81,7 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     was given but that are gone, and finding for everything else that is not as it should be.
     """
     found = survey_store(path, verify=not no_verify)
-    reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
+    reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
     try:
         if as_json:
             _write(_json_lines(found, reader, with_log=with_log))

@@ -15,11 +15,10 @@ import numpy as np
 
 from seglog.cli import java_lines, options, render
 from seglog.cli.findings import show_findings
-from seglog.cli.reading import file_sizes, survey_store
+from seglog.cli.reading import file_sizes, log_as_stated, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT
-from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
 from seglog.storage.format.message import decode_message
@@ -132,7 +131,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
     found = survey_store(path, verify=verify, given=given)
     holder = lock_holder(path)
     state = "clean" if found.mode == "normal" else "crashed"
-    reader = LogReader(RealFiles(), path, found.geometry.segment_size_bytes)
+    reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
     try:
         cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
         record_crc = _has_record_crc(found, reader)

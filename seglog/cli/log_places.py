@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.cli.reading import check_store
+from seglog.cli.reading import check_store, log_as_stated
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels.walk import iter_resync
@@ -45,8 +44,8 @@ class LogPlaces:
     """
 
     def __init__(self, path: Path) -> None:
-        files = RealFiles()
         check_store(path)
+        files = log_as_stated(path)
         listing = list_store(files, path)
         self.log_files = listing.log_files
         if not self.log_files:

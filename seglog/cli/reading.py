@@ -18,10 +18,11 @@ import numpy.typing as npt
 from seglog.cli import render
 from seglog.errors import NotFoundError
 from seglog.storage.cross_check import cross_check
-from seglog.storage.files import RealFiles
+from seglog.storage.files import Files, RealFiles
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader
+from seglog.storage.misnamed import as_stated
 from seglog.storage.survey import Survey, check_is_store, survey
 
 _MAX_GAP_BYTES: Final = 4096
@@ -57,10 +58,16 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         def tell_of_data(done: int, total: int) -> None:
             tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
 
-        found = survey(path, RealFiles(), verify=verify, progress=tell_of_data, given=given)
+        files = log_as_stated(path)
+        found = survey(path, files, verify=verify, progress=tell_of_data, given=given)
     if verify:
-        found.findings += cross_check(found, RealFiles())
+        found.findings += cross_check(found, files)
     return found
+
+
+def log_as_stated(path: Path) -> Files:
+    """Returns the files of a store, those of its log under the names that their records say."""
+    return as_stated(RealFiles(), path)
 
 
 def allocated_bytes(folder: Path) -> int:

@@ -48,6 +48,7 @@ def apply_changes(
     if not files.exists(abort):
         files.write_file(abort, b"")
         files.sync_dir(root)
+    _rename(files, root, pack)
     for change in changes:
         if change.path != abort:
             _apply(draft, files, root, change, pack)
@@ -83,6 +84,20 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
                 handle.sync()
             finally:
                 handle.close()
+
+
+def _rename(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+    """Gives files their names, each by way of the pack, so that none takes another's place."""
+    names = [(root / name, root / one.target, one.through) for name, one in pack.renamed.items()]
+    folders = {path.parent for paths in names for path in paths}
+    for source, _target, through in names:
+        files.rename(source, through)
+    for folder in sorted(folders):
+        files.sync_dir(folder)
+    for _source, target, through in names:
+        files.rename(through, target)
+    for folder in sorted(folders):
+        files.sync_dir(folder)
 
 
 def _copy(new: OpenFile, handle: OpenFile, change: Change) -> None:

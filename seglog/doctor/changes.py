@@ -17,6 +17,8 @@ CREATED: Final = "created"
 REMOVED: Final = "removed"
 MOVED: Final = "moved"
 CHANGED: Final = "changed"
+RENAMED: Final = "renamed"
+"""As a move, to a name that another file leaves at the same time."""
 MADE: Final = "folder made"
 _COMPARED_BYTES: Final = 1 << 20
 
@@ -29,7 +31,8 @@ class Change:
     """What becomes of one file.
 
     Attributes:
-        kind: One of :data:`CREATED`, :data:`REMOVED`, :data:`MOVED`, :data:`CHANGED` and :data:`MADE`.
+        kind: One of :data:`CREATED`, :data:`REMOVED`, :data:`MOVED`, :data:`RENAMED`, :data:`CHANGED` and
+            :data:`MADE`.
         path: The file, or folder.
         old_bytes: Its length before, 0 for one that was not there.
         new_bytes: Its length afterwards, 0 for one that goes.

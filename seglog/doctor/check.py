@@ -45,6 +45,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_scan import Progress
+from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
 from seglog.storage.store_lock import lock_holder
 
@@ -147,7 +148,8 @@ class StoreCheck:
         self._clock = clock or SystemClock()
         self._begun_ms = self._clock.monotonic_ms()
         self._split_bytes = split_bytes
-        self._files = ForgivingFiles(self._root)
+        self._forgiving = ForgivingFiles(self._root)
+        self._files = as_stated(self._forgiving, self._root)
         # In this order: what a writer does while we look makes queues and log longer than tables say.
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
         self._holder = lock_holder(self._root)
@@ -199,7 +201,7 @@ class StoreCheck:
             unreadable: Files that could not be read where splits were walked elsewhere.
         """
         for finding in unreadable:
-            self._files.add(finding)
+            self._forgiving.add(finding)
         seals, index = self.seals, self.index
         walk = LogWalk(self.plan, self._files, seals.present, index)
         log = self._conclude(self.plan, outcomes, walk)
@@ -210,7 +212,7 @@ class StoreCheck:
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes)
         findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
-        findings += self._of_tree + self._files.findings + unfinished_findings(self._files, self._root)
+        findings += self._of_tree + self._forgiving.findings + unfinished_findings(self._files, self._root)
         if self._holder is None:
             findings = excuse_rescanned(findings, self.plan)
         report, seen = log.report, log.seen
@@ -347,8 +349,7 @@ class StoreCheck:
         )
         findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
         findings += compaction_findings(files, root, queues)
-        segment = plan.geometry.segment_size_bytes
-        return findings + own_findings(files, root, segment, log.report.end_phy_offset)
+        return findings + own_findings(files, root)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome]) -> list[Finding]:
         """Returns the findings of a store that is being written which a second look finds again.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.actions import Action
+from seglog.doctor.rewrite import resize
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.config_file import ConfigFile
@@ -22,12 +23,12 @@ from seglog.storage.format.names import (
 )
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.listing import list_store
+from seglog.storage.misnamed import find_misnamed
 from seglog.storage.recovery_point_file import (
     RECOVERY_POINT_FILE_NAME,
     read_recovery_point,
     remove_recovery_point,
 )
-from seglog.storage.rewrite import resize
 
 STRAY: Final = f"{OURS}/stray"
 
@@ -40,6 +41,7 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     listing = list_store(files, root)
     queues = [*listing.queue_files.values(), *listing.batch_files.values()]
     strays = [finding.file for finding in listing.findings if finding.code == "log-file-stray"]
+    strays += [f"{COMMIT_LOG}/{segment_file_name(first)}" for first in find_misnamed(files, root).copies]
     strays += [f"{queue.name}/{name}" for queue in queues for name in queue.strays]
     for name in strays:
         yield move_away(files, root, name)

@@ -30,7 +30,14 @@ _FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-
 _WITHOUT_CURE: Final = frozenset({"queue-gap", "topic-name", "record-queue-offset"})
 """The log has nothing better."""
 _IN_QUEUES: Final = frozenset(
-    {"queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray"}
+    {
+        "queue-missing",
+        "queue-short",
+        "queue-beyond-log",
+        "queue-unit-wrong",
+        "queue-unit-stray",
+        "queue-file-empty",
+    }
 )
 _SERVED_AGAIN: Final = frozenset({"queue-missing", "queue-short", "queue-unit-wrong"})
 

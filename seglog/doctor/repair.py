@@ -19,16 +19,18 @@ from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.index_problems import index_problems
+from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_delays import mend_delays
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
 from seglog.doctor.mend_files import lengthen_log, mend_files, mend_own
+from seglog.doctor.mend_heads import mend_heads
 from seglog.doctor.mend_keys import mend_keys
 from seglog.doctor.mend_log import mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.mend_names import name_actions, rename_draft, rename_log_files
 from seglog.doctor.mend_offsets import mend_offsets
-from seglog.doctor.mend_records import mend_records, recall, with_recalled
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
 from seglog.doctor.undo_pack import UndoPack, list_packs
@@ -60,7 +62,7 @@ class Plan:
         findings: What was found.
         left: What a look at the repaired store would still find, notes left out.
         is_rescanned: Whether RocketMQ must walk the whole log when it starts.
-        first: What is settled before anything else: repairs that were stopped half-way.
+        first: What is settled before anything else: repairs that were stopped half-way, names of files.
         is_settled: Whether that was done.
     """
 
@@ -98,12 +100,17 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
     found = unfinished(files, root)
-    if not found:
-        return _plan(files, root, clock, sizes or NOTHING_KNOWN)
-    settled = DraftFiles(files)
-    settle_draft(settled, root, found)
-    plan = _plan(settled, root, clock, sizes or NOTHING_KNOWN)
-    plan.first = first_actions(found)
+    first = first_actions(found)
+    if found:
+        settled = DraftFiles(files)
+        settle_draft(settled, root, found)
+        files = settled
+    names = name_actions(files, root)
+    if names:
+        files = DraftFiles(files)
+        rename_draft(files, root)
+    plan = _plan(files, root, clock, sizes or NOTHING_KNOWN)
+    plan.first = first + names
     return plan
 
 
@@ -118,11 +125,12 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     findings = before.findings + index_findings
     actions = [*lengthened, *mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
     found = survey(root, draft) if actions else before
-    found, records = mend_records(found, draft)
-    if records:
-        actions += records
-        index_findings = index_problems(found, draft)
-    bits = [*mend_keys(found, draft, index_findings), *mend_compacted(found, draft)]
+    bits = [
+        *mend_bits(found, draft),
+        *mend_heads(found, draft),
+        *mend_keys(found, draft, index_findings),
+        *mend_compacted(found, draft),
+    ]
     if bits:
         actions += bits
         found = survey(root, draft)
@@ -133,10 +141,6 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
             break
         actions += mend_log(found, draft, clock)
         found = survey(root, draft)
-        # Records that lay in a hole and state another place, as where sectors were swapped.
-        if recalled := recall(found, draft):
-            actions = with_recalled(found, actions, recalled)
-            found = survey(root, draft)
     index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
         index_findings = index_problems(found, draft)
@@ -219,11 +223,13 @@ def repair_store(
         settle(files, root, unfinished(files, root))
     # The lock file itself may have gone with what was taken back.
     with locked(files, root) as had_lock:
+        renamed = rename_log_files(files, root, clock, had_lock=had_lock)
         settled = plan_repair(files, root, clock, sizes)
         settled.first, settled.is_settled = plan.first, bool(plan.first)
         if not settled.changes:
-            return settled, None
-        return settled, _apply(files, root, settled, clock, had_lock=had_lock)
+            return settled, renamed
+        knows_lock = had_lock or renamed is not None
+        return settled, _apply(files, root, settled, clock, had_lock=knows_lock)
 
 
 def _apply(files: RestoringFiles, root: Path, plan: Plan, clock: Clock, *, had_lock: bool) -> UndoPack:

@@ -74,7 +74,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     """Yields what keeps a store that is repaired, half repaired or half undone from becoming what it was."""
     # What a finished repair left alone was held against `after`, where it is as before.
     is_finished = pack.after is not None and not pack.is_undoing
-    changed = {*pack.kept, *pack.moved, *pack.old}
+    changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
     journal = files.open(journal_file(pack), writable=False)
     try:
         for name, state in pack.before.items():
@@ -85,19 +85,20 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
                 yield f"{name} is gone"
             elif files.is_dir(path):
                 yield f"{name} is a folder"
-            elif path != root / name and name != ABORT_FILE and files.exists(root / name):
+            elif path != root / name and not _may_be_there(pack, name) and files.exists(root / name):
                 yield f"{name} is there again"
             elif _undone_state(files, path, pack, name, journal, state) != state:
                 yield f"{name} has other content"
     finally:
         journal.close()
-    for name in (*pack.kept, *pack.moved):
+    for name in (*pack.kept, *pack.moved, *pack.renamed):
         if not files.is_dir((root / name).parent):
             yield f"the folder of {name} is gone"
     yield from (f"{name} is a folder" for name in pack.created if files.is_dir(root / name))
     if is_finished:
         return
     known = {*pack.before, *pack.created, *pack.moved.values()}
+    known |= {one.target for one in pack.renamed.values()}
     for name, entry in walk_store(files, root):
         if not entry.is_dir and name not in known:
             yield f"{name} is new"
@@ -147,12 +148,30 @@ class _OldPatch:
             ]
 
 
+def _may_be_there(pack: UndoPack, name: str) -> bool:
+    """Returns whether another file may have the name of one that lies elsewhere now."""
+    return name == ABORT_FILE or name in {one.target for one in pack.renamed.values()}
+
+
 def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
     """Returns where a file lies now that was there before the repair."""
+    if name in pack.renamed:
+        return _place_of_renamed(files, root, pack, name)
     if name in pack.kept and files.exists(pack.kept[name]):
         return pack.kept[name]
     if name in pack.moved and files.exists(root / pack.moved[name]):
         return root / pack.moved[name]
+    return root / name
+
+
+def _place_of_renamed(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
+    """Returns where a file lies whose names, old and new, may be those of others: its content tells."""
+    one = pack.renamed[name]
+    if files.exists(one.through):
+        return one.through
+    for path in (root / one.target, root / name):
+        if files.exists(path) and not files.is_dir(path) and state_of(files, path) == pack.before[name]:
+            return path
     return root / name
 
 
@@ -174,8 +193,9 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
         _restore_names(files, root, pack)
         for name, old in _but_abort(pack.old.items()):
             _put_back(files, root / name, pack, old, journal)
-        for name, _value in _but_abort((*pack.kept.items(), *pack.moved.items(), *pack.old.items())):
-            files.set_stamp(root / name, pack.stamps[name])
+        for name in (*pack.kept, *pack.moved, *pack.renamed, *pack.old):
+            if name != ABORT_FILE:
+                files.set_stamp(root / name, pack.stamps[name])
         for name in sorted(pack.made, reverse=True):
             if files.exists(root / name) and not files.list_dir(root / name):
                 files.remove_dir(root / name)
@@ -192,6 +212,7 @@ def _but_abort(named: Iterable[tuple[str, _T]]) -> list[tuple[str, _T]]:
 
 def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
     folders: set[Path] = set()
+    _restore_renamed(files, root, pack)
     for name, _place_now in _but_abort((*pack.kept.items(), *pack.moved.items())):
         place = _place(files, root, pack, name)
         if place != root / name:
@@ -202,6 +223,24 @@ def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
             files.remove(root / name)
             folders.add((root / name).parent)
     for folder in folders:
+        files.sync_dir(folder)
+
+
+def _restore_renamed(files: Files, root: Path, pack: UndoPack) -> None:
+    """Gives files their old names back, each by way of the pack, so that none takes another's place."""
+    names = [*pack.renamed, *(one.target for one in pack.renamed.values())]
+    folders = {(root / name).parent for name in names}
+    for name, one in pack.renamed.items():
+        place = _place(files, root, pack, name)
+        if place not in (one.through, root / name):
+            files.rename(place, one.through)
+            folders.add(one.through.parent)
+    for folder in sorted(folders):
+        files.sync_dir(folder)
+    for name, one in pack.renamed.items():
+        if files.exists(one.through):
+            files.rename(one.through, root / name)
+    for folder in sorted(folders):
         files.sync_dir(folder)
 
 

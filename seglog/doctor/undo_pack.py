@@ -33,6 +33,14 @@ class OldBytes:
     entry_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """Another name of a file, and where in the pack it lies on its way."""
+
+    target: str
+    through: Path
+
+
 @dataclass(slots=True)
 class UndoPack:
     """What a pack says.
@@ -46,6 +54,7 @@ class UndoPack:
         folders: The folders that there were.
         kept: Files that went, and their names in ``kept/``.
         moved: Files that got another name, and which.
+        renamed: Files that got names which may be those of others among them.
         created: Files that came.
         made: Folders that came.
         old: What was written over, by file.
@@ -61,6 +70,7 @@ class UndoPack:
     folders: set[str] = field(default_factory=set)
     kept: dict[str, Path] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, Renamed] = field(default_factory=dict)
     created: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     old: dict[str, list[OldBytes]] = field(default_factory=dict)

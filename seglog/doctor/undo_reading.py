@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from seglog.doctor.store_state import UNDO, FileState
-from seglog.doctor.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, UndoPack
+from seglog.doctor.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, Renamed, UndoPack
 from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
 from seglog.storage.files import Files, OpenFile, Stamp
 from seglog.storage.format.names import LOCK_FILE
@@ -103,18 +103,29 @@ def _take_up_change(pack: UndoPack, at: int, entry: UndoEntry) -> None:
             pack.old.setdefault(name, []).append(_stretch(pack, at, entry))
         case UndoKind.KEPT:
             _check_new(name, pack.kept)
-            if entry.position_bytes < 1:
-                raise CorruptError("undo-kept", expected="a number", found=entry.position_bytes)
-            pack.kept[name] = pack.folder / KEPT / str(entry.position_bytes)
+            pack.kept[name] = _kept_path(pack, entry)
         case UndoKind.MOVED:
             _check_new(name, pack.moved)
-            target = entry.data.decode("utf-8", "surrogateescape")
-            untrusted(pack.root, target)
-            pack.moved[name] = target
+            pack.moved[name] = _target(pack, entry)
+        case UndoKind.RENAMED:
+            _check_new(name, pack.renamed)
+            pack.renamed[name] = Renamed(_target(pack, entry), _kept_path(pack, entry))
         case UndoKind.CREATED:
             pack.created.append(name)
         case _:
             pack.made.append(name)
+
+
+def _kept_path(pack: UndoPack, entry: UndoEntry) -> Path:
+    if entry.position_bytes < 1:
+        raise CorruptError("undo-kept", expected="a number", found=entry.position_bytes)
+    return pack.folder / KEPT / str(entry.position_bytes)
+
+
+def _target(pack: UndoPack, entry: UndoEntry) -> str:
+    target = entry.data.decode("utf-8", "surrogateescape")
+    untrusted(pack.root, target)
+    return target
 
 
 def _check_together(pack: UndoPack) -> None:
@@ -124,20 +135,24 @@ def _check_together(pack: UndoPack) -> None:
         CorruptError: They contradict each other.
     """
     targets = list(pack.moved.values())
-    if len(set(pack.kept.values())) < len(pack.kept):
+    in_pack = [*pack.kept.values(), *(one.through for one in pack.renamed.values())]
+    if len(set(in_pack)) < len(in_pack):
         raise CorruptError("undo-kept", expected="a number of its own for each file", found="one twice")
-    _check_once(pack.kept, pack.moved, pack.old, pack.created, targets)
+    new_names = [one.target for one in pack.renamed.values()]
+    come = [*targets, *(name for name in new_names if name not in pack.renamed)]
+    _check_once(new_names)
+    _check_once(pack.kept, pack.moved, pack.renamed, pack.old, pack.created, come)
     _check_once(pack.before, pack.folders, pack.made)
-    _check_once(pack.before, pack.created, targets)
-    _check_once(pack.folders, pack.made, pack.created, targets)
-    for name in (*pack.kept, *pack.moved, *pack.old):
+    _check_once(pack.before, pack.created, come)
+    _check_once(pack.folders, pack.made, pack.created, come)
+    for name in (*pack.kept, *pack.moved, *pack.renamed, *pack.old):
         if name not in pack.before:
             raise CorruptError("undo-unknown", expected="a file that was there", found=repr(name))
     there = {"", *pack.folders}
     for name in (*pack.before, *pack.folders):
         _check_folder(name, there)
     there.update(pack.made)
-    for name in (*pack.made, *pack.created, *targets):
+    for name in (*pack.made, *pack.created, *come):
         _check_folder(name, there)
 
 
@@ -164,15 +179,18 @@ def _read_after(files: Files, pack: UndoPack) -> dict[str, FileState]:
 
 
 def _check_after(pack: UndoPack, found: dict[str, FileState]) -> None:
-    come = {*pack.created, *pack.moved.values()}
-    gone = {*pack.kept, *pack.moved}
+    renamed = {one.target: name for name, one in pack.renamed.items()}
+    come = {*pack.created, *pack.moved.values(), *renamed}
+    gone = {*pack.kept, *pack.moved, *pack.renamed}
     for name, state in found.items():
         is_kept = name in pack.before and name not in gone
         if not is_kept and name not in come:
             raise CorruptError("undo-after", expected="a file of the journal", found=repr(name))
-        if is_kept and name not in pack.old and state != pack.before[name]:
+        was = pack.before.get(renamed.get(name, name))
+        if (is_kept or name in renamed) and name not in pack.old and state != was:
             raise CorruptError("undo-after", expected=f"{name!r} as it was", found="other content")
-    missing = next((name for name in pack.before if name not in gone and name not in found), None)
+    stays = [*(name for name in pack.before if name not in gone), *renamed]
+    missing = next((name for name in stays if name not in found), None)
     if missing is not None:
         raise CorruptError("undo-after", expected=repr(missing), found="none")
 

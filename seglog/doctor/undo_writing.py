@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
+from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, RENAMED, Change
 from seglog.doctor.store_state import UNDO, FileState, state_of, walk_store
 from seglog.doctor.undo_pack import (
     AFTER,
@@ -66,7 +66,8 @@ def write_pack(
 
 def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
     """Writes down what the repair left, durably; it has come to its end then."""
-    touched = {*pack.created, *pack.moved.values(), *pack.old}
+    targets = {one.target for one in pack.renamed.values()}
+    touched = {*pack.created, *pack.moved.values(), *pack.old, *targets}
     entries: list[UndoEntry] = []
     for name, entry in walk_store(files, root):
         if entry.is_dir:
@@ -185,6 +186,11 @@ def _change_entries(files: Files, root: Path, changes: Iterable[Change]) -> Iter
             case kind if kind == MOVED and change.target is not None:
                 target = change.target.relative_to(root).as_posix()
                 yield UndoEntry(UndoKind.MOVED, name, target.encode("utf-8", "surrogateescape"))
+            case kind if kind == RENAMED and change.target is not None:
+                number += 1
+                target = change.target.relative_to(root).as_posix()
+                data = target.encode("utf-8", "surrogateescape")
+                yield UndoEntry(UndoKind.RENAMED, name, data, position_bytes=number)
             case kind if kind == REMOVED:
                 number += 1
                 yield UndoEntry(UndoKind.KEPT, name, position_bytes=number)

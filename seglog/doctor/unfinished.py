@@ -142,6 +142,6 @@ def _action(one: Unfinished) -> Action:
     if one.pack is None:
         detail = f"the bodies of {count_text(one.records, 'record')} become zeros; there is no way back"
         return Action("erase", one.name, detail=detail)
-    restored = count_text(len({*one.pack.old, *one.pack.kept, *one.pack.moved}), "file")
+    restored = count_text(len({*one.pack.old, *one.pack.kept, *one.pack.moved, *one.pack.renamed}), "file")
     removed = count_text(len(one.pack.created), "new file")
     return Action("undo", one.name, detail=f"{restored} as before, {removed} removed")

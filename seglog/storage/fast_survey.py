@@ -48,6 +48,7 @@ from seglog.storage.geometry import NOTHING_KNOWN
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.lengths import find_lengths
+from seglog.storage.log_facts import stated_place
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.lost_messages import lost_in_holes
@@ -58,6 +59,7 @@ from seglog.storage.survey import (
     Survey,
     add_lost_tail,
     check_is_store,
+    empty_file_findings,
     living_queues,
     log_findings,
     log_start,
@@ -196,6 +198,9 @@ class _Attempt:
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)
         for state in result.queues.values():
             state.findings += behind_findings(state, result.max_phy_offset, geometry.queue_file_size_bytes)
+            with_files = self._queue_files.get((state.topic, state.queue_id))
+            if with_files is not None:
+                state.findings += empty_file_findings(self._files, with_files, state.max_offset)
             result.findings += state.findings
         return result
 
@@ -217,6 +222,9 @@ class _Attempt:
         behind = [file.first_offset for file in self._log_files if file.first_offset >= end]
         # At the end of a segment the walk must find the next one where it is, or nothing at all.
         _demand(bool(end % segment) or not behind or behind[0] == end, "the segment behind it is missing")
+        for first in behind:
+            is_named = stated_place(self._files, self._root, first) in (None, first)
+            _demand(is_named, f"the segment at {first} has another's name")
         for first in range(start, end, segment):
             _demand(guard.is_sound(first, first + 1), f"the segment at {first} is not as it was")
         _demand(guard.is_sound(end - 1, end), "the log before the point is not as it was")

@@ -59,11 +59,6 @@ LOG_CODES: Final[dict[str, Code]] = {
         " so that the rest stays",
         _REPAIR,
     ),
-    "record-mended": Code(
-        _NOTE,
-        "a record was damaged; a checksum or its queue proved what it had been, and opening wrote it again",
-        _INTACT + "; what was written over is in seglog/attic",
-    ),
     "log-torn-tail": Code(
         _NOTE,
         "the last write did not finish; nothing after it is valid",
@@ -115,6 +110,13 @@ LOG_CODES: Final[dict[str, Code]] = {
         "none is lost by the length itself, but RocketMQ does not start, and nothing is written to the store",
         "repair, once it is told the length",
         "seglog repair --segment-bytes BYTES STORE",
+    ),
+    "log-file-misnamed": Code(
+        _WARNING,
+        "the records of a commit-log file say that it is another one, or a copy of another one",
+        "none is lost, but RocketMQ serves none of the file, and cuts the log there after a crash",
+        "the file gets its name; a copy is moved to seglog/stray",
+        _REPAIR,
     ),
     "log-file-stray": Code(
         _WARNING,
@@ -226,6 +228,13 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "queue units disagree with the log",
         "none is lost, but RocketMQ serves others in their place or stops there",
         "the units are made again from the log",
+        _REPAIR,
+    ),
+    "queue-file-empty": Code(
+        _WARNING,
+        "a queue file behind the last unit of its queue, all zeros: power was lost before its first unit",
+        "none is lost, but RocketMQ counts a message that is not there, or does not start",
+        "the file is removed",
         _REPAIR,
     ),
     "queue-unit-stray": Code(
@@ -614,13 +623,6 @@ FILE_CODES: Final[dict[str, Code]] = {
         _NOTE,
         "bytes that earlier recoveries cut off or wrote over are kept in seglog/attic",
         "what was lost earlier may be found there",
-    ),
-    "attic-record": Code(
-        _LOSS,
-        "a record that an earlier opening gave up lies in seglog/attic, and proves itself",
-        "a tombstone stands in its place; none of these is lost",
-        "it is written back where it was",
-        _REPAIR,
     ),
     "leftover": Code(
         _NOTE, "a file that was being written when its writer stopped", _INTACT, "the next open removes it"

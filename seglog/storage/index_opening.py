@@ -16,7 +16,6 @@ import numpy as np
 
 from seglog.clock import Clock
 from seglog.errors import CorruptError
-from seglog.storage.attic import Attic
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
@@ -46,8 +45,6 @@ def open_key_index(
     segment_size_bytes: int,
     ends: Callable[[], tuple[int, int]],
     geometry: IndexGeometry | None = None,
-    *,
-    keeps_removed: bool = False,
 ) -> tuple[KeyIndex, list[Finding]]:
     """Returns the index of a store, ready to follow the log, and what was wrong with it.
 
@@ -60,15 +57,10 @@ def open_key_index(
         segment_size_bytes: Length of the log's files.
         ends: Returns how far the log is written, and where the last record ends that may have keys.
         geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
-        keeps_removed: Whether files that do not stay go to the attic, where they replace older ones.
     """
     kept, removed = _kept(files, root, found)
-    if keeps_removed and removed:
-        with Attic(files, root) as attic:
-            attic.replace_files(INDEX, removed)
-    else:
-        for path in removed:
-            files.remove(path)
+    for path in removed:
+        files.remove(path)
     if removed:
         # One that came back after a power cut could fit the log again: other records lie in its places then.
         files.sync_dir(root / INDEX)

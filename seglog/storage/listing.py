@@ -13,6 +13,7 @@ from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, segment
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.lengths import Lengths, find_lengths
 from seglog.storage.log_files import LogFile, list_log_files, place_log_files
+from seglog.storage.misnamed import PlacedFiles, misnamed_findings
 from seglog.storage.queue_files import QueueFiles, list_queues
 
 QueueKey = tuple[str, int]
@@ -51,6 +52,8 @@ def list_store(files: Files, root: Path, given: FileSizes = NOTHING_KNOWN) -> Li
         InvalidArgumentError: The files prove another length than is given.
     """
     log_files, findings = list_log_files(files, root)
+    if isinstance(files, PlacedFiles):
+        findings += misnamed_findings(files.misnamed)
     queue_files = {(queue.topic, queue.queue_id): queue for queue in list_queues(files, root)}
     batch_files = {
         (queue.topic, queue.queue_id): queue

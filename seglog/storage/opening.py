@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError, LengthUnknownError, NotFoundError, ReadOnlyError
-from seglog.storage.attic import Attic
+from seglog.errors import (
+    InvalidArgumentError,
+    LengthUnknownError,
+    MisnamedFileError,
+    NotFoundError,
+    ReadOnlyError,
+)
 from seglog.storage.broker_conf import read_lengths, write_lengths
-from seglog.storage.certain_mends import mended_survey
-from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.fast_survey import survey_from_point
 from seglog.storage.file_facts import Certainty
@@ -23,9 +26,10 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
+from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE, segment_file_name
 from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
+from seglog.storage.misnamed import as_stated, find_misnamed
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.recover import RecoveryReport, recover
@@ -60,6 +64,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
     """
     begun_ms = clock.monotonic_ms()
     with explained():
+        files = as_stated(files, root)
         found = survey(root, files)
     report = RecoveryReport(
         found.mode,
@@ -123,15 +128,7 @@ def open_writer(
             found, doubts = None, _NO_FINDINGS
             if not is_new:
                 given = FileSizes(segment_bytes=wanted[0], queue_file_bytes=wanted[1])
-                from_point = recovery_step_bytes > 0
-                found, doubts = _survey_to_write(root, files, lock, given, from_point=from_point)
-                _geometry(found, wanted)  # what does not fit is refused before anything is changed
-                found, mended = _mended(
-                    found,
-                    files,
-                    lambda: _survey_to_write(root, files, lock, given, from_point=from_point)[0],
-                )
-                doubts += mended
+                found, doubts = _survey_to_write(root, files, lock, given, from_point=recovery_step_bytes > 0)
             geometry = _geometry(found, wanted)
             written = read_lengths(files, root)
             index_geometry = written.index or index_geometry
@@ -169,29 +166,14 @@ def _survey_to_write(
     found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
     if isinstance(found, Survey):
         return found, ()
+    # A copy of another file costs nothing more than it took the place of; a move is for the doctor.
+    for first in find_misnamed(files, root).moves:
+        raise MisnamedFileError(
+            f"{COMMIT_LOG}/{segment_file_name(first)}: its records say that it is another file of the log"
+        )
     # What is done now may cut the log below the point, or make queues that it does not know.
     remove_recovery_point(files, root)
     return survey(root, files, given=given), () if found is None else (found,)
-
-
-def _mended(
-    found: Survey, files: Files, survey_again: Callable[[], Survey]
-) -> tuple[Survey, tuple[Finding, ...]]:
-    """Makes the mends that are certain, and returns what is there then and what was mended."""
-    made: list[Finding] = []
-
-    with Attic(files, found.root) as attic:
-
-        def note(seen: Survey, mends: Sequence[Mend]) -> None:
-            segment = seen.geometry.segment_size_bytes
-            for mend in mends:
-                name, position, _size = mend.place(segment)
-                changed = mend.before[mend.changed.start : mend.changed.stop]
-                attic.keep(name, position, changed)
-                made.append(mend.finding(segment))
-            attic.sync()
-
-        return mended_survey(found, files, survey_again, note), tuple(made)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:

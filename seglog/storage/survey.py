@@ -53,7 +53,7 @@ from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
-from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
+from seglog.storage.queue_files import QueueFiles, data_end, queue_directory, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
 from seglog.storage.scratch import Room
 
@@ -262,6 +262,9 @@ def survey(
     end = result.max_phy_offset
     for state in result.queues.values():
         state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
+        with_files = queue_files.get((state.topic, state.queue_id))
+        if with_files is not None:
+            state.findings += empty_file_findings(files, with_files, state.max_offset)
         result.findings += state.findings
     for batch_state in result.batch_queues.values():
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
@@ -533,3 +536,23 @@ def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding
         if size != file_size_bytes
     ]
     return wrong + [Finding("queue-file-stray", f"{queue.name}/{name}") for name in queue.strays]
+
+
+def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> list[Finding]:
+    """Returns a finding for each file of a plain queue that begins behind its last unit and holds none.
+
+    RocketMQ takes the first unit of its last file without a look (``ConsumeQueue.java
+    truncateDirtyLogicFiles``), so one of zeros counts as a message.
+    """
+    findings: list[Finding] = []
+    for first, size in sorted(queue.sizes.items()):
+        if not size or first < max_offset * queue.layout.size_bytes:
+            continue
+        file = f"{queue.name}/{names.segment_file_name(first)}"
+        handle = files.open(queue.directory / names.segment_file_name(first), writable=False)
+        try:
+            if not data_end(handle, queue.layout.size_bytes):
+                findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))
+        finally:
+            handle.close()
+    return findings

@@ -21,6 +21,7 @@ from seglog.storage.format.seal import Seal
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
+from seglog.storage.misnamed import as_stated
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
@@ -87,6 +88,7 @@ def verify_store(
     root = Path(path).absolute()
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    files = as_stated(files, root)
     return _Verification(files, root, clock or SystemClock(), progress).run(seal=seal)
 
 

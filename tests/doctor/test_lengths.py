@@ -215,3 +215,27 @@ def test_a_full_file_states_its_length_whatever_is_left_of_it(tmp_path):
     facts = read_log_facts(RealFiles(), root, LogFile(0, SEGMENT - 1))
     assert (facts.first_offset, facts.is_proven) == (0, True)
     assert SEGMENT // 2 < facts.needed_bytes <= SEGMENT
+
+
+@pytest.mark.parametrize("count", [100, 10, 7])
+@pytest.mark.parametrize("opened", [False, True], ids=["repaired", "opened"])
+def test_a_queue_file_of_zeros_behind_the_last_unit_is_found_and_removed(opened, count, tmp_path):
+    root = tmp_path / "s"
+    with MessageStore.open(
+        root, clock=new_clock(), segment_size_bytes=SEGMENT, queue_file_size_bytes=200, **SMALL_INDEX
+    ) as store:
+        for number in range(count):
+            store.put("T", b"%d" % number, queue_id=0)
+    end = -(-count // 10) * 200
+    empty = root / "consumequeue" / "T" / "0" / f"{end:020d}"
+    empty.write_bytes(bytes(200))
+    (found,) = [one for one in check_store(root, clock=new_clock()).findings if one.code != "not-closed"]
+    assert (found.code, found.file) == ("queue-file-empty", empty.relative_to(root).as_posix())
+    if opened:
+        MessageStore.open(root, clock=new_clock()).close()
+    else:
+        repaired(root)
+    assert not empty.exists()
+    assert check_store(root, clock=new_clock()).is_clean
+    with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
+        assert store.max_offset("T", 0) == count

@@ -23,6 +23,9 @@ from typing import Final
 
 PROJECT: Final = Path(__file__).parent / "java"
 DEFAULT_VERSION: Final = "5.4.0"
+NEWEST_VERSION: Final = "5.5.1"
+COMPANIONS: Final = {"5.5.1": "5.5.0"}
+"""Release of the modules that the store does not call, where repositories have no newer one of them yet."""
 MIN_JDK: Final = 17
 BUILD_LIMIT_S: Final = 600
 
@@ -76,7 +79,9 @@ def build(version: str = DEFAULT_VERSION) -> str:
     Raises:
         BuildError: The jars could not be resolved (no network, no such version) or the sources not compiled.
     """
-    return build_project(PROJECT, version, f"-Drocketmq.version={version}")
+    companions = COMPANIONS.get(version, version)
+    definitions = (f"-Drocketmq.version={version}", f"-Drocketmq.companions.version={companions}")
+    return build_project(PROJECT, version, *definitions)
 
 
 def build_project(project: Path, name: str, *definitions: str) -> str:

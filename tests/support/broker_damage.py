@@ -14,13 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import compaction_sizes, encode_positions
-from seglog.storage.format.tombstone import LostRecord, encode_fillers, encode_tombstone
+from seglog.storage.format.tombstone import encode_fillers
 from seglog.storage.seal_files import SEALS
 from seglog.storage.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
 from tests.support import golden
 from tests.support.mixed import fill_mixed
 from tests.support.sealed import flip, sealed_store
@@ -52,24 +50,6 @@ def own(root: Path) -> Path:
     table(root, "consumerOffset.json", offsetTable={"Topic0@g": {"0": 3, "1": 15}})
     table(root, "delayOffset.json", offsetTable={"1": 0})
     return root
-
-
-def given_up(root: Path) -> None:
-    """Leaves what an opening did that knew no mends: a tombstone, and the record in the attic."""
-    found = survey(root, RealFiles())
-    row = found.rows[len(found.rows) // 2]
-    place, size = int(row["phy_offset"]), int(row["size_bytes"])
-    topic, queue_id = found.scan.queues.names[int(row["queue"])]
-    lost = LostRecord(topic, queue_id, int(row["queue_offset"]), place, size)
-    path = root / "commitlog" / f"{place - place % SEGMENT_BYTES:020d}"
-    content = bytearray(path.read_bytes())
-    start = place % SEGMENT_BYTES
-    record = bytes(content[start : start + size])
-    content[start : start + size] = encode_tombstone(lost, int(row["store_timestamp_ms"]), record_crc=True)
-    path.write_bytes(content)
-    attic = root / "seglog" / "attic"
-    attic.mkdir(parents=True)
-    (attic / f"1700000000000-commitlog-{place:020d}").write_bytes(b"\x5a" + record[1:])
 
 
 def sealed(root: Path) -> Path:
@@ -269,12 +249,29 @@ LATER = f"{2 * compaction_sizes(4000, 460).log_bytes:020d}"
 ENTRY_AT = 40 + 4 * 50 + 3 * 20
 """Of the third entry of an index file of 50 slots."""
 
+
+def swapped_names(root: Path) -> None:
+    """Gives the first two files of the log each other's name."""
+    first, second = sorted((root / "commitlog").iterdir())[:2]
+    held = first.with_name("held")
+    first.rename(held)
+    second.rename(first)
+    held.rename(second)
+
+
+def next_queue_file(root: Path) -> None:
+    """Makes the next file of a queue, all zeros, as a power loss may leave it."""
+    last = max((root / QUEUE).iterdir())
+    (last.parent / f"{int(last.name) + QUEUE_FILE_BYTES:020d}").write_bytes(bytes(QUEUE_FILE_BYTES))
+
+
 DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a bit in a body": (own, flipped(LOG, 100), {"log-hole"}),
     "the log": (own, gone_folder("commitlog"), {"log-empty"}),
     "a file of the log": (own, gone(NEXT_LOG), {"log-file-missing"}),
     "a foreign file in the log": (own, new("commitlog/x.bak"), {"log-file-stray"}),
     "bytes behind the log": (own, behind_the_log, {"log-behind-end"}),
+    "names of files of the log": (own, swapped_names, {"log-file-misnamed"}),
     "a folder in the log": (own, new_folder("commitlog/old"), {"stray"}),
     "a short file of the log": (own, cut(FIRST_LOG, 4000), {"log-file-size"}),
     "a pipe in the log": (own, lambda root: os.mkfifo(root / f"commitlog/{1 << 20:020d}"), {"file-kind"}),
@@ -286,6 +283,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "an offset of a record": (plain, queue_offset(3, 0x1234567812345678), {"record-queue-offset"}),
     "a record, and its unit": (plain, no_record, {"queue-gap"}),
     "a unit behind the queue": (own, foreign_unit, {"queue-unit-stray"}),
+    "a queue file that was made ahead": (own, next_queue_file, {"queue-file-empty"}),
     "a foreign file in a queue": (own, new(f"{QUEUE}/x"), {"queue-file-stray"}),
     "a foreign file beside queues": (own, new("consumequeue/Topic0/x"), {"stray"}),
     "a queue file of a killed writer": (own, new(f"consumequeue/Topic0/{STAGED}"), {"leftover"}),
@@ -324,7 +322,6 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "the recovery point": (own, new("seglog/recovery-point", "?"), {"own-damaged"}),
     "the list of holes": (own, new("seglog/holes", "{"), {"own-damaged"}),
     "what was cut off": (own, new("seglog/attic/1-commitlog-0", "x"), {"attic"}),
-    "a record that was given up": (own, given_up, {"attic", "attic-record"}),
     "a bit behind sealed records": (sealed, flipped(LOG, (256 << 10) - 1), {"seal-rot-unused"}),
     "a bit in a sealed record": (sealed, flipped(LOG, 100), {"log-hole", "seal-rot"}),
     "a seal": (sealed, gone(f"{SEALS}/*"), {"seal-missing"}),

@@ -29,7 +29,7 @@ from seglog.storage.lost_messages import LostMessages, lost_in_holes
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.queue_files import QueueFiles
 from seglog.storage.queue_overlay import QueueState, behind_findings
-from seglog.storage.survey import living_queues, queue_file_findings
+from seglog.storage.survey import empty_file_findings, living_queues, queue_file_findings
 
 if TYPE_CHECKING:
     from seglog.storage.audit.plan import AuditPlan
@@ -62,10 +62,7 @@ def conclude_queues(
         files, plan.root, plan.mode, runs.keys(), plan.batch_files.keys(), folder
     )
     findings += wrong
-    for queue in plan.queue_files.values() if plan.geometry.is_queue_file_known else ():
-        findings += queue_file_findings(queue, plain_bytes)
-    for queue in plan.batch_files.values():
-        findings += queue_file_findings(queue, batch_bytes)
+    findings += _size_findings(plan)
     states: dict[_QueueKey, QueueState] = {}
     intact: dict[_QueueKey, QueueState] = {}
     batch_states: dict[_QueueKey, BatchQueueState] = {}
@@ -99,7 +96,30 @@ def conclude_queues(
         queues.append(audit_queue(state, intervals[key]))
         findings += state.findings + behind_findings(state, log.end_phy_offset, plain_bytes)
     queues += [audit_queue(state, intervals[key]) for key, state in intact.items()]
+    findings += _empty_file_findings(plan, files, {**states, **intact})
     return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings, lost
+
+
+def _size_findings(plan: AuditPlan) -> list[Finding]:
+    """Returns what is not as it should be about names and lengths of queue files."""
+    findings: list[Finding] = []
+    if plan.geometry.is_queue_file_known:
+        for queue in plan.queue_files.values():
+            findings += queue_file_findings(queue, plan.geometry.queue_file_size_bytes)
+    for queue in plan.batch_files.values():
+        findings += queue_file_findings(queue, plan.geometry.batch_file_size_bytes)
+    return findings
+
+
+def _empty_file_findings(
+    plan: AuditPlan, files: Files, states: Mapping[_QueueKey, QueueState]
+) -> list[Finding]:
+    return [
+        finding
+        for key, state in states.items()
+        if key in plan.queue_files
+        for finding in empty_file_findings(files, plan.queue_files[key], state.max_offset)
+    ]
 
 
 def _take_up_lost(

@@ -72,6 +72,9 @@ class UndoKind(enum.IntEnum):
     """A folder that comes."""
     END = 9
     """Last entry: ``position_bytes`` is the number of entries before it."""
+    RENAMED = 10
+    """A file that gets another name, which is the data and may be that of another such file: each lies in the
+    pack meanwhile, under the number in ``position_bytes``."""
 
 
 @dataclass(frozen=True, slots=True)

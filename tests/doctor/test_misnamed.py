@@ -1,0 +1,159 @@
+"""Log files under another file's name are known by their records: read as they are, renamed by a repair."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog import MessageStore
+from seglog.doctor.check import check_store
+from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.undo import undo_repair
+from seglog.errors import MisnamedFileError
+from seglog.storage.files import RealFiles
+from seglog.storage.findings import Severity
+from seglog.storage.misnamed import find_misnamed
+from tests.doctor.test_lengths import SEGMENT, log_files, messages, served
+from tests.support import golden
+from tests.support.golden import tree_digest
+from tests.support.stores import new_clock
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return served(golden.extract("roll", tmp_path_factory.mktemp("whole")))
+
+
+def call(root, names):
+    """Gives each file of a log, in order, the number of another one."""
+    paths = log_files(root)
+    for path in paths:
+        path.rename(path.with_suffix(".held"))
+    for path, number in zip(paths, names, strict=True):
+        path.with_suffix(".held").rename(path.with_name(f"{number * SEGMENT:020d}"))
+
+
+def codes(root):
+    findings = check_store(root, clock=new_clock()).findings
+    return {one.code for one in findings if one.severity is not Severity.NOTE}
+
+
+def without_lock(digest):
+    return {name: one for name, one in digest.items() if name != "lock"}
+
+
+@pytest.mark.parametrize("names", [
+    (1, 0, 2, 3, 4), (0, 1, 2, 4, 3), (4, 1, 2, 3, 0), (1, 2, 0, 3, 4), (1, 2, 3, 4, 0), (0, 1, 2, 3, 7),
+    (4, 3, 2, 1, 0),
+])  # fmt: skip
+def test_files_under_each_others_names_lose_nothing(names, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    call(root, names)
+    before = tree_digest(root)
+    report = check_store(root, clock=new_clock())
+    assert codes(root) == {"log-file-misnamed"}
+    assert report.lost_messages == 0
+    assert served(root) == whole, "readers see each file where it belongs"
+    with pytest.raises(MisnamedFileError, match="another file of the log") as refused:
+        MessageStore.open(root, clock=new_clock())
+    assert "seglog repair" in refused.value.help
+    assert without_lock(tree_digest(root)) == without_lock(before)
+
+    planned = plan_repair(RealFiles(), root, new_clock())
+    assert {action.kind for action in planned.first} == {"name"}
+    plan, pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert pack is not None
+    assert (plan.actions, plan.left, codes(root)) == ([], [], set())
+    assert served(root) == whole
+    (tmp_path / "again").mkdir()
+    original = golden.extract("roll", tmp_path / "again")
+    assert [path.read_bytes() for path in log_files(root)] == [
+        path.read_bytes() for path in log_files(original)
+    ]
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == without_lock(before)
+
+
+def test_a_copy_under_the_next_name_is_moved_aside(whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    copy = root / "commitlog" / f"{5 * SEGMENT:020d}"
+    shutil.copy(log_files(root)[1], copy)
+    assert "log-file-misnamed" in codes(root)
+    assert served(root) == whole
+    other = shutil.copytree(root, tmp_path / "other")
+    with MessageStore.open(other, clock=new_clock()) as store:
+        assert messages(store) == whole, "opening steps over it"
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert codes(root) == set()
+    assert served(root) == whole
+    assert (root / "seglog" / "stray" / "commitlog" / copy.name).exists()
+
+
+def test_damage_in_a_misnamed_file_is_repaired_in_its_place(whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    call(root, (1, 0, 2, 3, 4))
+    before = tree_digest(root)
+    path = log_files(root)[0]
+    data = bytearray(path.read_bytes())
+    data[60:160] = bytes(100)
+    path.write_bytes(data)
+    damaged = tree_digest(root)
+    plan, pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert [action.kind for action in plan.first] == ["name", "name"]
+    assert pack is not None
+    assert pack.number == 2, "names have a pack of their own"
+    assert sum(action.lost_messages for action in plan.actions) <= 1
+    undo_repair(RealFiles(), root)
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == without_lock(damaged) != without_lock(before)
+
+
+class StoppingError(Exception):
+    """The process was killed."""
+
+
+class Stopping(RealFiles):
+    """Files that stop everything at one rename."""
+
+    def __init__(self, stop_at):
+        self.renames = 0
+        self.stop_at = stop_at
+
+    def rename(self, source, target):
+        self.renames += 1
+        if self.renames == self.stop_at:
+            raise StoppingError
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("stop_at", range(1, 12))
+def test_renaming_that_was_stopped_is_taken_back_or_finished(stop_at, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    call(root, (1, 2, 0, 3, 4))
+    before = without_lock(tree_digest(root))
+    try:
+        repair_store(Stopping(stop_at), root, new_clock(), lambda _plan: True)
+    except StoppingError:
+        repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert served(root) == whole
+    assert codes(root) == set()
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == before
+
+
+@pytest.mark.parametrize("stop_at", range(1, 7))
+def test_undoing_a_renaming_can_be_stopped_and_begun_again(stop_at, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    call(root, (1, 2, 0, 3, 4))
+    before = without_lock(tree_digest(root))
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    with pytest.raises(StoppingError):
+        undo_repair(Stopping(stop_at), root)
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == before
+
+
+def test_no_whole_store_has_a_misnamed_file(tmp_path):
+    for name in golden.golden_names(damaged=False):
+        assert not find_misnamed(RealFiles(), golden.extract(name, tmp_path)), name
