@@ -27,10 +27,11 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.files import DiskUsage, RealFiles
+from seglog.storage.files import DiskUsage
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import Message
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 
 SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000
@@ -38,7 +39,7 @@ QUEUE_FILE_SIZE_BYTES: Final = 200_000
 _PAGE: Final = 1_024
 
 
-class RoomyFiles(RealFiles):
+class RoomyFiles(StoreRoot):
     """The machine's files on a disk that is never full.
 
     How full the real one is differs from machine to machine and from run to run; a broker deletes and refuses
@@ -84,7 +85,7 @@ class VirtualBroker(Broker):
             max_message_size_bytes=config.max_message_size_bytes,
             store_host=Host.parse(config.address),
             clock=clock,
-            files=RoomyFiles(),
+            files=RoomyFiles(path),
         )
         return cls(store, clock=clock, config=config)
 

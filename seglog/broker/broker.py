@@ -16,7 +16,7 @@ import asyncio
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -120,6 +120,7 @@ class Broker:
         segment_size_bytes: int | None = None,
         queue_file_size_bytes: int | None = None,
         record_crc: bool | None = None,
+        follow: Sequence[str] = (),
         files: Files | None = None,
     ) -> Broker:
         """Opens the store at ``path`` and a broker over it.
@@ -135,7 +136,8 @@ class Broker:
             segment_size_bytes: As for ``MessageStore.open``.
             queue_file_size_bytes: As for ``MessageStore.open``.
             record_crc: As for ``MessageStore.open``.
-            files: Where the store is.
+            follow: As for ``MessageStore.open``.
+            files: Where the store is; None for its real files.
 
         Raises:
             ConfigError: A config file and its backup cannot be read.
@@ -154,6 +156,7 @@ class Broker:
             max_message_size_bytes=config.max_message_size_bytes,
             store_host=Host.parse(config.address),
             clock=clock,
+            follow=follow,
             files=files,
         )
         is_open = False

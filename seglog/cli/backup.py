@@ -9,9 +9,9 @@ import click
 from seglog.cli import options, render
 from seglog.cli.findings import show_findings
 from seglog.doctor.backup import Copied, make_backup
-from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.survey import Survey, survey
 
 
@@ -29,12 +29,11 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
     Full files are linked, others copied; where TARGET is on another file system all are copied. The backup
     holds everything that was acknowledged before it began. Ends with 1 if records of it cannot be read.
     """
-    files = RealFiles()
-    done = make_backup(files, path, target, links=not copies)
+    done = make_backup(options.writing(path), path, target, links=not copies)
     found = None
     if not no_verify:
         with render.progress("reading the backup") as tell:
-            found = survey(target, files, progress=tell)
+            found = survey(target, ReadingRoot(target), progress=tell)
     losses = [one for one in found.findings if one.severity is Severity.LOSS] if found is not None else []
     if as_json:
         render.emit(

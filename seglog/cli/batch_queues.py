@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.cli import options
 from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.files import RealFiles
 from seglog.storage.format.batch_consume_queue import (
     BATCH_UNIT,
     BATCH_UNIT_BYTES,
@@ -70,7 +70,7 @@ def stored_batch_bytes(root: Path, start: int, end: int) -> Counter[str]:
 
 
 def _keys(root: Path) -> list[tuple[str, int]]:
-    files = RealFiles()
+    files = options.reading(root)
     base = root / BATCH_CONSUME_QUEUE
     return sorted(
         (folder.name, int(queue.name))
@@ -100,7 +100,7 @@ def _load(found: Survey, topic: str, queue_id: int) -> BatchQueue:
 def _sizes(root: Path, topic: str, queue_id: int) -> dict[int, int]:
     return {
         first: entry.size_bytes
-        for entry in RealFiles().list_dir(root / BATCH_CONSUME_QUEUE / topic / str(queue_id))
+        for entry in options.reading(root).list_dir(root / BATCH_CONSUME_QUEUE / topic / str(queue_id))
         if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
     }
 
@@ -109,15 +109,15 @@ def _iter_stored(root: Path, topic: str, queue_id: int) -> Iterator[tuple[npt.ND
     """Yields the units in use with their positions in the endless sequence of files."""
     directory = root / BATCH_CONSUME_QUEUE / topic / str(queue_id)
     for first in sorted(_sizes(root, topic, queue_id)):
-        for at, units in _iter_units(directory / segment_file_name(first)):
+        for at, units in _iter_units(root, directory / segment_file_name(first)):
             used = batch_in_use(units)
             yield first + at + BATCH_UNIT_BYTES * np.flatnonzero(used), units[used]
 
 
-def _iter_units(path: Path) -> Iterator[tuple[int, BatchUnits]]:
+def _iter_units(root: Path, path: Path) -> Iterator[tuple[int, BatchUnits]]:
     """Yields the units of a file with their positions, but not what was never written."""
     step = _CHUNK_UNITS * BATCH_UNIT_BYTES
-    handle = RealFiles().open(path, writable=False)
+    handle = options.reading(root).open(path, writable=False)
     try:
         at = handle.next_data(0)
         while at is not None:

@@ -13,8 +13,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.branch import create_branch, drop_branch, list_branches
 from seglog.doctor.branch_diff import BranchDiff, diff_branch
 from seglog.doctor.branch_names import branch_path
-from seglog.storage.files import RealFiles
-from seglog.storage.links import link_count
+from seglog.storage.store_root import StoreRoot
 
 
 @click.group
@@ -38,7 +37,9 @@ def command() -> None:
 def create(*, path: Path, name: str, rewind: str | None, groups: tuple[str, ...], as_json: bool) -> None:
     """Make the branch NAME of STORE, also while a broker writes to STORE."""
     rewind_ms = None if rewind is None else options.timestamp_ms("--rewind", rewind, 0)
-    done, point = create_branch(RealFiles(), path, name, SystemClock(), rewind_ms=rewind_ms, groups=groups)
+    done, point = create_branch(
+        options.writing(path), path, name, SystemClock(), rewind_ms=rewind_ms, groups=groups
+    )
     if as_json:
         render.emit(
             {
@@ -63,7 +64,8 @@ def list_(*, path: Path, as_json: bool) -> None:
     """List the branches of STORE, and what they take beside it."""
     check_store(path)
     found = [
-        (name, point, _own_bytes(branch_path(path, name))) for name, point in list_branches(RealFiles(), path)
+        (name, point, _own_bytes(options.reading(path), branch_path(path, name)))
+        for name, point in list_branches(options.reading(path), path)
     ]
     if as_json:
         for name, point, own in found:
@@ -102,7 +104,7 @@ def list_(*, path: Path, as_json: bool) -> None:
 @options.as_json
 def diff(*, path: Path, name: str, as_json: bool) -> None:
     """Compare the branch NAME, and STORE itself, with the time when the branch was made."""
-    found = diff_branch(RealFiles(), path, name)
+    found = diff_branch(options.reading(path), path, name)
     if as_json:
         for queue in found.queues:
             render.emit(
@@ -137,7 +139,7 @@ def diff(*, path: Path, name: str, as_json: bool) -> None:
 @options.as_json
 def drop(*, path: Path, name: str, as_json: bool) -> None:
     """Remove the branch NAME, and nothing else."""
-    gone = drop_branch(RealFiles(), path, name)
+    gone = drop_branch(options.writing(path), path, name)
     if as_json:
         render.emit({"kind": "drop", "name": name, "path": str(gone)})
     else:
@@ -185,11 +187,6 @@ def _show(found: BranchDiff) -> None:
         )
 
 
-def _own_bytes(path: Path) -> int:
+def _own_bytes(files: StoreRoot, path: Path) -> int:
     """Returns what a branch takes on the disk beside its store."""
-    return sum(
-        blocks
-        for file in path.rglob("*")
-        if file.is_file() and link_count(file) == 1
-        for blocks, _length in file_sizes(file)
-    )
+    return sum(blocks for blocks, _length in file_sizes(files, path, own=True))

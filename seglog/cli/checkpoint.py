@@ -22,8 +22,8 @@ def command(*, path: Path, as_json: bool) -> None:
     It is a hint: recovery starts from it instead of from the log's first record. Nothing is lost with it.
     """
     check_store(path)
-    file = path / CHECKPOINT_FILE
-    data = file.read_bytes() if file.is_file() else b""
+    files, file = options.reading(path), path / CHECKPOINT_FILE
+    data = files.read_file(file) if files.exists(file) and not files.is_dir(file) else b""
     values = asdict(decode_checkpoint(data))
     if not data:
         state = "missing: recovery walks the whole log"
@@ -31,7 +31,7 @@ def command(*, path: Path, as_json: bool) -> None:
         state = f"cut short to {len(data)} bytes: counts as all 0"
     else:
         state = "whole" if any(values.values()) else "all 0: recovery walks the whole log"
-    aborted = (path / ABORT_FILE).exists()
+    aborted = files.exists(path / ABORT_FILE)
     if as_json:
         render.emit({"kind": "checkpoint", "state": state, "size": len(data), "abort": aborted, **values})
         return

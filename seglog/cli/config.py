@@ -78,14 +78,14 @@ def show(*, path: Path, name: str | None, as_json: bool) -> None:
 
 def config_files(path: Path) -> Iterator[tuple[str, str]]:
     """Yields name and place (relative to the store) of every config file, or of a backup left alone."""
-    folder = path / CONFIG
-    names = sorted(item.name for item in folder.iterdir() if item.is_file()) if folder.is_dir() else []
+    files = options.reading(path)
+    names = [entry.name for entry in files.list_dir(path / CONFIG) if not entry.is_dir]
     for name in sorted({name.removesuffix(_BACKUP) for name in names}):
         yield name, f"{CONFIG}/{name}"
     for name in names:
         if name.endswith(_BACKUP):
             yield name, f"{CONFIG}/{name}"
-    if (path / COMPACTION / POSITION_FILE).is_file():
+    if POSITION_FILE in (entry.name for entry in files.list_dir(path / COMPACTION) if not entry.is_dir):
         yield POSITION_FILE, f"{COMPACTION}/{POSITION_FILE}"
 
 
@@ -95,14 +95,12 @@ def load_config(path: Path, file: str) -> Loaded:
     Raises:
         ConfigError: Neither can be read.
     """
-    damage = "missing"
+    files, damage = options.reading(path), "missing"
     for name in (file, file + _BACKUP):
         try:
-            data = (path / name).read_bytes()
+            value = _decode(name, files.read_file(path / name))
         except FileNotFoundError:
             continue
-        try:
-            value = _decode(name, data)
         except CorruptError as error:
             damage = str(error).replace("buffer", name, 1) if name == file else damage
             continue
@@ -123,11 +121,16 @@ def _show_all(path: Path, known: dict[str, str], *, as_json: bool) -> bool:
     """Lists the files; returns whether all can be read themselves."""
     rows: list[tuple[str, ...]] = []
     is_whole = True
+    files = options.reading(path)
+    sizes = {
+        f"{folder}/{entry.name}": entry.size_bytes
+        for folder in (CONFIG, COMPACTION)
+        for entry in files.list_dir(path / folder)
+    }
     for file in known.values():
         if file.endswith(_BACKUP) and file.removesuffix(_BACKUP) in known.values():
             continue
-        item = path / file
-        size = item.stat().st_size if item.is_file() else 0
+        size = sizes.get(file, 0)
         entries = "-"
         try:
             loaded = load_config(path, file)

@@ -17,8 +17,8 @@ from seglog.cli import demo_writer, render
 from seglog.cli.demo_steps import Outcome
 from seglog.errors import MissingDependencyError
 from seglog.spark.session import require_spark
-from seglog.storage.files import RealFiles
 from seglog.storage.format.message import Message
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 
@@ -106,7 +106,7 @@ def audit(root: Path, _message_count: int, _tell: render.Tell) -> Outcome:
     except MissingDependencyError as error:
         return Outcome(None, f"left out: {error}; {error.help}")
     seconds = time.monotonic() - begun_s
-    found = survey(root, RealFiles())
+    found = survey(root, ReadingRoot(root))
     agrees = (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
     verdict = f"{'clean' if report.is_clean else 'NOT clean'}, {'as' if agrees else 'NOT as'} the engine says"
     return Outcome(

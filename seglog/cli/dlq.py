@@ -13,7 +13,6 @@ from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.dead_letters import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
 from seglog.doctor.where import FIELDS, Condition, parse_conditions
-from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 
 groups_option = click.option(
@@ -44,7 +43,7 @@ def list_(*, path: Path, as_json: bool) -> None:
     """List the groups of STORE that gave messages up."""
     check_store(path)
     rows: list[tuple[str, ...]] = []
-    for grave in list_graves(RealFiles(), path):
+    for grave in list_graves(options.reading(path), path):
         if as_json:
             render.emit(
                 {
@@ -84,7 +83,7 @@ def show(
     """Show dead letters of STORE: where they were consumed from, how often, and what is in them."""
     check_store(path)
     wanted = parse_conditions(conditions)
-    with MessageStore.open(path, create=False, read_only=True) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         letters = islice(iter_letters(store, groups, wanted, left_only=left), count)
         rows = [_shown(letter, as_json=as_json) for letter in letters]
     if not as_json and rows:
@@ -129,7 +128,7 @@ def resend_(
         _preview(path, groups, wanted, to, as_json=as_json)
         return
     statuses: Counter[str] = Counter()
-    for receipt in resend(RealFiles(), path, SystemClock(), groups, wanted, to=to, rate=rate or 0):
+    for receipt in resend(options.writing(path), path, SystemClock(), groups, wanted, to=to, rate=rate or 0):
         statuses[receipt.status] += 1
         if as_json:
             render.emit(receipt.fields())
@@ -145,7 +144,7 @@ def resend_(
 def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *, as_json: bool) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     done: Counter[tuple[str, str]] = Counter()
-    with MessageStore.open(path, create=False, read_only=True) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         for letter in iter_letters(store, groups, wanted):
             key = letter.group, f"%RETRY%{letter.group}" if to == TO_RETRY else letter.origin
             counts[key] += letter.receipt is None

@@ -17,13 +17,13 @@ import numpy as np
 from seglog.cli import options, render
 from seglog.cli.batch_queues import stored_batch_bytes
 from seglog.cli.reading import check_store, file_sizes
-from seglog.storage.files import RealFiles
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.listing import list_store
 from seglog.storage.queue_files import read_units
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.seal_files import SEALS
+from seglog.storage.store_root import StoreRoot
 
 _PARTS: Final = (
     names.COMMIT_LOG,
@@ -85,23 +85,24 @@ def command(*, path: Path, as_json: bool) -> None:
 def part_sizes(path: Path) -> dict[str, tuple[int, int, int]]:
     """Returns number of files, their lengths and what they take on the disk, by part of the store."""
     sums = {name: [0, 0, 0] for name in (*_PARTS, _OTHERS)}
-    for item in path.iterdir():
+    files = options.reading(path)
+    for item in files.list_dir(path):
         nested = [part for part in _PARTS if part.startswith(f"{item.name}/")]
         if item.name in _PARTS:
-            _add(sums[item.name], item)
-        elif nested and item.is_dir():
-            for inner in item.iterdir():
+            _add(sums[item.name], files, path / item.name)
+        elif nested and item.is_dir:
+            for inner in files.list_dir(path / item.name):
                 name = f"{item.name}/{inner.name}"
-                _add(sums[name if name in sums else _OTHERS], inner)
+                _add(sums[name if name in sums else _OTHERS], files, path / name)
         else:
-            _add(sums[_OTHERS], item)
+            _add(sums[_OTHERS], files, path / item.name)
     return {
         name: (files, apparent, allocated) for name, (files, apparent, allocated) in sums.items() if files
     }
 
 
-def _add(total: list[int], item: Path) -> None:
-    for allocated, apparent in file_sizes(item):
+def _add(total: list[int], files: StoreRoot, item: Path) -> None:
+    for allocated, apparent in file_sizes(files, item):
         total[0] += 1
         total[1] += apparent
         total[2] += allocated
@@ -113,7 +114,7 @@ def topic_bytes(path: Path) -> tuple[Counter[str], int]:
     Units that cannot be right, by place or size, do not count. Units of ``%LMQ%`` queues share records of
     other queues.
     """
-    files = RealFiles()
+    files = options.reading(path)
     listing = list_store(files, path)
     log_files, geometry = listing.log_files, listing.geometry
     low = min((file.first_offset for file in log_files), default=0)

@@ -14,7 +14,6 @@ from seglog.doctor.certificate import certificate, copy_fields, is_complete, not
 from seglog.doctor.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
 from seglog.doctor.family import Scan
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files import RealFiles
 from seglog.storage.format.names import OURS
 
 
@@ -49,7 +48,7 @@ def command(
     still reads the store. THERE IS NO WAY BACK, not even by an undo. Ends with 1 if bytes of a body are left
     anywhere in the store, or if something could not be looked at.
     """
-    files = RealFiles()
+    files = options.reading(path) if dry_run else options.writing(path)
     if not dry_run:
         finished = finish_erase(files, path)
         if finished and not as_json:
@@ -65,9 +64,14 @@ def command(
         _confirm(path, as_json=as_json)
     done = apply_erase(files, plan, SystemClock())
     paper = certificate(done, package_version("seglog") or "unknown")
+    text = json.dumps(paper, indent=1) + "\n"
     file = target or path / OURS / "erased" / f"{done.done_ms}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(paper, indent=1) + "\n")
+    if target is None:
+        files.make_dirs(file.parent)
+        files.write_file(file, text.encode())
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
     if as_json:
         render.emit(paper)
     else:

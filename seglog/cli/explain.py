@@ -15,7 +15,6 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
 from seglog.doctor.roles import Role
 from seglog.errors import ConfigError
-from seglog.storage.files import RealFiles
 
 _TITLES = {
     Role.MESSAGE: "message",
@@ -54,7 +53,7 @@ def command(
     MSGID is a message id or a unique key. Ends with 13 if there is no such message.
     """
     check_count("--count", count)
-    files = RealFiles()
+    files = options.reading(path)
     with LogView(files, path) as view:
         offsets, why = read_offsets(path)
         with render.progress("scanning the log") as tell:
@@ -88,7 +87,7 @@ def scan_choice(scan: bool | None) -> Scan:
 def read_offsets(path: Path) -> tuple[list[GroupOffset], str]:
     """Returns where groups go on, and why that is not known."""
     try:
-        return OffsetTable(RealFiles(), path).all(), ""
+        return OffsetTable(options.reading(path), path).all(), ""
     except ConfigError as error:
         return [], str(error)
 

@@ -15,7 +15,6 @@ from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.parquet_rows import write_parquet
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files import RealFiles
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
 from seglog.storage.message_rows import MessageRow, to_fields
@@ -88,8 +87,8 @@ def command(
     is_stdout = str(target) == "-"
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
-    offsets = [] if lag_of is None else OffsetTable(RealFiles(), path).all()
-    with MessageStore.open(path, create=False, read_only=True) as store:
+    offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         rows = iter_rows(store, wanted, offsets)
         if is_stdout:
             write_jsonl(sys.stdout, rows)

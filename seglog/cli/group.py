@@ -19,7 +19,6 @@ from seglog.doctor.broker_tables import hold_tables, read_groups
 from seglog.doctor.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.files import RealFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +87,8 @@ def command() -> None:
 def list_(*, path: Path, as_json: bool) -> None:
     """List the groups of STORE, those too that have offsets and no settings."""
     check_store(path)
-    table = {group.name: group for group in read_groups(RealFiles(), path, SystemClock()).all()}
-    offsets = Counter(one.group for one in OffsetTable(RealFiles(), path).all())
+    table = {group.name: group for group in read_groups(options.reading(path), path, SystemClock()).all()}
+    offsets = Counter(one.group for one in OffsetTable(options.reading(path), path).all())
     rows: list[tuple[str, ...]] = []
     for name in sorted(table.keys() | offsets.keys()):
         group = table.get(name)
@@ -115,7 +114,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     problem = group_name_problem(name)
     if problem is not None:
         raise InvalidNameError(problem)
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
         group = settings.applied(SubscriptionGroup(name), is_new=True)
@@ -131,7 +130,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
 def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Change settings of GROUP in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.groups.get(name)
         if known is None:
             raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
@@ -151,7 +150,7 @@ def delete(*, path: Path, name: str, with_offsets: bool, as_json: bool) -> None:
     Deleted offsets stay in the history: `seglog offsets restore` brings them back.
     """
     check_store(path)
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         tables.groups.delete(name)
         forgotten = tables.offsets.delete(name, client_id="seglog group delete") if with_offsets else 0
     if as_json:

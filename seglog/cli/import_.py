@@ -32,7 +32,7 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
     """
     for row in read_rows(source):
         check_row(row)
-    with MessageStore.open(path) as store:
+    with MessageStore.open(path, follow=options.followed()) as store:
         done = Import(store)
         try:
             for row in read_rows(source):

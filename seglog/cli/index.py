@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from seglog.cli.get import check_count
 from seglog.cli.log_places import LogPlaces
 from seglog.cli.reading import check_store
 from seglog.errors import CorruptError, InvalidArgumentError, NotFoundError
-from seglog.storage.files import OpenFile, RealFiles
+from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.index import (
     INDEX_ENTRY,
     INDEX_HEADER,
@@ -29,6 +30,7 @@ from seglog.storage.format.index_view import IndexView
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile, list_index_files, load_index_file
+from seglog.storage.store_root import StoreRoot
 
 _SECOND_MS: Final = 1000
 
@@ -75,7 +77,8 @@ def show(
     if key is not None and "#" not in key:
         raise InvalidArgumentError(f"--key {key!r} has no '#'", help="give TOPIC#KEY, such as orders#order-1")
     check_store(path)
-    sound, damaged = list_index_files(RealFiles(), path)
+    files = options.reading(path)
+    sound, damaged = list_index_files(files, path)
     names = {item.path.name: item for item in sound}
     wanted = sorted([*names, *(item.name for item in damaged)])
     if file is not None:
@@ -87,20 +90,20 @@ def show(
     is_whole = True
     for name in wanted:
         found = names.get(name)
-        damage = _damage(found, verify=verify)
+        damage = _damage(files, found, verify=verify)
         is_whole &= not damage
-        _show_file(path / INDEX / name, found, damage, as_json=as_json)
+        _show_file(files, path / INDEX / name, found, damage, as_json=as_json)
         if found is not None and key is not None:
-            _show_chain(path, found, key, as_json=as_json)
+            _show_chain(files, found, key, as_json=as_json)
         if found is not None and count is not None:
-            _show_entries(found, count, as_json=as_json)
+            _show_entries(files, found, count, as_json=as_json)
     if not wanted and not as_json:
         render.say("no index files: queries look through the log")
     if not is_whole:
         raise click.exceptions.Exit(1)
 
 
-def _damage(file: IndexFile | None, *, verify: bool) -> str:
+def _damage(files: Files, file: IndexFile | None, *, verify: bool) -> str:
     if file is None:
         return "no division into slots and entries explains the file"
     header = file.header
@@ -112,14 +115,14 @@ def _damage(file: IndexFile | None, *, verify: bool) -> str:
     if not verify:
         return ""
     try:
-        damage = index_damage(IndexView(load_index_file(RealFiles(), file.path), file.geometry))
+        damage = index_damage(IndexView(load_index_file(files, file.path), file.geometry))
     except CorruptError as error:
         return str(error)
     return "" if damage is None else f"{damage.kind}: expected {damage.expected}, found {damage.found}"
 
 
-def _show_file(path: Path, file: IndexFile | None, damage: str, *, as_json: bool) -> None:
-    header = file.header if file is not None else _raw_header(path)
+def _show_file(files: Files, path: Path, file: IndexFile | None, damage: str, *, as_json: bool) -> None:
+    header = file.header if file is not None else _raw_header(files, path)
     entries = max(0, header.index_count - 1)
     if as_json:
         render.emit(
@@ -160,18 +163,18 @@ def _show_file(path: Path, file: IndexFile | None, damage: str, *, as_json: bool
     )
 
 
-def _raw_header(path: Path) -> IndexHeader:
-    with path.open("rb") as stream:
-        return decode_index_header(stream.read(INDEX_HEADER.size_bytes).ljust(INDEX_HEADER.size_bytes, b"\0"))
+def _raw_header(files: Files, path: Path) -> IndexHeader:
+    with closing(files.open(path, writable=False)) as handle:
+        return decode_index_header(bytes(_read(handle, 0, INDEX_HEADER.size_bytes)))
 
 
-def _show_chain(path: Path, file: IndexFile, key: str, *, as_json: bool) -> None:
+def _show_chain(files: StoreRoot, file: IndexFile, key: str, *, as_json: bool) -> None:
     hashed = key_hash(key)
     slot = hashed % file.geometry.slot_count
-    places = LogPlaces(path)
+    places = LogPlaces(files.path)
     rows = []
     try:
-        for entry in _iter_chain(file, slot):
+        for entry in _iter_chain(files, file, slot):
             of_key = _verdict(places, entry, hashed, key)
             rows.append((*_cells(entry), of_key))
             if as_json:
@@ -201,9 +204,9 @@ def _verdict(places: LogPlaces, entry: Entry, hashed: int, key: str) -> str:
     return "this key" if key in keys else "another key: same hash"
 
 
-def _iter_chain(file: IndexFile, slot: int) -> Iterator[Entry]:
+def _iter_chain(files: Files, file: IndexFile, slot: int) -> Iterator[Entry]:
     """Yields the entries of a slot, newest first; ends where a damaged chain stops leading backwards."""
-    handle = RealFiles().open(file.path, writable=False)
+    handle = files.open(file.path, writable=False)
     try:
         at = INDEX_HEADER.size_bytes + slot * INDEX_SLOT.size_bytes
         number = int(INDEX_SLOT.struct.unpack(_read(handle, at, INDEX_SLOT.size_bytes))[0])
@@ -217,10 +220,10 @@ def _iter_chain(file: IndexFile, slot: int) -> Iterator[Entry]:
         handle.close()
 
 
-def _show_entries(file: IndexFile, count: int, *, as_json: bool) -> None:
+def _show_entries(files: Files, file: IndexFile, count: int, *, as_json: bool) -> None:
     end = min(file.header.index_count, file.geometry.entry_count)
     rows = []
-    handle = RealFiles().open(file.path, writable=False)
+    handle = files.open(file.path, writable=False)
     try:
         for number in range(max(1, end - count), end):
             entry = _entry(handle, file, number)

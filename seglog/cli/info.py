@@ -27,7 +27,6 @@ from seglog.storage.format.properties import CRC32
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.store_lock import lock_holder
 from seglog.storage.survey import Survey
 
 _MAX_QUEUES_SHOWN: Final = 200
@@ -67,7 +66,11 @@ class Facts:
     @property
     def kind(self) -> str:
         """What kind of store it is, in words."""
-        return "RocketMQ broker store" if (self.path / CONFIG).is_dir() else "message store"
+        return (
+            "RocketMQ broker store"
+            if options.reading(self.path).is_dir(self.path / CONFIG)
+            else "message store"
+        )
 
     @property
     def config_lines(self) -> list[str]:
@@ -129,7 +132,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
         SeglogError: There is none, or none that can be read.
     """
     found = survey_store(path, verify=verify, given=given)
-    holder = lock_holder(path)
+    holder = options.reading(path).lock_holder()
     state = "clean" if found.mode == "normal" else "crashed"
     reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
     try:
@@ -137,7 +140,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
         record_crc = _has_record_crc(found, reader)
     finally:
         reader.close()
-    sizes = list(file_sizes(path))
+    sizes = list(file_sizes(options.reading(path), path))
     disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
     return Facts(
         found,

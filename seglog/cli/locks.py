@@ -10,8 +10,6 @@ from seglog.broker.lock_picture import read_picture
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.storage.files import RealFiles
-from seglog.storage.store_lock import lock_holder
 
 
 @click.command
@@ -25,8 +23,8 @@ def command(*, path: Path, group: str | None, as_json: bool) -> None:
     Without a broker all queues are free.
     """
     check_store(path)
-    is_open = lock_holder(path) is not None
-    locks = read_picture(RealFiles(), path, SystemClock().now_ms()) if is_open else []
+    is_open = options.reading(path).lock_holder() is not None
+    locks = read_picture(options.reading(path), path, SystemClock().now_ms()) if is_open else []
     rows: list[tuple[str, ...]] = []
     for lock in locks:
         if group not in (None, lock.group):

@@ -15,7 +15,6 @@ from seglog.clock import SystemClock
 from seglog.doctor.offset_moves import Target, reset, to_end, to_offset, to_start, to_time
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.values import QueueInfo
 
@@ -120,7 +119,8 @@ def reset_(
     targets += [to_start] * start + [to_end] * end
     if len(targets) != 1:
         raise InvalidArgumentError("one of --to, --at, --start and --end says where to")
-    moves = reset(RealFiles(), path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
+    files = options.writing(path) if apply else options.reading(path)
+    moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
     show_moves(moves, "reset", is_done=apply, as_json=as_json)
     if apply and not as_json:
         render.say(f"what was before: {shlex.join(['seglog', 'offsets', 'log', str(path), group])}")
@@ -128,8 +128,8 @@ def reset_(
 
 def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | None]]:
     check_store(path)
-    offsets = OffsetTable(RealFiles(), path).all()
-    with MessageStore.open(path, read_only=True) as store:
+    offsets = OffsetTable(options.reading(path), path).all()
+    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
         queues = {(queue.topic, queue.queue_id): queue for queue in store.queues()}
     return [(one, queues.get((one.topic, one.queue_id))) for one in offsets if group in (None, one.group)]
 

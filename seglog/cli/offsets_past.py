@@ -14,7 +14,6 @@ from seglog.cli.moves import show_moves
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.offset_moves import restore
-from seglog.storage.files import RealFiles
 from seglog.storage.format.offset_history import OffsetChange
 
 
@@ -92,14 +91,15 @@ def restore_(
     """
     _past(path)
     moment_ms = options.timestamp_ms("--at", at, 0)
-    moves = restore(RealFiles(), path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
+    files = options.writing(path) if apply else options.reading(path)
+    moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
     show_moves(moves, "restore", is_done=apply, as_json=as_json)
 
 
 def _past(path: Path) -> OffsetPast:
     """Returns the history of a store, and says if part of it cannot be read."""
     check_store(path)
-    past = OffsetPast(RealFiles(), path)
+    past = OffsetPast(options.reading(path), path)
     damaged_bytes = past.damaged_bytes()
     if damaged_bytes:
         render.say(

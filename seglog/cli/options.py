@@ -14,14 +14,63 @@ from seglog.errors import InvalidArgumentError
 from seglog.storage.broker_conf import read_broker_conf
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.reading_root import ReadingRoot
+from seglog.storage.store_root import StoreRoot
 
 _R = TypeVar("_R")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 """Hands ``as_json`` to the command."""
 
-store = click.argument("path", metavar="STORE", type=click.Path(path_type=Path))
-"""Hands ``path``, the store directory, to the command; whether it is one the engine says."""
+_FOLLOW = "seglog.follow"
+
+Command = TypeVar("Command", bound=Callable[..., object] | click.Command)
+
+
+def _keep_followed(ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    ctx.meta[_FOLLOW] = names
+
+
+def store(command: Command) -> Command:
+    """Hands ``path``, the store directory, to the command; whether it is one the engine says.
+
+    Its files come from :func:`writing` or :func:`reading`.
+    """
+    return _take_store(command, "--follow")
+
+
+def followed_store(command: Command) -> Command:
+    """As :func:`store` does, for a command that has another ``--follow``."""
+    return _take_store(command, "--follow-folder")
+
+
+def _take_store(command: Command, option: str) -> Command:
+    follow = click.option(
+        option,
+        metavar="NAME",
+        multiple=True,
+        expose_value=False,
+        callback=_keep_followed,
+        help="A folder in STORE that may be a link to a folder elsewhere, such as commitlog.",
+    )
+    return follow(click.argument("path", metavar="STORE", type=click.Path(path_type=Path))(command))
+
+
+def followed() -> tuple[str, ...]:
+    """Returns the folders of the store that may be links, as the command line names them."""
+    ctx = click.get_current_context(silent=True)
+    names: tuple[str, ...] = () if ctx is None else ctx.meta.get(_FOLLOW, ())
+    return names
+
+
+def reading(path: Path) -> ReadingRoot:
+    """Returns the files of a store that is read only: what no store has counts as absent."""
+    return ReadingRoot(path, follow=followed())
+
+
+def writing(path: Path) -> StoreRoot:
+    """Returns the files of a store that is changed: what no store has is refused."""
+    return StoreRoot(path, follow=followed())
 
 
 _BROKER_CONF = click.option(

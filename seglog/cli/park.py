@@ -10,7 +10,6 @@ from seglog.cli import messages, options, render
 from seglog.cli.skip import way_back
 from seglog.clock import SystemClock
 from seglog.doctor.park import park
-from seglog.storage.files import RealFiles
 
 
 @click.command
@@ -23,7 +22,7 @@ def command(*, path: Path, wanted: str, group: str, as_json: bool) -> None:
 
     The copy keeps properties, keys and birth, and says where it came from. No broker may have STORE open.
     """
-    done = park(RealFiles(), path, SystemClock(), wanted, group)
+    done = park(options.writing(path), path, SystemClock(), wanted, group)
     message = done.message
     if as_json:
         render.emit(

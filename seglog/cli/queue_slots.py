@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.cli import render
+from seglog.cli import options, render
 from seglog.storage.ext_codes import ExtFiles, FoundExt
-from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES
 from seglog.storage.format.consume_queue_ext import is_ext_address
 from seglog.storage.format.names import SCHEDULE_TOPIC, segment_file_name
@@ -67,8 +66,9 @@ class QueueSlots:
         files = found.queue_files.get((topic, queue_id))
         self._sizes = files.sizes if files is not None else {}
         self._file_bytes = found.geometry.queue_file_size_bytes
+        self._files = options.reading(found.root)
         self._is_delay = topic == SCHEDULE_TOPIC
-        self._ext = ExtFiles(RealFiles(), found.root, topic, queue_id)
+        self._ext = ExtFiles(self._files, found.root, topic, queue_id)
 
     @property
     def range(self) -> tuple[int, int]:
@@ -108,7 +108,7 @@ class QueueSlots:
             return None
         buffer = bytearray(CQ_UNIT_BYTES)
         try:
-            handle = RealFiles().open(
+            handle = self._files.open(
                 self._found.root / self._directory / segment_file_name(first), writable=False
             )
         except FileNotFoundError:  # its owner removed it since

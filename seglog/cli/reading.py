@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.cli import render
+from seglog.cli import options, render
 from seglog.errors import NotFoundError
 from seglog.storage.cross_check import cross_check
-from seglog.storage.files import Files, RealFiles
+from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader
 from seglog.storage.misnamed import as_stated
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import Survey, check_is_store, survey
 
 _MAX_GAP_BYTES: Final = 4096
@@ -38,7 +39,7 @@ def check_store(path: Path) -> None:
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
     """
-    if not check_is_store(RealFiles(), path):
+    if not check_is_store(options.reading(path), path):
         raise NotFoundError(f"there is no store at {path}")
 
 
@@ -54,44 +55,55 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         SeglogError: There is none, or none that can be read.
     """
     with render.progress("reading the log") as tell:
+        files = options.reading(path)
 
         def tell_of_data(done: int, total: int) -> None:
-            tell(done, min(total, allocated_bytes(path / COMMIT_LOG)))
+            tell(done, min(total, allocated_bytes(files, path / COMMIT_LOG)))
 
-        files = log_as_stated(path)
-        found = survey(path, files, verify=verify, progress=tell_of_data, given=given)
+        placed = as_stated(files, path)
+        found = survey(path, placed, verify=verify, progress=tell_of_data, given=given)
     if verify:
-        found.findings += cross_check(found, files)
+        found.findings += cross_check(found, placed)
+    found.findings += files.findings
     return found
 
 
 def log_as_stated(path: Path) -> Files:
     """Returns the files of a store, those of its log under the names that their records say."""
-    return as_stated(RealFiles(), path)
+    return as_stated(options.reading(path), path)
 
 
-def allocated_bytes(folder: Path) -> int:
+def allocated_bytes(files: StoreRoot, folder: Path) -> int:
     """Returns what the files of a folder, and of those in it, take on the disk; holes take nothing."""
-    return sum(blocks for blocks, _length in file_sizes(folder))
+    return sum(blocks for blocks, _length in file_sizes(files, folder))
 
 
-def disk_bytes(file: Path) -> int:
+def disk_bytes(files: StoreRoot, file: Path) -> int:
     """Returns what a file takes on the disk, 0 if it is gone."""
     try:
-        return file.stat().st_blocks * _DISK_BLOCK_BYTES
+        return files.status(file).st_blocks * _DISK_BLOCK_BYTES
     except FileNotFoundError:  # the owner of the store removed it while we looked
         return 0
 
 
-def file_sizes(folder: Path) -> Iterator[tuple[int, int]]:
-    """Yields bytes on the disk and length of every file in a folder and its folders, or of one file."""
-    for item in chain([folder], folder.rglob("*")):
-        try:
-            status = item.lstat()
-        except FileNotFoundError:  # the owner of the store removed it while we looked
-            continue
-        if stat.S_ISREG(status.st_mode):
+def file_sizes(files: StoreRoot, folder: Path, *, own: bool = False) -> Iterator[tuple[int, int]]:
+    """Yields bytes on the disk and length of every file in a folder and its folders, or of one file.
+
+    Args:
+        files: Where the store is.
+        folder: The folder or file.
+        own: Whether files that have other names do not count.
+    """
+    try:
+        seen = [(folder, files.status(folder))]
+    except FileNotFoundError:  # the owner of the store removed it while we looked
+        return
+    while seen:
+        path, status = seen.pop()
+        if stat.S_ISREG(status.st_mode) and not (own and status.st_nlink > 1):
             yield status.st_blocks * _DISK_BLOCK_BYTES, status.st_size
+        elif stat.S_ISDIR(status.st_mode):
+            seen += [(path / name, status) for name, status in files.scan(path)]
 
 
 def iter_records(

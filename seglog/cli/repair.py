@@ -20,11 +20,9 @@ from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo_pack import UndoPack
 from seglog.errors import StoreLockedError
-from seglog.storage.files import RealFiles
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.geometry import FileSizes
 from seglog.storage.lost_messages import LostMessages
-from seglog.storage.store_lock import lock_holder
 
 _MAX_LOST_SHOWN: Final = 12
 _MAX_CHANGES_SHOWN: Final = 20
@@ -67,7 +65,7 @@ def command(
             _show(plan)
         return is_sure or _is_typed(path)
 
-    plan, pack = repair_store(RealFiles(), path, SystemClock(), confirm, given)
+    plan, pack = repair_store(options.writing(path), path, SystemClock(), confirm, given)
     if as_json:
         _tell(plan, pack, as_json=True)
     elif pack is None and plan.is_settled:
@@ -81,11 +79,11 @@ def command(
 
 
 def _dry_run(path: Path, sizes: FileSizes) -> Plan:
-    holder = lock_holder(path)
+    holder = options.reading(path).lock_holder()
     if holder is not None:
         who = f"process {holder}" if holder > 0 else "another process"
         raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
-    return plan_repair(RealFiles(), path, SystemClock(), sizes)
+    return plan_repair(options.reading(path), path, SystemClock(), sizes)
 
 
 def _is_typed(path: Path) -> bool:

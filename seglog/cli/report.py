@@ -36,7 +36,7 @@ def command(*, path: Path, html_file: Path, as_json: bool) -> None:
             help="name a file outside of the store",
         )
     with render.progress("checking the log") as tell:
-        report = check_store(path, progress=tell)
+        report = check_store(path, progress=tell, follow=options.followed())
     page = render_report(report, SystemClock().now_ms())
     html_file.write_text(page, encoding="utf-8", errors="backslashreplace")
     if as_json:

@@ -17,7 +17,6 @@ from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.retention import RetentionPlan, RetentionRules, plan_retention, run_retention
 from seglog.doctor.unpark import list_parked, unpark
-from seglog.storage.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 
 _HOUR_MS: Final = 3_600_000
@@ -66,7 +65,7 @@ def plan_(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
     whose time has not come, and half messages without an end. Works beside a process that has STORE open.
     """
     check_store(path)
-    planned = plan_retention(RealFiles(), path, SystemClock(), rules)
+    planned = plan_retention(options.reading(path), path, SystemClock(), rules)
     _show(planned, rules, as_json=as_json)
     if not as_json:
         render.say(_verdict(planned, rules))
@@ -83,7 +82,7 @@ def run(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
     export`, and `seglog retention unpark` brings them back.
     """
     check_store(path)
-    done = run_retention(RealFiles(), path, SystemClock(), rules)
+    done = run_retention(options.writing(path), path, SystemClock(), rules)
     _show(done.plan, rules, as_json=as_json)
     if as_json:
         for name, count in done.parked.items():
@@ -121,7 +120,7 @@ def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) 
     check_store(path)
     if not apply:
         rows: list[tuple[str, ...]] = []
-        for waiting in list_parked(RealFiles(), path, groups):
+        for waiting in list_parked(options.reading(path), path, groups):
             if as_json:
                 render.emit(
                     {
@@ -143,7 +142,7 @@ def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) 
             render.say("nothing is parked")
         return
     count = 0
-    for receipt in unpark(RealFiles(), path, SystemClock(), groups):
+    for receipt in unpark(options.writing(path), path, SystemClock(), groups):
         count += receipt.is_new
         if as_json:
             render.emit(receipt.fields())

@@ -14,7 +14,7 @@ from seglog.cli.dump import HoleFound, iter_holes
 from seglog.cli.findings import show_findings
 from seglog.cli.reading import disk_bytes, survey_store
 from seglog.errors import CorruptError
-from seglog.storage.files import RealFiles
+from seglog.storage.files import Files
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -86,7 +86,8 @@ def look_at_segments(found: Survey) -> list[Segment]:
         for name, inside in holes.items()
         if any(hole.size_bytes == length for hole in inside)
     }
-    seals = set(list_seals(RealFiles(), found.root))
+    files = options.reading(found.root)
+    seals = set(list_seals(files, found.root))
     segments: list[Segment] = []
     for first in sorted({*sizes, *missing}):
         name = f"{COMMIT_LOG}/{segment_file_name(first)}"
@@ -98,12 +99,12 @@ def look_at_segments(found: Survey) -> list[Segment]:
             Segment(
                 first,
                 sizes.get(first, -1),
-                disk_bytes(found.root / name) if first in sizes else 0,
+                disk_bytes(files, found.root / name) if first in sizes else 0,
                 used,
                 len(rows),
                 (int(times[0]), int(times[-1])) if len(rows) else None,
                 _state(found, first) if first in sizes else "missing",
-                _seal(found, first, rows) if first in seals else "none",
+                _seal(files, found, first, rows) if first in seals else "none",
                 tuple(holes.get(name, ())),
             )
         )
@@ -117,9 +118,9 @@ def _state(found: Survey, first: int) -> str:
     return "open" if first <= end else "spare"
 
 
-def _seal(found: Survey, first: int, rows: Rows) -> str:
+def _seal(files: Files, found: Survey, first: int, rows: Rows) -> str:
     try:
-        seal = read_seal(RealFiles(), found.root, first)
+        seal = read_seal(files, found.root, first)
     except (CorruptError, FileNotFoundError):
         return "unreadable"
     return "sealed" if seal.record_count == len(rows) else "differs"

@@ -11,7 +11,6 @@ from seglog.cli import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.skip import Skipped, skip
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files import RealFiles
 
 
 @click.command
@@ -31,7 +30,7 @@ def command(
     """
     if forget and to is not None:
         raise InvalidArgumentError("--forget and --to exclude each other")
-    done = skip(RealFiles(), path, SystemClock(), group, topic, queue_id, to=to, forget=forget)
+    done = skip(options.writing(path), path, SystemClock(), group, topic, queue_id, to=to, forget=forget)
     if as_json:
         render.emit(
             {

@@ -51,7 +51,7 @@ class _Place(NamedTuple):
 
 
 @click.command
-@options.store
+@options.followed_store
 @click.argument("topic", required=False)
 @click.option(
     "-n", "--count", type=int, default=10, show_default=True, help="How many of the newest messages."
@@ -63,7 +63,7 @@ def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json:
     check_range("--count", count)
     if topic is not None:
         check_topic(topic)
-    with MessageStore.open(path, create=False, read_only=True) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         positions = {key: store.max_offset(*key) for key in _queues(store, topic)}
         for item in newest(store, topic, count):
             _print(item, as_json=as_json)

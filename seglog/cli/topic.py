@@ -20,7 +20,6 @@ from seglog.clock import SystemClock
 from seglog.doctor.broker_tables import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
-from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
@@ -74,7 +73,7 @@ def command() -> None:
 def list_(*, path: Path, as_json: bool) -> None:
     """List the topics of STORE, those too that have messages and no settings."""
     check_store(path)
-    table = {topic.name: topic for topic in read_topics(RealFiles(), path, SystemClock()).all()}
+    table = {topic.name: topic for topic in read_topics(options.reading(path), path, SystemClock()).all()}
     messages = _messages(path)
     rows: list[tuple[str, ...]] = []
     for name in sorted(table.keys() | messages.keys()):
@@ -101,7 +100,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     problem = topic_name_problem(name)
     if problem is not None or is_system_topic(name, BrokerConfig()):
         raise InvalidNameError(problem or f"The topic[{name}] is conflict with system topic.")
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
         topic = settings.applied(TopicConfig(name, 8, 8), is_new=True)
@@ -117,7 +116,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
 def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     """Change settings of TOPIC in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.topics.get(name)
         if known is None:
             raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
@@ -136,7 +135,7 @@ def delete(*, path: Path, name: str, as_json: bool) -> None:
     A topic with messages stays: the log would bring it back. Offsets of groups in it go.
     """
     check_store(path)
-    with hold_tables(RealFiles(), path, SystemClock()) as tables:
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
         count = _messages(path)[name]
         if count:
             raise InvalidArgumentError(
@@ -154,7 +153,7 @@ def delete(*, path: Path, name: str, as_json: bool) -> None:
 
 def _messages(path: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with MessageStore.open(path, read_only=True) as store:
+    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
         for queue in store.queues():
             counts[queue.topic] += queue.max_offset - queue.min_offset
     return counts

@@ -10,7 +10,6 @@ from seglog.cli import messages, options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.transactions import Ended, OpenHalf, end_transaction, open_transactions
-from seglog.storage.files import RealFiles
 from seglog.storage.format import properties as props
 
 
@@ -25,7 +24,7 @@ def command() -> None:
 def list_(*, path: Path, as_json: bool) -> None:
     """List the half messages of STORE that were neither committed nor rolled back."""
     check_store(path)
-    waiting = open_transactions(RealFiles(), path)
+    waiting = open_transactions(options.reading(path), path)
     if as_json:
         for half in waiting:
             render.emit({"kind": "half", **_fields(half)})
@@ -52,7 +51,7 @@ def commit(*, path: Path, wanted: str, as_json: bool) -> None:
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """
-    _show(end_transaction(RealFiles(), path, SystemClock(), wanted, commit=True), as_json=as_json)
+    _show(end_transaction(options.writing(path), path, SystemClock(), wanted, commit=True), as_json=as_json)
 
 
 @command.command
@@ -64,7 +63,7 @@ def rollback(*, path: Path, wanted: str, as_json: bool) -> None:
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """
-    _show(end_transaction(RealFiles(), path, SystemClock(), wanted, commit=False), as_json=as_json)
+    _show(end_transaction(options.writing(path), path, SystemClock(), wanted, commit=False), as_json=as_json)
 
 
 def _show(done: Ended, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from seglog.doctor.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo_reading import read_whole
 from seglog.doctor.undo_writing import discard_pack
 from seglog.errors import CorruptError, UnsafePathError
-from seglog.storage.files import RealFiles
+from seglog.storage.store_root import StoreRoot
 
 
 @click.command
@@ -35,7 +35,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     repair that was stopped half-way is taken back as well; so is one that is half undone. A pack that is
     damaged, or that does not fit the store any more, can only be moved aside.
     """
-    files = RealFiles()
+    files = options.reading(path) if is_list else options.writing(path)
     check_store(path)
     if is_list:
         for found in list_packs(files, path):
@@ -63,7 +63,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     )
 
 
-def _list_one(files: RealFiles, path: Path, number: int, *, as_json: bool) -> None:
+def _list_one(files: StoreRoot, path: Path, number: int, *, as_json: bool) -> None:
     try:
         _tell(read_whole(files, path, number), as_json=as_json)
     except (CorruptError, UnsafePathError) as error:

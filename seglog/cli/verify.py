@@ -30,8 +30,9 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
 
     The exit code is 1 if anything is not as it was written. A segment that is damaged is never sealed.
     """
+    files = options.writing(path) if seal else options.reading(path)
     with render.progress("verifying the log") as tell:
-        report = verify_store(path, progress=tell, seal=seal)
+        report = verify_store(path, files, progress=tell, seal=seal)
     if as_json:
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:

@@ -15,8 +15,6 @@ it a backup without links.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -24,12 +22,13 @@ from typing import Final
 from seglog.doctor.branch_names import UNFINISHED
 from seglog.doctor.log_view import LogView
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
+from seglog.storage.copies import copy_file, link_or_copy
 from seglog.storage.files import Files, HeldLock
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
-from seglog.storage.links import copy_file, link_or_copy, sync_dir
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import LogScan
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import check_is_store
 
 _FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
@@ -62,7 +61,9 @@ class Copied:
     left_out: list[str] = field(default_factory=list)
 
 
-def make_backup(files: Files, root: Path, target: Path, *, links: bool = True) -> Copied:
+def make_backup(
+    files: StoreRoot, root: Path, target: Path, *, links: bool = True, others: StoreRoot | None = None
+) -> Copied:
     """Makes a backup; the store may be open, here or by a broker.
 
     Args:
@@ -70,6 +71,7 @@ def make_backup(files: Files, root: Path, target: Path, *, links: bool = True) -
         root: The store directory.
         target: Must not exist, or be an empty directory.
         links: Whether full files are linked where the file system can; False for copies of all.
+        others: Where the target is; None for a folder that the caller names.
 
     Raises:
         NotFoundError: There is no store.
@@ -80,28 +82,30 @@ def make_backup(files: Files, root: Path, target: Path, *, links: bool = True) -
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
     _check_target(root, target)
+    others = others or StoreRoot(target.parent)
+    others.make_dirs(target.parent)
+    if others.exists(target) and (not others.is_dir(target) or others.scan(target)):
+        raise InvalidArgumentError(f"{target} exists and is no empty folder", help="name a new folder")
     made = target.with_name(target.name + UNFINISHED)
-    shutil.rmtree(made, ignore_errors=True)
+    others.remove_tree(made)
     lock = _try_lock(files, root)
     try:
-        done = _Backup(files, root, made, is_hot=lock is None, links=links).run()
-        if target.exists():
-            target.rmdir()
-        made.rename(target)
+        done = _Backup((files, root), (others, made), is_hot=lock is None, links=links).run()
+        if others.exists(target):
+            others.remove_dir(target)
+        others.rename(made, target)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        others.remove_tree(made)
         raise
     finally:
         if lock is not None:
             lock.release()
-    sync_dir(target.parent)
+    others.sync_dir(target.parent)
     done.target = target
     return done
 
 
 def _check_target(root: Path, target: Path) -> None:
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidArgumentError(f"{target} exists and is no empty folder", help="name a new folder")
     above, below = root.resolve(), target.resolve()
     if below.is_relative_to(above) and not below.is_relative_to(above / names.OURS):
         raise InvalidArgumentError(
@@ -120,22 +124,24 @@ def _try_lock(files: Files, root: Path) -> HeldLock | None:
 class _Backup:
     """One backup on its way."""
 
-    def __init__(self, files: Files, root: Path, made: Path, *, is_hot: bool, links: bool) -> None:
-        self._files = files
-        self._root = root
-        self._made = made
-        self._full: Callable[[Path, Path], bool] = link_or_copy if links else _copy
-        self._done = Copied(made, is_hot=is_hot)
+    def __init__(
+        self, store: tuple[StoreRoot, Path], made: tuple[StoreRoot, Path], *, is_hot: bool, links: bool
+    ) -> None:
+        self._files, self._root = store
+        self._others, self._made = made
+        self._links = links
+        self._folders = [self._made]
+        self._done = Copied(self._made, is_hot=is_hot)
 
     def run(self) -> Copied:
-        self._made.mkdir(parents=True)
+        self._others.make_dirs(self._made)
         self._root_files()
         for folder in (*_FIRST, *_QUEUES):
-            if (self._root / folder).is_dir():
+            if self._files.is_dir(self._root / folder):
                 self._folder(Path(folder))
         self._log()
-        for folder, _folders, _names in os.walk(self._made):
-            sync_dir(Path(folder))
+        for made in self._folders:
+            self._others.sync_dir(made)
         return self._done
 
     def _root_files(self) -> None:
@@ -145,7 +151,7 @@ class _Backup:
             elif not entry.is_dir and entry.name not in _NOT_COPIED and entry.name not in _KNOWN:
                 self._copy(Path(entry.name))
         if self._done.is_hot:
-            (self._made / names.ABORT_FILE).write_bytes(b"%d" % os.getpid())
+            self._others.write_file(self._made / names.ABORT_FILE, b"%d" % os.getpid())
         else:
             for name in (names.ABORT_FILE, names.CHECKPOINT_FILE):
                 self._copy(Path(name))
@@ -153,7 +159,7 @@ class _Backup:
 
     def _folder(self, folder: Path) -> None:
         """Copies a folder: of files in a row, and of index files, only the last is still written."""
-        (self._made / folder).mkdir()
+        self._make(folder)
         entries = self._files.list_dir(self._root / folder)
         row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
         for entry in entries:
@@ -172,7 +178,7 @@ class _Backup:
 
     def _log(self) -> None:
         folder = Path(names.COMMIT_LOG)
-        (self._made / folder).mkdir()
+        self._make(folder)
         with LogView(self._files, self._root) as view:
             segment = view.segment_size_bytes
             firsts = [file.first_offset for file in view.listing.log_files]
@@ -186,26 +192,29 @@ class _Backup:
                 self._copy(place, end - first)
 
     def _link(self, place: Path) -> None:
+        if not self._links:
+            self._copy(place)
+            return
+        source, target = self._root / place, self._made / place
         try:
-            is_link = self._full(self._root / place, self._made / place)
+            is_link = link_or_copy(self._files, source, self._others, target)
         except FileNotFoundError:  # its owner removed it meanwhile, as retention does
             return
-        (self._done.linked if is_link else self._done.copied).append((self._made / place).stat().st_size)
+        (self._done.linked if is_link else self._done.copied).append(self._others.status(target).st_size)
+
+    def _make(self, folder: Path) -> None:
+        self._others.make_dirs(self._made / folder)
+        self._folders.append(self._made / folder)
 
     def _copy(self, place: Path, end: int | None = None) -> None:
         source, target = self._root / place, self._made / place
-        if not source.is_file() or target.exists():
+        if not self._files.exists(source) or self._files.is_dir(source) or self._others.exists(target):
             return
         try:
-            copy_file(source, target, end)
+            copy_file(self._files, source, self._others, target, end)
         except FileNotFoundError:  # as above
             return
-        self._done.copied.append(target.stat().st_size)
-
-
-def _copy(source: Path, target: Path) -> bool:
-    copy_file(source, target)
-    return False
+        self._done.copied.append(self._others.status(target).st_size)
 
 
 def _end_of(view: LogView) -> int:

@@ -10,7 +10,6 @@ with later. It is derived and may be lost; then there is nothing to compare with
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import OURS
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 
 BRANCH_FILE: Final = f"{OURS}/branch"
 
@@ -51,7 +51,7 @@ class BranchPoint:
 
 
 def create_branch(
-    files: Files,
+    files: StoreRoot,
     root: Path,
     name: str,
     clock: Clock,
@@ -75,11 +75,11 @@ def create_branch(
         InvalidNameError: No branch can be called so.
     """
     path = branch_path(root, name)
-    done = make_backup(files, root, path)
+    done = make_backup(files, root, path, others=files)
     try:
         point = _begin(files, path, clock, rewind_ms, groups)
     except BaseException:
-        shutil.rmtree(path)
+        files.remove_tree(path)
         raise
     return done, point
 
@@ -115,7 +115,7 @@ def existing_branch(files: Files, root: Path, name: str) -> Path:
     return path
 
 
-def drop_branch(files: Files, root: Path, name: str) -> Path:
+def drop_branch(files: StoreRoot, root: Path, name: str) -> Path:
     """Removes a branch and nothing else; returns where it was.
 
     Raises:
@@ -123,17 +123,15 @@ def drop_branch(files: Files, root: Path, name: str) -> Path:
         StoreLockedError: A process has it open.
     """
     path = existing_branch(files, root, name)
-    if path.is_symlink():
-        raise NotFoundError(f"{path} is a link, not a branch", help="remove the link itself")
     lock = files.lock(path)
     try:
         # Out of sight first: what a killed drop leaves is no branch any more.
         gone = path.with_name(f"{name}{DROPPED}")
-        shutil.rmtree(gone, ignore_errors=True)
-        path.rename(gone)
+        files.remove_tree(gone)
+        files.rename(path, gone)
     finally:
         lock.release()
-    shutil.rmtree(gone)
+    files.remove_tree(gone)
     return path
 
 
@@ -141,12 +139,12 @@ def _begin(
     files: Files, path: Path, clock: Clock, rewind_ms: int | None, groups: Sequence[str]
 ) -> BranchPoint:
     table = OffsetTable(files, path)
-    with MessageStore.open(path, create=False, read_only=True) as store:
+    with MessageStore.open(path, create=False, read_only=True, files=files) as store:
         queues = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
         if rewind_ms is not None:
             _rewind(table, store, rewind_ms, groups, clock.now_ms())
         point = BranchPoint(clock.now_ms(), store.max_phy_offset, queues, tuple(table.all()))
-    (path / OURS).mkdir(exist_ok=True)
+    files.make_dirs(path / OURS)
     ConfigFile(files, path / BRANCH_FILE).save(_value(point))
     return point
 

@@ -61,7 +61,7 @@ def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
     """
     point = read_point(files, root, name)
     path = existing_branch(files, root, name)
-    store, branch = _ends(root), _ends(path)
+    store, branch = _ends(files, root), _ends(files, path)
     queues = [
         QueueChange(
             _kind(topic),
@@ -86,8 +86,8 @@ def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
     )
 
 
-def _ends(path: Path) -> dict[QueueKey, int]:
-    with MessageStore.open(path, create=False, read_only=True) as store:
+def _ends(files: Files, path: Path) -> dict[QueueKey, int]:
+    with MessageStore.open(path, create=False, read_only=True, files=files) as store:
         return {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
 
 

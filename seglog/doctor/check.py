@@ -47,7 +47,6 @@ from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_scan import Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
-from seglog.storage.store_lock import lock_holder
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
@@ -77,6 +76,7 @@ def check_store(
     clock: Clock | None = None,
     split_bytes: int = SPLIT_BYTES,
     given: FileSizes = NOTHING_KNOWN,
+    follow: Sequence[str] = (),
 ) -> CheckReport:
     """Checks a store.
 
@@ -89,6 +89,7 @@ def check_store(
         clock: Tells how long it took.
         split_bytes: Length of a split, a multiple of 64 KiB.
         given: Lengths of files that the caller knows.
+        follow: Folders directly in the store that may be links to folders elsewhere.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
@@ -97,7 +98,7 @@ def check_store(
         InvalidArgumentError: The resume file is none of this store, or files prove another length than given.
         StoppedError: It was told to stop.
     """
-    check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given)
+    check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given, follow=follow)
     return check.run(resume_file, should_stop, progress, resume=resume)
 
 
@@ -122,6 +123,7 @@ class StoreCheck:
         split_bytes: Length of a split, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
         given: Lengths of files that the caller knows.
+        follow: Folders directly in the store that may be links to folders elsewhere.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -142,19 +144,20 @@ class StoreCheck:
         split_bytes: int = SPLIT_BYTES,
         verify: bool = True,
         given: FileSizes = NOTHING_KNOWN,
+        follow: Sequence[str] = (),
     ) -> None:
         self._given = given
         self._root = root.absolute()
         self._clock = clock or SystemClock()
         self._begun_ms = self._clock.monotonic_ms()
         self._split_bytes = split_bytes
-        self._forgiving = ForgivingFiles(self._root)
+        self._forgiving = ForgivingFiles(self._root, follow=follow)
         self._files = as_stated(self._forgiving, self._root)
         # In this order: what a writer does while we look makes queues and log longer than tables say.
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
-        self._holder = lock_holder(self._root)
+        self._holder = self._forgiving.lock_holder()
         self._tables = load_tables(self._files, self._root)
-        self._of_tree, self._has_rocksdb = tree_findings(self._root)
+        self._of_tree, self._has_rocksdb = tree_findings(self._forgiving, self._root)
         self.seals = load_seals(self.plan, self._files)
         self.index = load_index(self.plan, self._files, is_live=self._holder is not None)
         self._resumed_bytes = 0
@@ -169,7 +172,11 @@ class StoreCheck:
     ) -> CheckReport:
         """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
         walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
-        known = load_outcomes(resume_file, self.plan) if resume_file is not None and resume else []
+        known = (
+            load_outcomes(resume_file, self.plan, self._forgiving)
+            if resume_file is not None and resume
+            else []
+        )
         kept = self._keep(resume_file, must=resume)
         with ThreadPoolExecutor(1, "seglog-chains") as beside:
             follow = partial(chain_finding, self._files, is_closed=self.is_closed)
@@ -258,7 +265,7 @@ class StoreCheck:
                 f"the resume file {path} would lie in the store, which a check never writes to",
                 help="name a file outside of the store with --resume",
             )
-        kept = ResumeFile(path, self.plan)
+        kept = ResumeFile(path, self.plan, self._forgiving)
         try:
             kept.begin()
         except OSError:

@@ -12,8 +12,9 @@ There is no way back: the old bytes are kept nowhere.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +35,10 @@ from seglog.doctor.leftovers import Leftovers, find_leftovers
 from seglog.doctor.log_view import LogView
 from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
-from seglog.storage.files import Files
+from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.seal import Seal
-from seglog.storage.links import kept_times, link_count
 from seglog.storage.log_scan import Progress
 from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.seal import make_seal
@@ -146,7 +146,7 @@ def plan_erase(
     return ErasePlan(root, wanted, tuple(copies), searches)
 
 
-def apply_erase(files: Files, plan: ErasePlan, clock: Clock) -> Erased:
+def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
     """Writes what was planned, and looks whether the bodies are still anywhere in the store.
 
     Args:
@@ -230,9 +230,23 @@ def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
         hashlib.sha256(record).hexdigest(),
         hashlib.sha256(made.data).hexdigest(),
         made.is_marked,
-        link_count(view.root / file) - 1,
+        _other_names(view.files, view.root / file),
         made.data,
     )
+
+
+def _other_names(files: Files, path: Path) -> int:
+    """Returns how many other names a file has."""
+    with closing(files.open(path, writable=False)) as handle:
+        return os.fstat(handle.descriptor).st_nlink - 1 if handle.descriptor >= 0 else 0
+
+
+@contextmanager
+def _kept_stamp(files: RestoringFiles, path: Path) -> Iterator[None]:
+    """Gives a file the rights and the time of change back that it had before the block."""
+    stamp = files.stamp(path)
+    yield
+    files.set_stamp(path, stamp)
 
 
 def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
@@ -250,7 +264,7 @@ def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
 
 
 def _erase_in(
-    files: Files, root: Path, copies: Sequence[ErasedCopy], clock: Clock
+    files: RestoringFiles, root: Path, copies: Sequence[ErasedCopy], clock: Clock
 ) -> tuple[list[int], list[int]]:
     """Erases records of one store; returns the segments that were sealed anew, and those that were not."""
     first = copies[0]
@@ -262,7 +276,7 @@ def _erase_in(
     remove_recovery_point(files, root)
     with ExitStack() as times:
         for start in segments:
-            times.enter_context(kept_times(root / COMMIT_LOG / segment_file_name(start)))
+            times.enter_context(_kept_stamp(files, root / COMMIT_LOG / segment_file_name(start)))
         for group in _groups(rewrites):
             write_journal(files, root, segment, group)
             for start in set(matching) & set(list_seals(files, root)):

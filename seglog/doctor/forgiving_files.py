@@ -1,61 +1,68 @@
 """Files of which some cannot be read: a check goes on behind them, and says which.
 
-A file that must not be opened counts as gone. Where the disk gives an error, only the piece around it counts
-as zeros.
+A file that must not be opened counts as gone, as does what is neither a file nor a folder
+(:mod:`seglog.storage.reading_root`). Where the disk gives an error, only the piece around it counts as zeros.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import stat
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from typing_extensions import override
 
-from seglog.storage.files import Entry, RealFile, RealFiles, check_whole
+from seglog.storage.files import Entry, RealFile, check_whole
 from seglog.storage.findings import Finding
+from seglog.storage.reading_root import ReadingRoot
 
 _PIECE_BYTES: Final = 4096
 _UNREADABLE: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EFBIG}
 )
-_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK
-"""A pipe where a file belongs must not keep us waiting."""
 
 
-class ForgivingFiles(RealFiles):
+class ForgivingFiles(ReadingRoot):
     """The real files of one store, for reading only; an absent file reads as an empty one.
 
     Args:
         root: The store directory.
+        follow: Folders directly in it that may be links to folders elsewhere.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._lock = threading.Lock()
+    def __init__(self, root: str | os.PathLike[str], *, follow: Collection[str] = ()) -> None:
+        super().__init__(root, follow=follow)
+        self._found_lock = threading.Lock()
         self._found: dict[str, Finding] = {}
 
     @property
+    @override
     def findings(self) -> list[Finding]:
-        """What could not be read so far, once for each file."""
-        with self._lock:
-            return list(self._found.values())
+        """What could not be read so far, once for each file, and what no store has."""
+        with self._found_lock:
+            return [*super().findings, *self._found.values()]
 
     @override
     def open(self, path: Path, *, writable: bool) -> RealFile:
-        if writable:
-            raise PermissionError(errno.EACCES, "a check never writes", str(path))
         try:
-            return _ForgivingFile(path, self)
+            return super().open(path, writable=writable)
         except FileNotFoundError:
             raise
         except OSError as error:
+            if writable:
+                raise
             self.note(path, error)
             raise FileNotFoundError(errno.ENOENT, "it cannot be read", str(path)) from error
+
+    @override
+    def _new_file(
+        self, path: Path, flags: int, folder: int | None, descriptor: int | None = None
+    ) -> RealFile:
+        return _ForgivingFile(path, flags, folder, descriptor, self)
 
     @override
     def read_file(self, path: Path) -> bytes:
@@ -85,10 +92,9 @@ class ForgivingFiles(RealFiles):
         """Remembers that a file cannot be read; raises what is no matter of reading again."""
         if error.errno not in _UNREADABLE:
             raise error
-        name = path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
         finding = Finding(
             "file-unreadable",
-            name,
+            self._name(path),
             position_bytes,
             size_bytes,
             "bytes",
@@ -98,7 +104,7 @@ class ForgivingFiles(RealFiles):
 
     def add(self, finding: Finding) -> None:
         """Remembers a file that somebody else could not read."""
-        with self._lock:
+        with self._found_lock:
             self._found.setdefault(finding.file, finding)
 
 
@@ -107,12 +113,11 @@ class _ForgivingFile(RealFile):
 
     __slots__ = ("_files",)
 
-    def __init__(self, path: Path, files: ForgivingFiles) -> None:
+    def __init__(
+        self, path: Path, flags: int, folder: int | None, descriptor: int | None, files: ForgivingFiles
+    ) -> None:
+        super().__init__(path, flags, folder, descriptor)
         self._files = files
-        super().__init__(path, _FLAGS)
-        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-            self.close()
-            raise OSError(errno.ENXIO, "it is no file", str(path))
 
     @override
     def read_into(self, buffer: memoryview, position: int) -> int:

@@ -23,6 +23,7 @@ from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.record import Damage
 from seglog.storage.seal_check import segment_path
+from seglog.storage.store_root import StoreRoot
 
 _VERSION: Final = 1
 _Json = Any  # what json.loads gives: every field is built anew from it, and a wrong shape is refused
@@ -41,11 +42,13 @@ class ResumeFile:
     Args:
         path: Where it lies.
         plan: The store.
+        files: Its files.
     """
 
-    def __init__(self, path: Path, plan: AuditPlan) -> None:
+    def __init__(self, path: Path, plan: AuditPlan, files: StoreRoot) -> None:
         self.path = path
         self._plan = plan
+        self._files = files
         self._file: TextIO | None = None
 
     def begin(self) -> None:
@@ -61,7 +64,7 @@ class ResumeFile:
     def add(self, outcome: SplitOutcome) -> None:
         """Adds what a split saw."""
         split = self._plan.splits[outcome.split]
-        self._write([split.start, split.end, _stamp(self._plan, split), _fields(outcome)])
+        self._write([split.start, split.end, _stamp(self._plan, self._files, split), _fields(outcome)])
 
     def remove(self) -> None:
         """Removes the file: the check is done."""
@@ -80,12 +83,13 @@ class ResumeFile:
             self._file.flush()
 
 
-def load_outcomes(path: Path, plan: AuditPlan) -> list[SplitOutcome]:
+def load_outcomes(path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOutcome]:
     """Returns what an earlier check saw, as far as it is still so.
 
     Args:
         path: The resume file.
         plan: The store as it is now.
+        files: Its files.
 
     Raises:
         InvalidArgumentError: The file is none, or of another store or another way of checking.
@@ -110,7 +114,7 @@ def load_outcomes(path: Path, plan: AuditPlan) -> list[SplitOutcome]:
         try:
             start, end, stamp, fields = json.loads(line)
             split = numbers.get((start, end))
-            if split is not None and stamp == _stamp(plan, split):
+            if split is not None and stamp == _stamp(plan, files, split):
                 found[split.number] = _outcome(split.number, fields)
         except (ValueError, TypeError, LookupError):
             continue  # the last line of a process that was killed may be half a line
@@ -128,11 +132,11 @@ def _header(plan: AuditPlan) -> dict[str, object]:
     }
 
 
-def _stamp(plan: AuditPlan, split: Split) -> list[int]:
+def _stamp(plan: AuditPlan, files: StoreRoot, split: Split) -> list[int]:
     """Returns what changes with a commit-log file."""
     path = plan.root / segment_path(split.segment_end - plan.geometry.segment_size_bytes)
     try:
-        status = path.stat()
+        status = files.status(path)
     except OSError:
         return []
     return [status.st_ino, status.st_size, status.st_mtime_ns]

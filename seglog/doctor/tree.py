@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from seglog.storage.file_kinds import LINK, kind_of, wanted_kind
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.segments import STAGED_SUFFIX
 
 _FILES: Final = re.compile(
@@ -60,51 +62,45 @@ class _Findings:
         return [group.finding(code) for (code, *_rest), group in self.groups.items()]
 
 
-def tree_findings(root: Path) -> tuple[list[Finding], bool]:
+def tree_findings(files: ReadingRoot, root: Path) -> tuple[list[Finding], bool]:
     """Returns what is to be said of names, owners and rights, and whether a RocksDB lies beside the files.
 
-    Files in the wrong place that keep RocketMQ from starting are told by who looks into them.
+    Files in the wrong place that keep RocketMQ from starting are told by who looks into them; what is neither
+    a file nor a folder is remembered by the files.
     """
     found = _Findings()
-    owner = root.stat().st_uid
+    owner = files.status(root).st_uid
     has_rocksdb = False
-    for name, status in _walk(root, root):
+    for name, status in _walk(files, root, root):
         parts = name.split("/")
         is_dir = stat.S_ISDIR(status.st_mode)
+        kind = kind_of(status.st_mode)
         if _FOREIGN.intersection(parts):
             has_rocksdb = True
             continue
         if status.st_uid != owner:
             found.add("file-owner", name, f"user {owner}", f"user {status.st_uid}")
         rights = _RIGHTS[is_dir]
-        if status.st_mode & rights != rights:
+        if kind != LINK and status.st_mode & rights != rights:
             found.add("file-permission", name, f"{rights:#o} for its owner", stat.filemode(status.st_mode))
-        if not is_dir and not stat.S_ISREG(status.st_mode):
-            found.add("file-kind", name, "a file", stat.filemode(status.st_mode)[0])
+        if expected := wanted_kind(parts[:-1], parts[-1], kind):
+            files.meet_odd(root / name, kind, expected)
         elif wrong := _judge(parts, is_dir=is_dir):
             found.add(wrong, name, "", "a folder" if is_dir else "a file")
     return found.list(), has_rocksdb
 
 
-def _walk(root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(files: ReadingRoot, root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Yields every name below a folder, relative to the store, parents first."""
     try:
-        with os.scandir(folder) as items:
-            entries = sorted(items, key=lambda item: item.name)
+        entries = files.scan(folder)
     except OSError:  # told as unreadable by who looks into it
         return
-    for entry in entries:
-        path = folder / entry.name
-        try:
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISLNK(status.st_mode) and folder == root and path.is_dir():
-                status = path.stat()  # parts of a store are often laid on another disk
-        except OSError:  # removed by its owner while we looked
-            continue
-        name = path.relative_to(root).as_posix()
-        yield name, status
-        if stat.S_ISDIR(status.st_mode) and entry.name not in _FOREIGN:
-            yield from _walk(root, path)
+    for own_name, status in entries:
+        path = folder / own_name
+        yield path.relative_to(root).as_posix(), status
+        if stat.S_ISDIR(status.st_mode) and own_name not in _FOREIGN:
+            yield from _walk(files, root, path)
 
 
 def _judge(parts: list[str], *, is_dir: bool) -> str:

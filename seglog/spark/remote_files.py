@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.fs
 
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
-from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile, RealFiles
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
+from seglog.storage.reading_root import ReadingRoot
 
 if TYPE_CHECKING:
     import pyarrow.fs as arrow_fs
@@ -39,7 +40,7 @@ def locate(path: str) -> tuple[Files, Path]:
         NotFoundError: It is no address.
     """
     if not is_address(path):
-        return RealFiles(), Path(path).absolute()
+        return ReadingRoot(path), Path(path).absolute()
     system, name = _connect(path)
     return RemoteFiles(system, starts_with_slash=name.startswith("/")), Path("/") / name.lstrip("/")
 

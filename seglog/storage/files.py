@@ -1,13 +1,13 @@
 """The file calls of the engine, as a seam: what touches a disk goes through :class:`Files`.
 
-Tests put file systems behind it that crash, lie or fill up. :class:`RealFiles` is the real one. Paths
-are :class:`pathlib.Path`; errors are the operating system's ``OSError``, translated where their meaning
-is known (``ENOSPC`` at an allocation becomes :class:`~seglog.errors.FullError`).
+Tests put file systems behind it that crash, lie or fill up. The real files of a store are those of a
+:class:`~seglog.storage.store_root.StoreRoot`. Paths are :class:`pathlib.Path`; errors are the operating
+system's ``OSError``, translated where their meaning is known (``ENOSPC`` at an allocation becomes
+:class:`~seglog.errors.FullError`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import mmap
 import os
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from seglog.errors import FullError
-from seglog.storage.links import break_link
+from seglog.storage.exchange import exchange
+from seglog.storage.links import break_link, unfinished_path
 from seglog.storage.store_lock import StoreLock
 
 MAX_WHOLE_BYTES = 128 << 20
@@ -26,9 +27,6 @@ MAX_WHOLE_BYTES = 128 << 20
 How long a file claims to be must not decide how much memory a store takes.
 """
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-"""From Linux's ``fcntl.h`` and ``fs.h``: Python has no call for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +230,24 @@ class RealFile:
 
     __slots__ = ("_descriptor", "_path", "_writable")
 
-    def __init__(self, path: Path, flags: int) -> None:
+    def __init__(
+        self, path: Path, flags: int, folder: int | None = None, descriptor: int | None = None
+    ) -> None:
+        """Opens a file.
+
+        Args:
+            path: What it is called.
+            flags: Of ``open``.
+            folder: Descriptor of the folder that it lies in; None to find that by the path.
+            descriptor: Its own, where it was opened already.
+        """
         self._path = path
         self._writable = flags & os.O_RDWR != 0
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        if descriptor is not None:
+            self._descriptor = descriptor
+            return
+        name = path if folder is None else path.name
+        self._descriptor = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=folder)
 
     @property
     def size_bytes(self) -> int:
@@ -265,7 +277,7 @@ class RealFile:
                 count = os.pwrite(self._descriptor, rest, position)
                 rest, position = rest[count:], position + count
         except OSError as error:
-            raise _translate(error, self._path) from error
+            raise translate(error, self._path) from error
 
     def next_data(self, position: int) -> int | None:
         """Asks with ``SEEK_DATA``; a system without it counts everything as data."""
@@ -285,7 +297,7 @@ class RealFile:
         try:
             os.ftruncate(self._descriptor, size_bytes)
         except OSError as error:
-            raise _translate(error, self._path) from error
+            raise translate(error, self._path) from error
 
     def reserve(self, position: int, size_bytes: int) -> None:
         """Reserves with ``posix_fallocate``; a system without it writes nothing and relies on luck."""
@@ -294,7 +306,7 @@ class RealFile:
         try:
             os.posix_fallocate(self._descriptor, position, size_bytes)
         except OSError as error:
-            raise _translate(error, self._path) from error
+            raise translate(error, self._path) from error
 
     def map(self) -> memoryview:
         """Maps the whole file; the map keeps a descriptor of its own."""
@@ -311,7 +323,11 @@ class RealFile:
 
 
 class RealFiles:
-    """The operating system's files."""
+    """The operating system's files, by any path: for folders of the caller's own, such as staging folders.
+
+    The files of a store are those of a :class:`~seglog.storage.store_root.StoreRoot`, which no name in it
+    leads out of.
+    """
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
@@ -343,9 +359,9 @@ class RealFiles:
             return RealFile(path, os.O_RDONLY)
         if path.stat().st_nlink > 1:
             try:
-                break_link(path)
+                break_link((None, str(path)), (None, str(unfinished_path(path))))
             except OSError as error:
-                raise _translate(error, path) from error
+                raise translate(error, path) from error
         return RealFile(path, os.O_RDWR)
 
     def create(self, path: Path, size_bytes: int) -> RealFile:
@@ -353,7 +369,7 @@ class RealFiles:
         try:
             made = RealFile(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except OSError as error:
-            raise _translate(error, path) from error
+            raise translate(error, path) from error
         try:
             made.set_size(size_bytes)
         except BaseException:
@@ -376,7 +392,7 @@ class RealFiles:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _translate(error, path) from error
+            raise translate(error, path) from error
         try:
             rest = memoryview(data)
             while rest:
@@ -385,7 +401,7 @@ class RealFiles:
             os.close(descriptor)
             if is_new:
                 path.unlink()
-            raise _translate(error, path) from error
+            raise translate(error, path) from error
         try:
             if sync:
                 os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
@@ -400,7 +416,7 @@ class RealFiles:
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:
-            raise _translate(error, path) from error
+            raise translate(error, path) from error
         if sync:
             self.sync_dir(path.parent)
 
@@ -409,7 +425,7 @@ class RealFiles:
         try:
             source.replace(target)
         except OSError as error:
-            raise _translate(error, target) from error
+            raise translate(error, target) from error
 
     def remove(self, path: Path) -> None:
         """Removes a file."""
@@ -449,19 +465,11 @@ class RealFiles:
 
     def exchange(self, first: Path, second: Path) -> bool:
         """Exchanges with ``renameat2``; a system or file system without it says so."""
-        library = ctypes.CDLL(None, use_errno=True)
-        if not hasattr(library, "renameat2"):
-            return False
-        names = os.fsencode(first), os.fsencode(second)
-        if library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
-            return True
-        code = ctypes.get_errno()
-        if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-            return False
-        raise OSError(code, os.strerror(code), str(first))
+        return exchange((None, str(first)), (None, str(second)))
 
 
-def _translate(error: OSError, path: Path) -> Exception:
+def translate(error: OSError, path: Path) -> Exception:
+    """Returns what to raise for an error of the operating system: FullError where no space is left."""
     if error.errno in _FULL:
         return FullError(f"{path}: no space left for the next write")
     return error

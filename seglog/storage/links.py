@@ -1,97 +1,103 @@
 """Files with several names: hard links for backups and branches, and copies in place of them.
 
 A link is a second name for the same bytes, so a file with several names must not be written: whoever wants
-to write breaks the link first, by a copy that takes the name over. :class:`~seglog.storage.files.RealFiles`
-does so whenever it opens a file for writing. Times of change are kept: RocketMQ's retention goes by them.
+to write breaks the link first, by a copy that takes the name over. Real files do so whenever one is opened
+for writing. Times of change are kept: RocketMQ's retention goes by them.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from seglog.storage.file_kinds import FILE, kind_error, kind_of
+
+Place = tuple[int | None, str]
+"""Descriptor of a folder and a name in it; None and a path of the caller's own."""
+
 _CHUNK_BYTES: Final = 8 << 20
 _UNFINISHED: Final = ".own"
+_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
 """Another file system, one without links, or too many of them."""
 
 
-def break_link(path: Path) -> None:
+def unfinished_path(path: Path) -> Path:
+    """Returns what the copy of a file is called until it is finished.
+
+    It lies beside the folder of a file whose name is a number: in it, it would keep RocketMQ from starting.
+    """
+    if path.name.isdecimal():
+        return path.parent.with_name(f"{path.parent.name}-{path.name}{_UNFINISHED}")
+    return path.with_name(path.name + _UNFINISHED)
+
+
+def break_link(file: Place, made: Place) -> None:
     """Gives a file bytes of its own, durably; the other names keep the old ones.
 
-    A copy that was not finished lies beside the folder: in it, it would keep RocketMQ from starting.
-    """
-    folder = path.parent
-    if path.name.isdecimal():
-        made = folder.with_name(f"{folder.name}-{path.name}{_UNFINISHED}")
-    else:
-        made = path.with_name(path.name + _UNFINISHED)
-    made.unlink(missing_ok=True)
-    try:
-        copy_file(path, made)
-        made.replace(path)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
-    sync_dir(folder)
-
-
-def link_or_copy(source: Path, target: Path) -> bool:
-    """Makes a second name for a file, or a copy where there can be none; returns whether it is a name."""
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        copy_file(source, target)
-        return False
-    # What was linked may be in the page cache only.
-    descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def copy_file(source: Path, target: Path, end: int | None = None) -> None:
-    """Copies a file durably: holes stay holes, and its time of change is kept.
-
     Args:
-        source: The file.
-        target: Must not exist.
-        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+        file: The file.
+        made: Where its copy is until it is finished, on the same file system.
     """
-    read = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    folder, name = file
+    made_folder, made_name = made
+    with suppress(FileNotFoundError):
+        os.unlink(made_name, dir_fd=made_folder)
     try:
-        status = os.fstat(read)
-        write = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        _copy_whole(file, made)
+        os.replace(made_name, name, src_dir_fd=made_folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(made_name, dir_fd=made_folder)
+        raise
+    if folder is None:
+        sync_dir(Path(name).parent)
+
+
+def _copy_whole(source: Place, target: Place) -> None:
+    read = os.open(source[1], os.O_RDONLY | _SAFE, dir_fd=source[0])
+    try:
+        write = os.open(target[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o644, dir_fd=target[0])
         try:
-            os.ftruncate(write, status.st_size)
-            _copy_data(read, write, status.st_size if end is None else min(end, status.st_size))
-            os.utime(write, ns=(status.st_atime_ns, status.st_mtime_ns))
-            os.fsync(write)
+            copy_bytes(read, write)
         finally:
             os.close(write)
     finally:
         os.close(read)
 
 
+def can_link(error: OSError) -> bool:
+    """Returns whether there can be a second name, and something else made the system refuse it."""
+    return error.errno not in _NO_LINKS
+
+
+def copy_bytes(read: int, write: int, end: int | None = None) -> None:
+    """Copies an open file into an empty one durably: holes stay holes, and its time of change is kept.
+
+    Args:
+        read: Descriptor of the file.
+        write: Descriptor of the copy.
+        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+
+    Raises:
+        FileKindError: It is no regular file.
+    """
+    status = os.fstat(read)
+    if not stat.S_ISREG(status.st_mode):
+        raise kind_error("what was to be copied", kind_of(status.st_mode), FILE)
+    os.ftruncate(write, status.st_size)
+    _copy_data(read, write, status.st_size if end is None else min(end, status.st_size))
+    os.utime(write, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.fsync(write)
+
+
 def link_count(path: Path) -> int:
     """Returns how many names a file has."""
     return path.stat().st_nlink
-
-
-@contextmanager
-def kept_times(path: Path) -> Iterator[None]:
-    """Gives a file the time of change back that it had before the block."""
-    status = path.stat()
-    yield
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def sync_dir(folder: Path) -> None:

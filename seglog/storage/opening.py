@@ -32,6 +32,7 @@ from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.misnamed import as_stated, find_misnamed
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.recover import RecoveryReport, recover
 from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.survey import Survey, check_is_store, survey
@@ -63,9 +64,12 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         UnsupportedStoreError: A store of another kind.
     """
     begun_ms = clock.monotonic_ms()
+    met = files
     with explained():
         files = as_stated(files, root)
         found = survey(root, files)
+    if isinstance(met, ReadingRoot):
+        found.findings += met.findings
     report = RecoveryReport(
         found.mode,
         len(found.rows),

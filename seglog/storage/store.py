@@ -56,7 +56,7 @@ from seglog.storage.commit_log import CommitLog
 from seglog.storage.compaction_get import read_compaction_queue
 from seglog.storage.consume_queue import ConsumeQueue
 from seglog.storage.ext_codes import ExtCodes
-from seglog.storage.files import Files, RealFiles
+from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
 from seglog.storage.format.compaction import CompactionSizes
@@ -87,9 +87,11 @@ from seglog.storage.os_errors import explain_os_error, explained
 from seglog.storage.plain_reads import DEFAULT_MAX_COUNT, PlainReads
 from seglog.storage.queue_view import QueueView
 from seglog.storage.reader import Reader, SnapshotQueue
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.recover import RecoveryReport
 from seglog.storage.retention import Retention
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
@@ -167,6 +169,7 @@ class MessageStore(AsyncCalls):
         recovery_step_bytes: int = DEFAULT_RECOVERY_STEP_BYTES,
         store_host: Host = DEFAULT_STORE_HOST,
         clock: Clock | None = None,
+        follow: Sequence[str] = (),
         files: Files | None = None,
     ) -> MessageStore:
         """Opens the store at ``path``, recovering it first where it was not closed.
@@ -193,7 +196,10 @@ class MessageStore(AsyncCalls):
                 points: every open walks the whole log.
             store_host: Address written into records, part of message ids.
             clock: Source of time stamps.
-            files: Where the store is.
+            follow: Folders directly in the store that may be links to folders elsewhere, such as
+                ``("commitlog",)`` where ``storePathCommitLog`` is on another disk. Through no other link is
+                anything read or written.
+            files: Where the store is; None for its real files.
 
         Raises:
             NotFoundError: There is no store, and none is to be made.
@@ -203,6 +209,7 @@ class MessageStore(AsyncCalls):
             ReadOnlyError: It cannot be written.
             InvalidArgumentError: Lengths that do not fit the store.
             FullError: No space for what opening must write.
+            FileKindError: A link, pipe, device or socket is in the store, and it is to be written.
         """
         root = _root_of(path)
         durability = as_enum("durability", Durability, durability)
@@ -225,7 +232,7 @@ class MessageStore(AsyncCalls):
             if size is not None:
                 as_int(name, size, 1, MAX_I32)
         clock = clock or SystemClock()
-        files = files or RealFiles()
+        files = files or (ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow))
         waiters = Waiters(clock)
         if read_only:
             opened = open_reader(root, files, clock)

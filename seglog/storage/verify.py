@@ -7,14 +7,14 @@ from the log, and ``info`` holds queues against it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import CorruptError, NotFoundError
-from seglog.storage.files import Files, RealFiles
+from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
@@ -22,9 +22,11 @@ from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.misnamed import as_stated
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import check_is_store, log_findings
 
 
@@ -84,12 +86,15 @@ def verify_store(
         UnsupportedStoreError: A store of another kind.
         FullError: No space for a seal.
     """
-    files = files or RealFiles()
     root = Path(path).absolute()
+    files = files or (StoreRoot(root) if seal else ReadingRoot(root))
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
-    files = as_stated(files, root)
-    return _Verification(files, root, clock or SystemClock(), progress).run(seal=seal)
+    placed = as_stated(files, root)
+    report = _Verification(placed, root, clock or SystemClock(), progress).run(seal=seal)
+    if isinstance(files, ReadingRoot):
+        return replace(report, findings=(*report.findings, *files.findings))
+    return report
 
 
 class _Verification:

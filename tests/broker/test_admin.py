@@ -141,7 +141,11 @@ def test_a_request_has_old_files_deleted(tmp_path, clock):
     local = datetime.fromtimestamp(clock.now_ms() / 1000).astimezone()
     config = BrokerConfig(retention_delete_hours=((local.hour + 12) % 24,), retention_hours=0)
     with Broker.open(
-        tmp_path / "s", clock=clock, config=config, files=RoomyFiles(), segment_size_bytes=1 << 20
+        tmp_path / "s",
+        clock=clock,
+        config=config,
+        files=RoomyFiles(tmp_path / "s"),
+        segment_size_bytes=1 << 20,
     ) as broker:
         for _ in range(3):
             broker.store.put("T", bytes(900_000))

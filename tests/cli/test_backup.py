@@ -12,9 +12,9 @@ import pytest
 
 from seglog.doctor.backup import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.files import RealFiles
 from seglog.storage.links import link_count
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.verify import verify_store
 from tests.support import golden
 from tests.support.lives import live
@@ -102,7 +102,7 @@ def test_a_backup_of_an_open_store_holds_what_was_acknowledged_before(tmp_path):
                 while len(acknowledged) < 500 * (turn + 1):
                     time.sleep(0.001)
                 before = dict(acknowledged)
-                done = make_backup(RealFiles(), path, tmp_path / f"b{turn}")
+                done = make_backup(StoreRoot(path), path, tmp_path / f"b{turn}")
                 assert done.is_hot
                 with MessageStore.open(tmp_path / f"b{turn}", read_only=True) as backup:
                     codes = {one.code for one in backup.recovery.findings if one.severity.value == "loss"}

@@ -26,6 +26,7 @@ from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import RealFile
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 from tests.support import golden
 from tests.support.kernels import BOTH, running
 from tests.support.mixed import fill_mixed
@@ -140,6 +141,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 from tests.support.stores import SMALL_INDEX
 sizes = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:
@@ -245,14 +247,14 @@ def test_a_file_that_must_not_be_opened_counts_as_gone(tmp_path, monkeypatch):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
         fill(store, 60)
-    opened = RealFile.__init__
+    opened = StoreRoot.open
 
-    def refusing(self, path, flags):
+    def refusing(self, path, *, writable):
         if path.name == f"{4096:020d}":
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        opened(self, path, flags)
+        return opened(self, path, writable=writable)
 
-    monkeypatch.setattr(RealFile, "__init__", refusing)
+    monkeypatch.setattr(StoreRoot, "open", refusing)
     (finding,) = [one for one in check_store(root).findings if one.code == "file-unreadable"]
     assert finding.file == f"commitlog/{4096:020d}"
     assert finding.severity is Severity.LOSS

@@ -7,7 +7,7 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.backup import make_backup
 from seglog.doctor.branch import create_branch
-from seglog.storage.files import RealFiles
+from seglog.storage.store_root import StoreRoot
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line
 from tests.support import golden
@@ -28,9 +28,9 @@ def test_rocketmq_serves_a_backup_and_goes_on(judge, tmp_path, is_open):
     if is_open:
         with MessageStore.open(life.path) as store:
             store.put(TOPIC, b"the last one")
-            make_backup(RealFiles(), life.path, tmp_path / "b", links=False)
+            make_backup(StoreRoot(life.path), life.path, tmp_path / "b", links=False)
     else:
-        make_backup(RealFiles(), life.path, tmp_path / "b", links=False)
+        make_backup(StoreRoot(life.path), life.path, tmp_path / "b", links=False)
     ours = lines_of(life.path)
     dump = judge.dump(tmp_path / "b", SMALL_GEOMETRY)
     assert dump.refusal is None
@@ -42,7 +42,7 @@ def test_rocketmq_serves_a_backup_and_goes_on(judge, tmp_path, is_open):
 
 def test_rocketmq_ignores_the_branches_of_a_store(judge, tmp_path):
     root = golden.extract("roll", tmp_path)
-    create_branch(RealFiles(), root, "replay", new_clock())
+    create_branch(StoreRoot(root), root, "replay", new_clock())
     branch = root / "seglog" / "branches" / "replay"
     before = golden.tree_digest(branch)
     ours = lines_of(root)

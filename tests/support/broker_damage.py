@@ -300,7 +300,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "the checkpoint": (own, gone("checkpoint"), {"checkpoint-missing"}),
     "a short checkpoint": (own, cut("checkpoint", 100), {"checkpoint-size"}),
     "a checkpoint of tomorrow": (own, put("checkpoint", 0, b"\1"), {"checkpoint-ahead"}),
-    "a checkpoint that is a folder": (own, folder_for_file, {"file-kind", "file-unreadable"}),
+    "a checkpoint that is a folder": (own, folder_for_file, {"file-kind"}),
     "an abort file": (own, new("abort"), {"not-closed"}),
     "a foreign file": (own, new("notes.txt"), {"stray"}),
     "a foreign folder": (own, new_folder("old"), {"stray"}),

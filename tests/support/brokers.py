@@ -27,7 +27,7 @@ def open_broker(path: Path, clock: Clock | None = None, config: BrokerConfig | N
         background=False,
         segment_size_bytes=SEGMENT_BYTES,
         queue_file_size_bytes=QUEUE_FILE_BYTES,
-        files=RoomyFiles(),
+        files=RoomyFiles(path),
     )
 
 

@@ -15,8 +15,7 @@ from seglog.cli.spark.session import job_session
 from seglog.spark.compact.compact import Compacted, Compaction
 from seglog.spark.compact.plan import CompactionPlan, TopicPlan
 from seglog.spark.compact.policy import WORDS, Policy, Verdict
-from seglog.spark.compact.swap import discard_old, undo_swap
-from seglog.storage.files import RealFiles
+from seglog.spark.compact.swap import discard_old, files_around, undo_swap
 
 _REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
 
@@ -78,12 +77,13 @@ def run(
                 continue
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
-                discard_old(RealFiles(), path.resolve())
+                discard_old(files_around(path.resolve()), path.resolve())
             _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old)
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
-    files, root = RealFiles(), path.resolve()
+    root = path.resolve()
+    files = files_around(root)
     lock = files.lock(root)
     try:
         if wish.undo:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,10 +11,10 @@ from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
 from seglog.spark import register
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
-from seglog.storage.files import RealFiles
 from seglog.storage.format import names
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
 from seglog.storage.format.tombstone import FILLER_TOPIC
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.survey import check_is_store
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def archive_store(
     """
     from pyspark.sql.functions import col
 
-    if not check_is_store(RealFiles(), root):
+    if not check_is_store(ReadingRoot(root), root):
         raise NotFoundError(f"there is no store at {root}")
     archive = ArchiveFolder(folder)
     lock = archive.lock()
@@ -108,7 +107,7 @@ def archive_store(
         writer.parquet(str(staged))
         run = _run(spark, archive, number, (clock or SystemClock()).now_ms())
         if run is None:
-            shutil.rmtree(staged)
+            archive.files.remove_tree(staged)
             return None
         archive.commit(run)
         archive.finish()
@@ -153,7 +152,7 @@ def _rows(
 def _run(spark: SparkSession, archive: ArchiveFolder, number: int, now_ms: int) -> Run | None:
     """Returns what the files of a run hold; None if that is nothing."""
     staged = archive.staged(number)
-    files = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*.parquet"))
+    files = sorted(archive.names(staged, ".parquet"))
     if not files:
         return None
     view = f"seglog_archive_run_{number}"

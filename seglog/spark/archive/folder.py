@@ -7,8 +7,6 @@ there by whoever comes next; others are rubbish.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.errors import ConfigError, StoreError
-from seglog.storage.files import HeldLock, RealFiles
-from seglog.storage.links import sync_dir
+from seglog.storage.files import HeldLock
+from seglog.storage.store_root import StoreRoot
 
 DATA: Final = "data"
 _MANIFESTS: Final = "_manifest"
@@ -61,10 +59,14 @@ class ArchiveFolder:
 
     Args:
         path: The folder; it need not exist.
+
+    Attributes:
+        files: What lies in it, reached through no link.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self.files = StoreRoot(self.path)
 
     def runs(self) -> list[Run]:
         """Returns all runs that added something, oldest first.
@@ -72,8 +74,19 @@ class ArchiveFolder:
         Raises:
             ConfigError: A manifest cannot be read.
         """
-        names = sorted((self.path / _MANIFESTS).glob("*" + _SUFFIX))
-        return [_read(name) for name in names]
+        folder = self.path / _MANIFESTS
+        names = [one.name for one in self.files.list_dir(folder) if one.name.endswith(_SUFFIX)]
+        return [_read(self.files, folder / name) for name in names]
+
+    def names(self, folder: Path, suffix: str) -> list[str]:
+        """Returns the files of a folder and its folders that end in a suffix, relative to it."""
+        found: list[str] = []
+        for entry in self.files.list_dir(folder):
+            if entry.is_dir:
+                found += [f"{entry.name}/{name}" for name in self.names(folder / entry.name, suffix)]
+            elif entry.name.endswith(suffix):
+                found.append(entry.name)
+        return found
 
     def staged(self, number: int) -> Path:
         """Returns where a run writes its files."""
@@ -82,7 +95,7 @@ class ArchiveFolder:
     def file(self, run: Run, name: str) -> Path:
         """Returns where a file of a run is now."""
         path = self.path / DATA / name
-        return path if path.exists() else self.staged(run.number) / name
+        return path if self.files.exists(path) else self.staged(run.number) / name
 
     def lock(self) -> HeldLock:
         """Takes the right to add to the archive, and makes its folder where it is missing.
@@ -90,12 +103,12 @@ class ArchiveFolder:
         Raises:
             StoreLockedError: A run is at work.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        return RealFiles().lock(self.path)
+        self.files.make_dirs(self.path)
+        return self.files.lock(self.path)
 
     def is_finished(self) -> bool:
         """Whether all files of all runs are where they belong."""
-        return all((self.path / DATA / name).exists() for run in self.runs() for name in run.files)
+        return all(self.files.exists(self.path / DATA / name) for run in self.runs() for name in run.files)
 
     def finish(self) -> int:
         """Does what is left of runs that were interrupted; returns the number of the next run.
@@ -105,9 +118,9 @@ class ArchiveFolder:
         runs = self.runs()
         for run in runs:
             staged = self.staged(run.number)
-            if staged.exists():
-                _move(staged, self.path / DATA, run.files)
-        shutil.rmtree(self.path / _STAGED, ignore_errors=True)
+            if self.files.exists(staged):
+                _move(self.files, staged, self.path / DATA, run.files)
+        self.files.remove_tree(self.path / _STAGED)
         return runs[-1].number + 1 if runs else 1
 
     def commit(self, run: Run) -> None:
@@ -117,22 +130,28 @@ class ArchiveFolder:
             StoreError: Another run was committed meanwhile.
         """
         for name in run.files:
-            _sync(self.staged(run.number) / name)
+            self._sync(self.staged(run.number) / name)
         folder = self.path / _MANIFESTS
-        folder.mkdir(parents=True, exist_ok=True)
+        self.files.make_dirs(folder)
         target = folder / f"{run.number:0{_DIGITS}d}{_SUFFIX}"
         written = self.path / _STAGED / f"{uuid.uuid4().hex}.manifest"
-        written.write_text(json.dumps(asdict(run), indent=1))
-        _sync(written)
+        self.files.write_file(written, json.dumps(asdict(run), indent=1).encode())
         try:
-            os.link(written, target)  # unlike a rename it never replaces
+            self.files.link(written, self.files, target)  # unlike a rename it never replaces
         except FileExistsError as error:
             raise StoreError(
                 f"{target} was written by somebody else meanwhile", help="run it again: nothing is lost"
             ) from error
         finally:
-            written.unlink()
-        sync_dir(folder)
+            self.files.remove(written)
+        self.files.sync_dir(folder)
+
+    def _sync(self, path: Path) -> None:
+        handle = self.files.open(path, writable=False)
+        try:
+            handle.sync()
+        finally:
+            handle.close()
 
 
 def archived(runs: Iterable[Run]) -> dict[tuple[str, int], list[Interval]]:
@@ -161,30 +180,22 @@ def starting_offsets(held: Mapping[tuple[str, int], list[Interval]]) -> dict[str
     return found
 
 
-def _read(path: Path) -> Run:
+def _read(files: StoreRoot, path: Path) -> Run:
     try:
-        fields = json.loads(path.read_text())
+        fields = json.loads(files.read_file(path))
         intervals = tuple(Interval(*one) for one in fields.pop("intervals"))
         return Run(files=tuple(fields.pop("files")), intervals=intervals, **fields)
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{path} is no manifest: {error}") from error
 
 
-def _move(staged: Path, data: Path, files: Iterable[str]) -> None:
+def _move(files: StoreRoot, staged: Path, data: Path, names: Iterable[str]) -> None:
     folders: set[Path] = set()
-    for name in files:
+    for name in names:
         source, target = staged / name, data / name
-        if source.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.replace(target)
+        if files.exists(source):
+            files.make_dirs(target.parent)
+            files.rename(source, target)
             folders.add(target.parent)
     for folder in folders:
-        sync_dir(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        files.sync_dir(folder)

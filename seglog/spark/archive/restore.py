@@ -7,7 +7,6 @@ bytes of its memory for each message.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from seglog.spark.compact.swap import (
     Manifest,
     check_swappable,
     clear_rubbish,
+    files_around,
     finish_swap,
     new_store,
     old_store,
@@ -39,7 +39,7 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
-from seglog.storage.files import RealFiles
+from seglog.storage.copies import remove_tree
 from seglog.storage.findings import Severity
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -47,6 +47,7 @@ from seglog.storage.format.record import FILLER, MAGIC_BLANK
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
 from seglog.storage.listing import list_store
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,7 +150,7 @@ class _Restore:
         sizes: Sizes,
         clock: Clock,
     ) -> None:
-        self.files = RealFiles()
+        self.files = files_around(root)
         self.root = root
         self._spark = spark
         self._sizes = sizes
@@ -192,7 +193,7 @@ class _Restore:
                 raise InvalidArgumentError(
                     f"{old_store(root)} is what the store was before", help="discard it first"
                 )
-        with MessageStore.open(root, read_only=True) as store:
+        with MessageStore.open(root, read_only=True, files=files) as store:
             ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
         wanted = self._wanted(ends)
         rows = self._behind(ends)
@@ -251,16 +252,17 @@ class _Restore:
         segments = place_chunks(chunks, first, segment_bytes)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            around = files_around(staged.parent)
             for batch in batches:
                 numbers = batch.column(0).to_pylist()
-                counts = [write_placed(RealFiles(), staged, segments[at], segment_bytes) for at in numbers]
+                counts = [write_placed(around, staged, segments[at], segment_bytes) for at in numbers]
                 yield pa.RecordBatch.from_arrays([pa.array(counts, pa.int64())], ["records"])
 
         frame = self._spark.range(0, len(segments), 1, max(1, len(segments)))
         written = sum(frame.mapInArrow(write, "records bigint").toArrow()["records"].to_pylist())
         if written != sum(chunk.records for chunk in chunks):
             raise StoreError(f"{written} records were written", help="the store is as it was")
-        shutil.rmtree(staged / CHUNKS)
+        remove_tree(files, staged / CHUNKS)
         files.sync_dir(staged / COMMIT_LOG)
         return first
 
@@ -277,7 +279,7 @@ class _Restore:
                 yield first
                 yield from batches
 
-            made = write_chunks(RealFiles(), staged, partition, every(), segment_bytes)
+            made = write_chunks(files_around(staged.parent), staged, partition, every(), segment_bytes)
             yield pa.RecordBatch.from_pylist([chunk._asdict() for chunk in made], _CHUNK_SCHEMA)
 
         total = rows.agg({"size": "sum"}).collect()[0][0] or 0
@@ -300,6 +302,7 @@ class _Restore:
             queue_file_size_bytes=self._sizes.queue_file_bytes,
             index_geometry=self._sizes.index,
             recovery_step_bytes=0,
+            files=self.files,
         ):
             pass
         report = audit_store(staged, spark=self._spark)
@@ -312,13 +315,13 @@ class _Restore:
                 raise StoreError(f"{one.topic}/{one.queue_id} does not end at {one.end} as it should")
 
 
-def _copy_store(files: RealFiles, root: Path, staged: Path) -> tuple[int, int]:
+def _copy_store(files: StoreRoot, root: Path, staged: Path) -> tuple[int, int]:
     """Copies a store of which we hold the lock, and ends its last segment.
 
     Returns:
         Where new segments may begin, and their length.
     """
-    end = make_backup(files, root, staged).end_phy_offset
+    end = make_backup(files, root, staged, others=files).end_phy_offset
     listing = list_store(files, staged)
     segment_bytes = listing.geometry.segment_size_bytes
     position = end % segment_bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from seglog.spark.compact.swap import (
     Manifest,
     check_swappable,
     clear_rubbish,
+    files_around,
     finish_swap,
     new_store,
     old_store,
@@ -40,7 +40,7 @@ from seglog.spark.compact.swap import (
 from seglog.storage.audit.conclude import conclude_log, report_on
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.files import RealFiles, SwappingFiles
+from seglog.storage.files import SwappingFiles
 from seglog.storage.format.names import segment_file_name
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Compaction:
         allow_undelivered: Whether messages may go that a group has still to read.
         split_bytes: Bytes of the log that a task reads at a time; None for what suits its segments.
         runner: Who runs the phases; Spark if None.
-        files: Where the store is.
+        files: Where the store is, and the folder beside it; None for the real ones.
         clock: The time.
         draw: Returns a random number of so many bits.
     """
@@ -88,8 +88,8 @@ class Compaction:
     allow_undelivered: bool = False
     split_bytes: int | None = None
     runner: Runner | None = None
-    files: SwappingFiles = RealFiles()  # noqa: RUF009 - it has no state
-    clock: Clock = SystemClock()  # noqa: RUF009 - as above
+    files: SwappingFiles | None = None
+    clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     draw: Callable[[int], int] = secrets.randbits
 
     def plan(self, spark: SparkSession | None = None) -> CompactionPlan:
@@ -111,7 +111,7 @@ class Compaction:
             InvalidArgumentError: What was the store before the last compaction is still there.
             FullError: No space; the store is as it was.
         """
-        root, files = self.root.resolve(), self.files
+        root, files = self.root.resolve(), self._files
         if not files.exists(root) and not finish_swap(files, root):
             raise NotFoundError(f"there is no store at {root}")
         lock = files.lock(root)
@@ -132,6 +132,10 @@ class Compaction:
         finally:
             lock.release()
 
+    @property
+    def _files(self) -> SwappingFiles:
+        return self.files or files_around(self.root.resolve())
+
     def _nothing_to_do(self, spark: SparkSession | None) -> Compacted:
         plan = self._plan(spark, None)
         if plan.dropped:
@@ -142,7 +146,7 @@ class Compaction:
         return Compacted(plan, is_done=False, was_finished=False, old=old_store(plan.root))
 
     def _plan(self, spark: SparkSession | None, staged: Path | None) -> CompactionPlan:
-        files, root = self.files, self.root.resolve()
+        files, root = self._files, self.root.resolve()
         listed = plan_audit(root, files, split_bytes=DEFAULT_SPLIT_BYTES)
         segment = listed.geometry.segment_size_bytes
         split_bytes = self.split_bytes or min(DEFAULT_SPLIT_BYTES, max(1024, segment // _PARTS_OF_A_SEGMENT))
@@ -171,7 +175,7 @@ class Compaction:
         return make_plan(files, task, audit, runner, staged, allow=self.allow_undelivered)
 
     def _write(self, spark: SparkSession | None, plan: CompactionPlan, staged: Path) -> None:
-        files, runner = self.files, self._runner(spark)
+        files, runner = self._files, self._runner(spark)
         written = runner.write_segments(plan.task, staged, plan.segments, plan.begins)
         slices = by_queue(one for segment in written for one in segment.slices)
         keep_empty_queues(files, plan, staged)
@@ -200,9 +204,11 @@ class Compaction:
 
 def _sync_tree(files: SwappingFiles, folder: Path) -> None:
     """Brings a new store to the disk, whole, before anything says that it is."""
-    for path, _folders, names in os.walk(folder):
-        for name in names:
-            handle = files.open(Path(path) / name, writable=True)
-            handle.sync()
-            handle.close()
-        files.sync_dir(Path(path))
+    for entry in files.list_dir(folder):
+        if entry.is_dir:
+            _sync_tree(files, folder / entry.name)
+            continue
+        handle = files.open(folder / entry.name, writable=True)
+        handle.sync()
+        handle.close()
+    files.sync_dir(folder)

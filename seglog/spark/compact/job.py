@@ -30,12 +30,12 @@ from seglog.spark.compact.phases import (
 from seglog.spark.compact.queues import write_queue
 from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import QueuePart
+from seglog.spark.compact.swap import files_around
 from seglog.spark.compact.task import Task
 from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, write_segment
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files import RealFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,7 +116,7 @@ class SparkRunner:
         """Runs phases 1 to 3 as one job."""
 
         def decide_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            files = RealFiles()
+            files = files_around(task.root)
             rows = _array(batches, LOSER)
             for part in np.unique(rows["part"]).tolist():
                 losers = rows[(rows["part"] == part) & (rows["row"] != _SENTINEL)]
@@ -137,7 +137,7 @@ class SparkRunner:
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    made = write_segment(RealFiles(), task, staged, plans[number], begins)
+                    made = write_segment(files_around(task.root), task, staged, plans[number], begins)
                     row = asdict(made) | {"slices": [one._asdict() for one in made.slices]}
                     yield pa.RecordBatch.from_pylist([row], _WRITTEN)
 
@@ -157,10 +157,11 @@ class SparkRunner:
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 numbers = batch.column(0)
+                files = files_around(staged.parent)
                 counts = []
                 for topic, queue_id in (keys[number] for number in numbers.to_pylist()):
                     slices = queues[topic, queue_id]
-                    counts.append(write_queue(RealFiles(), staged, topic, queue_id, slices, file_bytes))
+                    counts.append(write_queue(files, staged, topic, queue_id, slices, file_bytes))
                 yield pa.RecordBatch.from_arrays([numbers, pa.array(counts, pa.int64())], ["queue", "units"])
 
         table = self._numbers(len(keys)).mapInArrow(write, "queue bigint, units bigint").toArrow()
@@ -177,7 +178,7 @@ class SparkRunner:
         def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for part in batch.column(0).to_pylist():
-                    yield _batch(keyed_rows(RealFiles(), task, part))
+                    yield _batch(keyed_rows(files_around(task.root), task, part))
 
         def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _batch(losers_of(task, _array(batches, KEYED)))

@@ -7,7 +7,6 @@ are the truth of their topics, so they are written here from both.
 
 from __future__ import annotations
 
-import shutil
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,6 +40,7 @@ from seglog.storage.compaction_files import (
 )
 from seglog.storage.compaction_queue import CompactionQueue
 from seglog.storage.compaction_units import CompactionUnits
+from seglog.storage.copies import copy_tree, remove_tree
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format import names
@@ -48,7 +48,6 @@ from seglog.storage.format.batch_consume_queue import BatchUnits
 from seglog.storage.format.compaction import COMPACTION, POSITION_FILE, encode_positions
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.index_files import list_index_files
-from seglog.storage.links import copy_file
 from seglog.storage.log_files import LogReader
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_files import queue_directory
@@ -80,10 +79,7 @@ def begin_staging(files: RestoringFiles, root: Path, staged: Path) -> None:
         if entry.name in _MADE_ANEW:
             continue
         source, target = root / entry.name, staged / entry.name
-        if entry.is_dir:
-            shutil.copytree(source, target)
-        else:
-            copy_file(source, target)
+        copy_tree(files, source, target, is_dir=entry.is_dir)
 
 
 def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path) -> None:
@@ -96,7 +92,8 @@ def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path)
         sizes = [entry for entry in files.list_dir(plan.root / folder) if not entry.is_dir]
         if sizes and segment_bytes:
             files.make_dirs(staged / folder)
-            copy_file(plan.root / folder / sizes[-1].name, staged / folder / sizes[-1].name)
+            name = sizes[-1].name
+            copy_tree(files, plan.root / folder / name, staged / folder / name, is_dir=False)
 
 
 def write_compaction_logs(
@@ -142,9 +139,8 @@ def finish_staging(
         StoreError: Something is not as it should be; the store is as it was.
     """
     for folder in (UNITS, VERDICTS):
-        shutil.rmtree(staged / folder)
-    for path in [*staged.glob(f"*{ATTEMPT}-*"), *(staged / names.COMMIT_LOG).glob(f"*{ATTEMPT}-*")]:
-        path.unlink()  # of a task that was killed
+        remove_tree(files, staged / folder)
+    _remove_attempts(files, staged)
     for segment, wanted in zip(written, plan.segments, strict=True):
         if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
             raise StoreError(f"a segment of {wanted.used_bytes} bytes was to be written, not {segment}")
@@ -181,6 +177,14 @@ def finish_staging(
             raise StoreError(
                 f"{queue.topic}/{queue.queue_id} would end at {queue.max_offset}", help="nothing was changed"
             )
+
+
+def _remove_attempts(files: RestoringFiles, staged: Path) -> None:
+    """Removes what tasks left that were killed."""
+    for folder in (staged, staged / names.COMMIT_LOG):
+        for entry in files.list_dir(folder):
+            if f"{ATTEMPT}-" in entry.name:
+                files.remove(folder / entry.name)
 
 
 def _place(finding: Finding) -> tuple[str, str]:

@@ -19,8 +19,10 @@ from typing import Final
 
 from seglog.doctor.branch_names import branch_names
 from seglog.errors import ConfigError, NotFoundError, UndoError, UnsupportedStoreError
+from seglog.storage.copies import remove_tree
 from seglog.storage.files import SwappingFiles
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
+from seglog.storage.store_root import StoreRoot
 
 _SUFFIX: Final = ".compact"
 _MANIFEST: Final = "manifest.json"
@@ -63,12 +65,16 @@ def old_store(root: Path) -> Path:
     return work_folder(root) / _OLD
 
 
+def files_around(root: Path) -> StoreRoot:
+    """Returns the files of a store and of the folder beside it, in which a new one is made."""
+    return StoreRoot(root.parent)
+
+
 def state_of_store(files: SwappingFiles, root: Path) -> str:
     """Returns a digest of names, lengths and times of all files of a store; the lock does not count."""
     digest = hashlib.sha256()
-    for name in sorted(_walk(files, root, root)):
+    for name, size in sorted(_walk(files, root, root)):
         if name != LOCK_FILE:
-            size = (root / name).stat().st_size
             digest.update(f"{name}\0{size}\0{files.stamp(root / name).modified_ns}\n".encode())
     return digest.hexdigest()
 
@@ -79,11 +85,9 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
     Raises:
         UnsupportedStoreError: It cannot, or something in it would be lost.
     """
-    links = [path.name for path in sorted(root.iterdir()) if path.is_symlink()]
-    if links or root.is_mount():
-        what = f"{', '.join(links)} of {root} lie elsewhere" if links else f"{root} is a mount point"
+    if root.is_mount():
         raise UnsupportedStoreError(
-            f"{what}: a new store could not take the old one's place at once",
+            f"{root} is a mount point: a new store could not take the old one's place at once",
             help="put the whole store into one folder of one file system",
         )
     if branch_names(files, root):
@@ -122,7 +126,7 @@ def read_manifest(files: SwappingFiles, root: Path) -> Manifest | None:
 def clear_rubbish(files: SwappingFiles, root: Path) -> None:
     """Removes what an attempt left that did not come to a manifest."""
     if read_manifest(files, root) is None and files.exists(work_folder(root)):
-        _remove_tree(files, work_folder(root))
+        remove_tree(files, work_folder(root))
 
 
 def finish_swap(files: SwappingFiles, root: Path) -> bool:
@@ -149,7 +153,7 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
         return True
     if not files.exists(folder / _NEW) or state_of_store(files, root) != manifest.old_state:
         files.remove(folder / _MANIFEST)
-        _remove_tree(files, folder)
+        remove_tree(files, folder)
         return False
     if files.exchange(root, folder / _NEW):
         files.sync_dir(root.parent)
@@ -181,14 +185,14 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
         files.rename(folder / _OLD, root)
     _sync(files, root)
     files.remove(folder / _MANIFEST)
-    _remove_tree(files, folder)
+    remove_tree(files, folder)
 
 
 def discard_old(files: SwappingFiles, root: Path) -> None:
     """Removes the old store, and so gives its space back."""
     if read_manifest(files, root) is not None and not files.exists(work_folder(root) / _NEW):
         files.remove(work_folder(root) / _MANIFEST)
-        _remove_tree(files, work_folder(root))
+        remove_tree(files, work_folder(root))
 
 
 def _first_phy_offset(files: SwappingFiles, root: Path) -> int | None:
@@ -201,18 +205,12 @@ def _sync(files: SwappingFiles, root: Path) -> None:
     files.sync_dir(work_folder(root))
 
 
-def _walk(files: SwappingFiles, root: Path, folder: Path) -> list[str]:
-    found: list[str] = []
+def _walk(files: SwappingFiles, root: Path, folder: Path) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
     for entry in files.list_dir(folder):
         path = folder / entry.name
-        found += _walk(files, root, path) if entry.is_dir else [path.relative_to(root).as_posix()]
-    return found
-
-
-def _remove_tree(files: SwappingFiles, folder: Path) -> None:
-    for entry in files.list_dir(folder):
         if entry.is_dir:
-            _remove_tree(files, folder / entry.name)
+            found += _walk(files, root, path)
         else:
-            files.remove(folder / entry.name)
-    files.remove_dir(folder)
+            found.append((path.relative_to(root).as_posix(), entry.size_bytes))
+    return found

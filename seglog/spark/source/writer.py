@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from seglog.spark.source.append_job import AppendJob
 from seglog.spark.source.staging import Staged, stage
-from seglog.storage.files import RealFiles
+from seglog.storage.store_root import StoreRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class MessageWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Appends what all tasks put aside."""
         staged = [message.staged for message in messages if isinstance(message, StagedMessage)]
-        self._job.commit(staged, RealFiles())
+        self._job.commit(staged, StoreRoot(self._job.root))
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

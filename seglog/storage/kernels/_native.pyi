@@ -245,6 +245,40 @@ def property_values(
         As :func:`copy_strings`.
     """
 
+def open_beneath(folder: int, path: bytes, flags: int, /) -> int:
+    """Opens what a path below an open folder leads to, through no link and not out of the folder.
+
+    Args:
+        folder: Descriptor of the folder.
+        path: Relative to it.
+        flags: Of ``open``; none that make a file.
+
+    Returns:
+        A descriptor.
+
+    Raises:
+        OSError: ``ELOOP`` for a link on the way, ``EXDEV`` for a way out, ``ENOSYS`` without ``openat2``.
+    """
+
+def open_plain(folder: int, path: bytes, flags: int, /) -> int:
+    """Opens a regular file below an open folder, through no link.
+
+    Args:
+        folder: Descriptor of the folder.
+        path: Relative to it.
+        flags: Of ``open``, with those that keep it safe; none that make a file.
+
+    Returns:
+        A descriptor; -1 for anything that is not so plain, such as a file with several names to write to.
+    """
+
+def mode_beneath(folder: int, path: bytes, /) -> int:
+    """Returns the mode of what a path below an open folder leads to, through no link.
+
+    Returns:
+        The mode, of a link its own; 0 where there is nothing, 1 where the way leads elsewhere.
+    """
+
 def populate(pages: memoryview, /) -> bool:
     """Makes the whole pages of a stretch of a file's map ready to be written to; their content stays.
 

@@ -4,6 +4,7 @@
 #include "python_api.h"
 
 #include "../layout.h"
+#include "beneath.h"
 #include "column_calls.h"
 #include "crc32.h"
 #include "decoder_type.h"
@@ -91,6 +92,9 @@ static PyMethodDef methods[] = {
     {"property_map", py_property_map, METH_VARARGS, NULL},
     {"property_values", py_property_values, METH_VARARGS, NULL},
     {"populate", py_populate, METH_VARARGS, NULL},
+    {"open_beneath", py_open_beneath, METH_VARARGS, NULL},
+    {"open_plain", py_open_plain, METH_VARARGS, NULL},
+    {"mode_beneath", py_mode_beneath, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

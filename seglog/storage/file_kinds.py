@@ -1,0 +1,105 @@
+"""What lies under a name of a store: a file, a folder, or something that no store has.
+
+Only files and folders are a store's. A link leads elsewhere, a pipe may keep whoever opens it waiting, and to
+open a device may set something off.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Sequence
+from typing import Final
+
+from seglog.errors import FileKindError
+from seglog.storage.format import names
+
+FILE: Final = "a file"
+FOLDER: Final = "a folder"
+LINK: Final = "a link"
+PIPE: Final = "a pipe"
+SOCKET: Final = "a socket"
+DEVICE: Final = "a device"
+
+_KINDS: Final = {
+    stat.S_IFREG: FILE,
+    stat.S_IFDIR: FOLDER,
+    stat.S_IFLNK: LINK,
+    stat.S_IFIFO: PIPE,
+    stat.S_IFSOCK: SOCKET,
+}
+
+_ROOT_FILES: Final = frozenset(
+    {names.CHECKPOINT_FILE, names.ABORT_FILE, names.LOCK_FILE, "epochFileCheckpoint", "brokerIdentity"}
+)
+_ROWS: Final = (names.COMMIT_LOG, names.INDEX, "timerlog")
+_QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_QUEUE_EXT)
+_FOLDERS: Final = frozenset({*_ROWS, *_QUEUES, names.CONFIG, names.OURS, "compaction"})
+_NUMBER: Final = re.compile(r"[0-9]{17,20}")
+_TABLE: Final = re.compile(r".+\.json(\.bak|\.tmp)?")
+_QUEUE_DEPTH: Final = 3
+"""Folder, topic, queue id."""
+
+
+def kind_of(mode: int) -> str:
+    """Returns what something is, by its mode as ``lstat`` gives it."""
+    return _KINDS.get(stat.S_IFMT(mode), DEVICE)
+
+
+def wanted_kind(folder: Sequence[str], name: str, kind: str) -> str:
+    """Returns what must lie under a name, where something else does; empty if nothing is wrong.
+
+    Args:
+        folder: Names of the folder that it is in, from the store down.
+        name: What it is called.
+        kind: What it is.
+    """
+    if kind == FOLDER:
+        return FILE if _is_file_name(folder, name) else ""
+    if not folder and name in _FOLDERS:
+        return FOLDER
+    return "" if kind == FILE else FILE
+
+
+def may_hold_numbers(folder: Sequence[str]) -> bool:
+    """Returns whether a folder called like a file would be wrong there.
+
+    Args:
+        folder: Names of the folder that it is in, from the store down.
+    """
+    depth = len(folder)
+    return depth < 2 or (depth == _QUEUE_DEPTH and folder[0] in _QUEUES)
+
+
+def _is_file_name(folder: Sequence[str], name: str) -> bool:
+    """Returns whether RocketMQ or this engine call a file so there, and never a folder."""
+    if not folder:
+        return name in _ROOT_FILES
+    if len(folder) == 1 and folder[0] == names.CONFIG:
+        return _TABLE.fullmatch(name) is not None
+    has_rows = folder[0] in _ROWS and len(folder) == 1
+    has_units = folder[0] in _QUEUES and len(folder) == _QUEUE_DEPTH
+    return (has_rows or has_units) and _NUMBER.fullmatch(name) is not None
+
+
+def kind_error(name: str, found: str, expected: str) -> FileKindError:
+    """Returns what to raise for a thing of the wrong kind.
+
+    Args:
+        name: Its place, relative to the store.
+        found: Its kind.
+        expected: What belongs there.
+    """
+    return FileKindError(
+        f"{name} is {found}, where {expected} belongs", file=name, found=found, help=kind_help(name, found)
+    )
+
+
+def kind_help(name: str, found: str) -> str | None:
+    """Returns the advice for a thing of the wrong kind; None for that of every such error."""
+    if found != LINK or "/" in name:
+        return None
+    return (
+        f"if {name} is a folder of this store that lies elsewhere, name it: `--follow {name}`"
+        f' (`follow=("{name}",)` in Python); otherwise replace the link by what belongs there'
+    )
