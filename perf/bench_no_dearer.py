@@ -25,6 +25,7 @@ from statistics import median
 from typing import Final
 
 from perf import machine
+from perf.no_dearer_work import COUNTING
 
 HERE: Final = Path(__file__).resolve().parents[1]
 ALLOWED: Final = 0.03
@@ -100,6 +101,8 @@ def run(tree: Path, row: str, folder: Path, count: int, command: Sequence[str] =
     """Runs a cell over the ``seglog`` of a tree; returns what it printed."""
     words = [*command, sys.executable, str(HERE / "perf" / "no_dearer_work.py"), row, str(folder), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
+    if command:
+        environment[COUNTING] = "yes"
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{row} over {tree} failed:\n{done.stderr}")
@@ -116,15 +119,12 @@ def sample(tree: Path, row: str, filled: Path, count: int, command: Sequence[str
 
 
 def instructions(tree: Path, row: str, filled: Path) -> int:
-    """Returns how many instructions the work of a row runs in user space, without the program's start."""
-    counter = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    found = []
-    for count in (_COUNTED[row], 0):
-        told = re.search(r"Collected : (\d+)", sample(tree, row, filled, count, counter))
-        if told is None:
-            raise SystemExit("callgrind did not say how many instructions it counted")
-        found.append(int(told[1]))
-    return found[0] - found[1]
+    """Returns how many instructions the work of a row runs in user space."""
+    counter = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=/dev/null"]
+    told = re.search(r"Collected : (\d+)", sample(tree, row, filled, _COUNTED[row], counter))
+    if told is None:
+        raise SystemExit("callgrind did not say how many instructions it counted")
+    return int(told[1])
 
 
 def measure(trees: dict[str, Path], rows: Sequence[str], rounds: int, folder: Path) -> dict[str, Row]:

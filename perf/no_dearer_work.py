@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from seglog.doctor.check import check_store
 from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
 
+COUNTING: Final = "SEGLOG_PERF_COUNTS"
+"""A variable of the environment that is there while callgrind runs this program."""
 TOPIC: Final = "bench"
 QUEUES: Final = 4
 _BODY: Final = b"b" * 128
@@ -170,14 +173,22 @@ ROWS: Final[dict[str, Callable[[Path, int], Callable[[], None]]]] = {
 """What is measured, by name; from ``pull`` on of a store that was filled before."""
 
 
+def count_instructions(state: str) -> None:
+    """Has callgrind count from here on, or no more; only if it runs this program."""
+    if COUNTING in os.environ:
+        command = ["callgrind_control", "-i", state, str(os.getpid())]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def main(row: str, folder: Path, count: int) -> None:
     """Does the work of a row, or fills a store."""
     if row == "fill":
         fill(folder, count)
     work = ROWS[row](folder, count)
+    count_instructions("on")
     cpu, begun = time.process_time(), time.perf_counter()
-    if count:
-        work()
+    work()
+    count_instructions("off")
     print(json.dumps([time.perf_counter() - begun, time.process_time() - cpu]), flush=True)
     os._exit(0)  # a store is left as it is: closing it is not measured
 
