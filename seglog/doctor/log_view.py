@@ -151,7 +151,7 @@ class LogView:
         """Yields the index file and the place of each entry that may be of a key of a topic, newest first."""
         hashed = key_hash(f"{topic}#{key}")
         for file in reversed(self.index):
-            for phy_offset, _time_ms in iter_places(self.files, file, hashed, 0, MAX_TIMESTAMP_MS):
+            for phy_offset in iter_places(self.files, file, hashed, 0, MAX_TIMESTAMP_MS):
                 yield file.path.name, phy_offset
 
     def tag_entries(self, topic: str, tag: str, phy_offset: int) -> Iterator[str]:

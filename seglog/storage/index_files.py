@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from seglog.storage.format.index import (
 from seglog.storage.format.index_geometry import infer_index_geometry
 from seglog.storage.format.names import INDEX
 
+Numbers: TypeAlias = npt.NDArray[np.int64]
+PlaceRun: TypeAlias = tuple[int] | Numbers
 _SECOND_MS = 1000
 _DEFAULT_RATIO = 4
 _CHUNK_BYTES = 4 << 20
@@ -74,10 +77,16 @@ def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Pa
     return found, damaged
 
 
-def iter_places(
+def iter_places(files: Files, file: IndexFile, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+    """Yields the places that a hash's entries of some time lead to, newest first."""
+    for run in iter_place_runs(files, file, hashed, begin_ms, end_ms):
+        yield from run.tolist() if isinstance(run, np.ndarray) else run
+
+
+def iter_place_runs(
     files: Files, file: IndexFile, hashed: int, begin_ms: int, end_ms: int
-) -> Iterator[tuple[int, int]]:
-    """Yields ``(phy_offset, store time in whole seconds as ms)`` of a hash's entries, newest first.
+) -> Iterator[PlaceRun]:
+    """Yields places as :func:`iter_places` does, one or many at a time.
 
     Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are. A chain that
     is long and dense, as keys of one slot make it that somebody chose, is not followed entry by entry: what
@@ -85,41 +94,33 @@ def iter_places(
     """
     handle = files.open(file.path, writable=False)
     try:
-        for entry, its_hash, phy_offset, diff_s in _iter_chain(handle, file, hashed):
+        slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
+        entry = int(INDEX_SLOT.struct.unpack(_read(handle, slot_at, INDEX_SLOT.size_bytes))[0])
+        header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
+        below = min(header.index_count, file.geometry.entry_count)
+        newest, walked = entry, 0
+        while 0 < entry < below:
+            if walked >= _SHORT_CHAIN and newest - entry < walked * _DENSE_CHAIN:
+                yield from _iter_scanned(handle, file, hashed, entry + 1, (begin_ms, end_ms))
+                return
+            below = entry
+            its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
             # The difference of entry 1 counts from the end of the file before, but its time is known.
-            time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if entry > 1 else 0)
-            if time_ms + _SECOND_MS <= begin_ms or diff_s < 0:
+            time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if below > 1 else 0)
+            if diff_s < 0 or time_ms + _SECOND_MS <= begin_ms:
                 return
             if its_hash == hashed and time_ms <= end_ms:
-                yield phy_offset, time_ms
+                yield (phy_offset,)
+            walked += 1
     finally:
         handle.close()
 
 
-def _iter_chain(handle: OpenFile, file: IndexFile, hashed: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yields number, hash, place and time difference of entries of a slot, newest first.
-
-    All with the hash are among them, of others some.
-    """
-    slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
-    entry = int(INDEX_SLOT.struct.unpack(_read(handle, slot_at, INDEX_SLOT.size_bytes))[0])
-    header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))
-    below = min(header.index_count, file.geometry.entry_count)
-    newest, walked = entry, 0
-    while 0 < entry < below:
-        if walked >= _SHORT_CHAIN and newest - entry < walked * _DENSE_CHAIN:
-            yield from _iter_scanned(handle, file, hashed, entry + 1)
-            return
-        below = entry
-        its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
-        yield below, its_hash, phy_offset, diff_s
-        walked += 1
-
-
 def _iter_scanned(
-    handle: OpenFile, file: IndexFile, hashed: int, end: int
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yields entries below ``end``: those that have the hash, and the last one of each block."""
+    handle: OpenFile, file: IndexFile, hashed: int, end: int, times_ms: tuple[int, int]
+) -> Iterator[Numbers]:
+    """Yields the places of entries below ``end`` that have the hash, a block at a time."""
+    begin_ms, end_ms = times_ms
     buffer = np.empty(_BLOCK_ENTRIES * INDEX_ENTRY.size_bytes, np.uint8)
     as_stored = int.from_bytes(hashed.to_bytes(4, "big"), sys.byteorder, signed=True)
     while end > 1:
@@ -130,17 +131,17 @@ def _iter_scanned(
         hashes: npt.NDArray[np.int32] = np.ndarray(
             end - start, np.int32, block, strides=INDEX_ENTRY.size_bytes
         )
-        numbers = np.flatnonzero(hashes == as_stored)
-        if not len(numbers) or numbers[-1] != end - start - 1:
-            numbers = np.append(numbers, end - start - 1)
-        entries = block.view(INDEX_ENTRY.dtype)[numbers[::-1]]
-        yield from zip(
-            (start + numbers[::-1]).tolist(),
-            entries["key_hash"].tolist(),
-            entries["phy_offset"].tolist(),
-            entries["time_diff_s"].tolist(),
-            strict=True,
-        )
+        numbers = np.append(np.flatnonzero(hashes == as_stored), end - start - 1)[::-1]
+        entries = block.view(INDEX_ENTRY.dtype)[numbers]
+        diffs_s = entries["time_diff_s"].astype(np.int64)
+        times = file.header.begin_timestamp_ms + _SECOND_MS * np.where(numbers + start > 1, diffs_s, 0)
+        too_old = np.flatnonzero((diffs_s < 0) | (times + _SECOND_MS <= begin_ms))
+        taken = slice(1, int(too_old[0]) if len(too_old) else None)  # the first one is the block's last
+        found = entries["phy_offset"][taken][times[taken] <= end_ms].astype(np.int64)
+        if len(found):
+            yield found
+        if len(too_old):
+            return
         end = start
 
 

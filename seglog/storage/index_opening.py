@@ -171,7 +171,7 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
         if tag is None:
             continue
         hashed = key_hash(tag_key(record.topic, tag))
-        for place, _time_ms in iter_places(files, file, hashed, 0, MAX_TIMESTAMP_MS):
+        for place in iter_places(files, file, hashed, 0, MAX_TIMESTAMP_MS):
             if place <= record.phy_offset:
                 return place == record.phy_offset
         return False

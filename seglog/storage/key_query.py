@@ -9,15 +9,18 @@ Source: ``DefaultMessageStore.java queryMessage``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from seglog.storage.colliding_keys import iter_holding
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
 from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.message import Message
-from seglog.storage.index_files import iter_places, list_index_files
+from seglog.storage.index_files import PlaceRun, iter_place_runs, list_index_files
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.log_scan import Hole
@@ -70,35 +73,37 @@ class KeyQuery:
             times_ms: Earliest and latest store time.
             log: Where the log starts and ends.
         """
-        wanted = f"{topic}#{key}"
         found: dict[int, Message] = {}
-        places = self._places(wanted, times_ms, log)
-        for phy_offset, message in self._iter_matching(places, topic, key, times_ms):
+        for phy_offset, message in self._iter_matching(topic, key, times_ms, log):
             found[phy_offset] = message
             if len(found) >= max_count:
                 break
         return [found[phy_offset] for phy_offset in sorted(found)]
 
     def _iter_matching(
-        self, places: Iterator[int], topic: str, key: str, times_ms: tuple[int, int]
+        self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int]
     ) -> Iterator[tuple[int, Message]]:
-        """Yields messages at some places that have the key, and where they are; one may come twice."""
+        """Yields messages that have the key, newest first, and where they are; one may come twice."""
         begin_ms, end_ms = times_ms
         wanted, missed = f"{topic}#{key}", 0
-        while (phy_offset := next(places, None)) is not None:
-            message = self._message_at(phy_offset)
-            if message is None or wanted not in record_keys(
-                message.topic, message.properties_raw, message.sys_flag, tags=False
-            ):
-                missed += 1
-                if missed == _MANY_MISSED and _REPLACED not in key:
-                    places = iter_holding(
-                        self._reader(), places, key.encode("utf-8", "surrogatepass"), self._segment_size_bytes
-                    )
-            elif begin_ms <= message.store_timestamp_ms <= end_ms:
-                yield phy_offset, message
+        runs = self._place_runs(wanted, times_ms, log)
+        is_sorted_out = _REPLACED in key
+        while (run := next(runs, None)) is not None:
+            if not is_sorted_out and max(missed, len(run)) >= _MANY_MISSED:
+                raw = key.encode("utf-8", "surrogatepass")
+                runs = iter_holding(self._reader(), chain((run,), runs), raw, self._segment_size_bytes)
+                is_sorted_out = True
+                continue
+            for phy_offset in run.tolist() if isinstance(run, np.ndarray) else run:
+                message = self._message_at(phy_offset)
+                if message is None or wanted not in record_keys(
+                    message.topic, message.properties_raw, message.sys_flag, tags=False
+                ):
+                    missed += 1
+                elif begin_ms <= message.store_timestamp_ms <= end_ms:
+                    yield phy_offset, message
 
-    def _places(self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int]) -> Iterator[int]:
+    def _place_runs(self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int]) -> Iterator[PlaceRun]:
         """Yields where records of the key may be, newest first."""
         begin_ms, end_ms = times_ms
         start, end = log
@@ -106,13 +111,16 @@ class KeyQuery:
         index, _damaged = list_index_files(self._files, self._root)
         used = [file for file in index if file.header.index_count > 1]
         ends = [file.header.end_phy_offset for file in used]
-        yield from self._in_log(wanted, max([start, *(place for place in ends if place < end)]), end)
+        for place in self._in_log(wanted, max([start, *(place for place in ends if place < end)]), end):
+            yield (place,)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
                 try:
-                    for phy_offset, _time_ms in iter_places(self._files, file, hashed, begin_ms, end_ms):
-                        if start <= phy_offset < end:
-                            yield phy_offset
+                    for run in iter_place_runs(self._files, file, hashed, begin_ms, end_ms):
+                        if isinstance(run, np.ndarray):
+                            yield run[(start <= run) & (run < end)]
+                        elif start <= run[0] < end:
+                            yield run
                 except FileNotFoundError:
                     return  # retention took it, and all before
             if file.header.begin_timestamp_ms < begin_ms:

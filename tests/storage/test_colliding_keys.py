@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from seglog.storage.files import RealFile, RealFiles
@@ -12,6 +13,7 @@ from seglog.storage.format.index_view import IndexView
 from seglog.storage.index_files import iter_places, list_index_files, load_index_file
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.store import MessageStore
+from tests.support.kernels import BOTH, native, running
 from tests.support.stores import new_clock
 
 COUNT = 20_000
@@ -91,10 +93,11 @@ def test_the_oldest_key_of_a_slot_takes_little_more_than_the_newest(one_slot):
     assert reads_of(one_slot, "none")[0] == 0
 
 
+@pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("number", [0, 1, COUNT // 2, COUNT - 40, COUNT - 1])
-def test_few_messages_of_other_keys_with_the_hash_are_decoded(one_hash, number):
+def test_few_messages_of_other_keys_with_the_hash_are_decoded(one_hash, number, kernels):
     asked = []
-    with MessageStore.open(one_hash, read_only=True) as store:
+    with running(kernels), MessageStore.open(one_hash, read_only=True) as store:
 
         def message_at(phy_offset):
             asked.append(phy_offset)
@@ -122,5 +125,19 @@ def test_a_scan_finds_what_the_chain_leads_to(tmp_path, slots):
             hashed = key_hash(f"T#k{number}")
             times = (0, 1 << 62), sorted(chance.sample(range(begin, end), 2))
             for begin_ms, end_ms in times:
-                found = [place for place, _time in iter_places(RealFiles(), file, hashed, begin_ms, end_ms)]
+                found = list(iter_places(RealFiles(), file, hashed, begin_ms, end_ms))
                 assert found == view.select(hashed, begin_ms=begin_ms, end_ms=end_ms)
+
+
+def test_the_kernel_says_which_records_may_have_a_key(tmp_path):
+    kernel = native()
+    keys = ["a", "b", "a b", "ab", "", "b a b"]
+    with MessageStore.open(tmp_path / "store", segment_size_bytes=SEGMENT_BYTES) as store:
+        puts = [store.put("T", b"x", keys=key or None) for key in keys]
+        puts.append(store.put("T", b"x", keys="c", properties={"UNIQ_KEY": "a"}))
+    memory = memoryview((tmp_path / "store" / "commitlog" / ("0" * 20)).read_bytes())
+    places = np.array([put.phy_offset for put in puts] + [3, len(memory), 1 << 40], np.int64)
+    have = kernel.have_key(memory, 0, places.data, b"a")
+    assert list(have) == [1, 0, 1, 0, 0, 1, 1, 1, 1, 1]  # what is no record may have any
+    assert kernel.have_key(memory, 0, places[:0].data, b"a") == b""
+    assert set(kernel.have_key(memory, 1 << 41, places.data, b"a")) == {1}

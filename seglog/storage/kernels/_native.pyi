@@ -165,6 +165,22 @@ def follow_entries(
 def entries_stand_for(rows: memoryview, entries: memoryview, begin_ms: int, starts_file: bool, /) -> bool:
     """Returns what :func:`seglog.storage.kernels.entries.stand_for` does, of the bytes of both."""
 
+def have_key(buffer: memoryview, first: int, places: memoryview, key: bytes, /) -> bytes:
+    """Whether records may have a key: one that was read and has others surely has not.
+
+    Args:
+        buffer: A segment.
+        first: Where it begins.
+        places: ``(n,) int64``, of records in it.
+        key: The key.
+
+    Returns:
+        0 or 1 for each.
+
+    Raises:
+        TruncatedError: A byte of the buffer could not be read.
+    """
+
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
     """Tells the keys of the records from the start of the buffer on.
 

@@ -21,11 +21,15 @@ from seglog.storage.kernels import KERNELS, NATIVE
 
 NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int]]
 
+NativeHave: TypeAlias = Callable[[memoryview, int, memoryview, bytes], bytes]
+
 native_keys: NativeKeys | None = None
+native_have: NativeHave | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
     native_keys = _native.index_keys
+    native_have = _native.have_key
 
 _FLAG: Final = HEAD_V4.picking("flag").unpack_from
 

@@ -70,6 +70,23 @@ void keys_of_record(struct key_rows *keys, const struct record *record, int64_t 
     keys_of_values(keys, record, &values, key_hash_before(record->topic), phy_offset, tags);
 }
 
+static bool is_same(struct span one, struct span other)
+{
+    return one.size == other.size && memcmp(one.at, other.at, one.size) == 0;
+}
+
+bool record_has_key(const struct record *record, struct span key)
+{
+    struct index_values values = index_values_of(record->properties);
+    if (values.unique_key.size && is_same(values.unique_key, key))
+        return true;
+    struct span joined = values.keys;
+    while (joined.size)
+        if (is_same(take_piece(&joined), key))
+            return true;
+    return false;
+}
+
 size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags)
 {
     struct record record;

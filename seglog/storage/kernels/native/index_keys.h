@@ -24,6 +24,9 @@ void keys_of_values(struct key_rows *keys, const struct record *record, const st
 /* Adds the keys of a record; where there is no room for one, it is only counted. */
 void keys_of_record(struct key_rows *keys, const struct record *record, int64_t phy_offset, bool tags);
 
+/* Whether a record has a key, as its unique key or one of its keys. */
+bool record_has_key(const struct record *record, struct span key);
+
 /* Adds the keys of the records from `position` on, as far as they are whole, fit the log and have room for
  * all of their keys; returns where that ends. Checksums are not looked at.
  */

@@ -1,6 +1,9 @@
 #include "key_calls.h"
 
+#include <string.h>
+
 #include "../layout.h"
+#include "guard.h"
 #include "guarded_call.h"
 #include "positions.h"
 #include "window_keys.h"
@@ -45,4 +48,55 @@ PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)
     window_keys_free(&job.window);
     PyBuffer_Release(&view);
     return result;
+}
+
+struct have_job {
+    struct span log, key;
+    int64_t first;
+    const uint8_t *places; /* int64, in the byte order of the machine */
+    size_t count;
+    uint8_t *have;
+};
+
+/* What cannot be read as a record may have any key. */
+static void have_job(void *state)
+{
+    struct have_job *job = state;
+    struct record record;
+    for (size_t i = 0; i < job->count; i++) {
+        int64_t place;
+        memcpy(&place, job->places + i * sizeof place, sizeof place);
+        settle_memory();
+        uint64_t position = (uint64_t)place - (uint64_t)job->first;
+        job->have[i] = place < job->first || position > job->log.size ||
+                       !record_read(span_of(job->log.at + position, job->log.size - (size_t)position), place,
+                                    &record) ||
+                       record_has_key(&record, job->key);
+    }
+}
+
+PyObject *py_have_key(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view, places, key;
+    long long first;
+    if (!PyArg_ParseTuple(args, "y*Ly*y*", &view, &first, &places, &key))
+        return NULL;
+    size_t count = (size_t)places.len / sizeof(int64_t);
+    PyObject *have = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    if (have) {
+        struct have_job job = {
+            span_of(view.buf, (size_t)view.len),
+            span_of(key.buf, (size_t)key.len),
+            first,
+            places.buf,
+            count,
+            (uint8_t *)PyBytes_AsString(have),
+        };
+        if (!call_guarded(&view, have_job, &job))
+            Py_CLEAR(have);
+    }
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&view);
+    return have;
 }

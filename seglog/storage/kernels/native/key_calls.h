@@ -5,5 +5,6 @@
 #include "python_api.h"
 
 PyObject *py_index_keys(PyObject *module, PyObject *args);
+PyObject *py_have_key(PyObject *module, PyObject *args);
 
 #endif

@@ -80,6 +80,7 @@ static PyMethodDef methods[] = {
     {"walk_into", py_walk_into, METH_VARARGS, NULL},
     {"find_record", py_find_record, METH_VARARGS, NULL},
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
+    {"have_key", py_have_key, METH_VARARGS, NULL},
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
     {"put_keys", py_put_keys, METH_VARARGS, NULL},
     {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
