@@ -30,7 +30,7 @@ from seglog.storage.format.batch_consume_queue import (
 )
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import (
     ABORT_FILE,
@@ -49,6 +49,7 @@ from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_re
 from seglog.words import count_text
 
 _ATTIC: Final = f"{OURS}/attic"
+_PIECE_UNITS: Final = 1 << 16
 
 
 def state_findings(files: Files, root: Path, holder: int | None) -> list[Finding]:
@@ -133,19 +134,40 @@ def ext_findings(
 def _stray_addresses(files: Files, queue: QueueFiles) -> Iterator[Finding]:
     """Yields a finding for each file with units that lead to filter data, in a store that has none."""
     for first in sorted(queue.sizes):
-        data = files.read_file(queue.directory / segment_file_name(first))
-        units = np.frombuffer(data, CQ_UNIT.dtype, len(data) // CQ_UNIT_BYTES)
-        wrong = np.flatnonzero(is_message(units) & (units["tags_code"] <= MAX_EXT_ADDRESS))
-        if len(wrong):
+        count, place = 0, -1
+        for at, units in _units_of(files, queue.directory / segment_file_name(first)):
+            wrong = np.flatnonzero(is_message(units) & (units["tags_code"] <= MAX_EXT_ADDRESS))
+            if len(wrong):
+                place = at + int(wrong[0]) * CQ_UNIT_BYTES if place < 0 else place
+                count += len(wrong)
+        if count:
             yield Finding(
                 "ext-missing",
                 f"{queue.name}/{segment_file_name(first)}",
-                int(wrong[0]) * CQ_UNIT_BYTES,
-                len(wrong) * CQ_UNIT_BYTES,
+                place,
+                count * CQ_UNIT_BYTES,
                 "the code of a tag",
                 "an address of filter data, and there is none",
-                len(wrong),
+                count,
             )
+
+
+def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
+    """Yields the units of a queue file in pieces, each with its position; holes are left out."""
+    try:
+        handle = files.open(path, writable=False)
+    except FileNotFoundError:
+        return
+    try:
+        at = handle.next_data(0)
+        while at is not None:
+            start = at // CQ_UNIT_BYTES * CQ_UNIT_BYTES
+            buffer = memoryview(bytearray(_PIECE_UNITS * CQ_UNIT_BYTES))
+            count = handle.read_into(buffer, start) // CQ_UNIT_BYTES
+            yield start, np.frombuffer(buffer, CQ_UNIT.dtype, count)
+            at = handle.next_data(start + len(buffer))
+    finally:
+        handle.close()
 
 
 def compaction_findings(

@@ -13,17 +13,25 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.clock import Clock
-from seglog.errors import CorruptError
-from seglog.storage.files import Files
+from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
-from seglog.storage.format.index_geometry import index_damage
+from seglog.storage.format.index import (
+    DEFAULT_INDEX_GEOMETRY,
+    INDEX_ENTRY,
+    INDEX_HEADER,
+    INDEX_SLOT,
+    IndexGeometry,
+    key_hash,
+)
 from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
-from seglog.storage.format.index_view import MAX_TIMESTAMP_MS, IndexView
+from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import INDEX
-from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files, load_index_file
+from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files
+from seglog.storage.kernels.entries import follow
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex
 from seglog.storage.log_files import LogReader
@@ -34,6 +42,7 @@ from seglog.storage.survey import Survey
 _SAMPLE_FIRST = 1024
 _SAMPLE_RECORDS = 64
 _SAMPLE_BYTES = 256 << 10
+_PIECE_ITEMS = 1 << 16
 
 
 def open_key_index(
@@ -132,10 +141,35 @@ def _is_record(files: Files, found: Survey, phy_offset: int) -> bool:
 
 
 def _is_whole(files: Files, file: IndexFile) -> bool:
-    try:
-        return index_damage(IndexView(load_index_file(files, file.path), file.geometry)) is None
-    except CorruptError:
+    """Returns whether header, slots and chains of a file are as they must be, looking at it in pieces."""
+    count, slots = file.header.index_count, file.geometry.slot_count
+    if not 1 <= count <= file.geometry.entry_count:
         return False
+    newest = np.zeros(slots, np.int32)
+    handle = files.open(file.path, writable=False)
+    try:
+        if handle.size_bytes != file.geometry.file_size_bytes:
+            return False
+        for first in range(1, count, _PIECE_ITEMS):
+            at = file.geometry.entries_at + first * INDEX_ENTRY.size_bytes
+            entries = _read_items(handle, at, min(_PIECE_ITEMS, count - first), INDEX_ENTRY)
+            if (entries["key_hash"] < 0).any() or follow(entries, first, newest):
+                return False
+        for first in range(0, slots, _PIECE_ITEMS):
+            of_slots = newest[first : first + _PIECE_ITEMS]
+            at = INDEX_HEADER.size_bytes + first * INDEX_SLOT.size_bytes
+            stored = _read_items(handle, at, len(of_slots), INDEX_SLOT)
+            if not np.array_equal(stored["newest_entry"], of_slots):
+                return False
+    finally:
+        handle.close()
+    return int(np.count_nonzero(newest)) == file.header.hash_slot_count
+
+
+def _read_items(handle: OpenFile, position: int, count: int, layout: Layout) -> npt.NDArray[np.void]:
+    buffer = memoryview(bytearray(count * layout.size_bytes))
+    handle.read_into(buffer, position)
+    return np.frombuffer(buffer, layout.dtype, count)
 
 
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
