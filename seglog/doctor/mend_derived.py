@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
 from seglog.doctor.index_problems import index_problems
@@ -16,6 +14,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.gathered import place_of
 from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
@@ -94,9 +93,12 @@ def mend_index(
 def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
     """Returns whether a file has another time of its last record than the tombstone that stands there now."""
     last = {file.header.end_phy_offset: file.header.end_timestamp_ms for file in known}
-    rows = found.rows[np.isin(found.rows["phy_offset"], list(last))]
-    times = zip(rows["phy_offset"].tolist(), rows["store_timestamp_ms"].tolist(), strict=True)
-    return any(last[place] != time_ms for place, time_ms in times)
+    at = {place: place_of(found.rows, place) for place in last}
+    rows = {place: found.rows[number] for place, number in at.items() if number < len(found.rows)}
+    return any(
+        int(row["phy_offset"]) == place and int(row["store_timestamp_ms"]) != last[place]
+        for place, row in rows.items()
+    )
 
 
 def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:

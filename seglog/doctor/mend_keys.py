@@ -25,6 +25,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.flipped_bit import Bit, flipped
 from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import Damage, examine
+from seglog.storage.gathered import place_of
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import read_units
@@ -54,7 +55,7 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
             if finding.code != "record-keys":
                 continue
             place = int(finding.file.rpartition("/")[2]) + finding.position_bytes
-            at = int(np.searchsorted(found.rows["phy_offset"], place))
+            at = place_of(found.rows, place)
             if at == len(found.rows) or int(found.rows["phy_offset"][at]) != place:
                 continue
             record = bytes(reader.read(place, int(found.rows["size_bytes"][at])))

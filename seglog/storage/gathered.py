@@ -6,6 +6,7 @@ which is more than what made them. Large arrays of numpy are of huge pages, wher
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -113,3 +114,22 @@ def chosen(
         found[end : end + len(taken)] = taken
         end += len(taken)
     return found
+
+
+def spliced(rows: _Rows, at: int, more: _Rows) -> _Rows:
+    """Returns rows with others put in before the row of a number, in a file where they are many."""
+    joined = Room().empty(len(rows) + len(more), rows.dtype)
+    joined[:at], joined[at : at + len(more)], joined[at + len(more) :] = rows[:at], more, rows[at:]
+    return joined
+
+
+def place_of(rows: _Rows, phy_offset: int) -> int:
+    """Returns the number of the first row whose record starts there or behind; rows are in log order.
+
+    Searching a field of an array of structures, numpy copies all of it first.
+    """
+    return bisect_left(rows, phy_offset, key=_phy_offset)
+
+
+def _phy_offset(row: np.void) -> int:
+    return int(row["phy_offset"])

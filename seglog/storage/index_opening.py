@@ -30,6 +30,7 @@ from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import INDEX
+from seglog.storage.gathered import place_of
 from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files
 from seglog.storage.kernels.entries import follow
 from seglog.storage.kernels.walk import iter_resync
@@ -116,7 +117,7 @@ def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
         end = min(first.header.begin_phy_offset, found.max_phy_offset)
         oldest = list(islice(_between(files, found, max(0, found.min_phy_offset), end), _SAMPLE_FIRST))
     else:
-        before = int(np.searchsorted(found.rows["phy_offset"], first.header.begin_phy_offset))
+        before = place_of(found.rows, first.header.begin_phy_offset)
         oldest = _records(files, found, 0, min(before, _SAMPLE_FIRST))
     return any(record_keys(record.topic, record.properties, record.sys_flag, tags=False) for record in oldest)
 
@@ -135,9 +136,8 @@ def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile])
 def _is_record(files: Files, found: Survey, phy_offset: int) -> bool:
     if phy_offset < found.walked_from:
         return next(_between(files, found, phy_offset, found.walked_from), None) is not None
-    starts = found.rows["phy_offset"]
-    at = int(np.searchsorted(starts, phy_offset))
-    return at < len(starts) and int(starts[at]) == phy_offset
+    at = place_of(found.rows, phy_offset)
+    return at < len(found.rows) and int(found.rows["phy_offset"][at]) == phy_offset
 
 
 def _is_whole(files: Files, file: IndexFile) -> bool:
@@ -193,9 +193,8 @@ def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[
 
 def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
     """Returns whether the newest file has entries for tags, None if its last records do not tell."""
-    starts = found.rows["phy_offset"]
-    last = int(np.searchsorted(starts, file.header.end_phy_offset, side="right"))
-    first = max(int(np.searchsorted(starts, file.header.begin_phy_offset)), last - _SAMPLE_RECORDS)
+    last = place_of(found.rows, file.header.end_phy_offset + 1)
+    first = max(place_of(found.rows, file.header.begin_phy_offset), last - _SAMPLE_RECORDS)
     if first == 0 and found.walked_from:
         records = _newest_below(files, found, file)
     else:

@@ -7,7 +7,7 @@ there are several such holes, any of them may have held them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.gathered import parts
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.words import count_text
@@ -66,8 +67,9 @@ def lost_in_holes(
         return found
     starts = np.array([hole.phy_offset for hole in holes], np.int64)
     ends = np.array([hole.end for hole in holes], np.int64)
-    for (topic, queue_id), slots in sorted([*_plain(queues), *_batch(batch_queues)], key=lambda one: one[0]):
-        for number, lost in _of_queue(topic, queue_id, slots, starts, ends):
+    for key in sorted({*queues, *batch_queues}):
+        slots = _plain(queues[key]) if key in queues else _batch(batch_queues[key])
+        for number, lost in _of_queue(*key, slots, starts, ends):
             found[number].append(lost)
     return found
 
@@ -90,43 +92,73 @@ class _Slots:
     places: _Ints
 
 
-def _plain(queues: Mapping[tuple[str, int], QueueState]) -> Iterator[tuple[tuple[str, int], _Slots]]:
-    for key, state in queues.items():
-        units = state.units[max(0, state.min_offset - state.first_slot) :]
-        at = np.flatnonzero(is_message(units))
-        offsets = state.max_offset - len(units) + at
-        yield key, _Slots(offsets, np.ones(len(at), np.int64), units["phy_offset"][at].astype(np.int64))
+def _plain(state: QueueState) -> Iterator[_Slots]:
+    """Yields the messages of a queue in parts."""
+    units = state.units[max(0, state.min_offset - state.first_slot) :]
+    first = state.max_offset - len(units)
+    for part in parts(units):
+        at = np.flatnonzero(is_message(part))
+        if len(at):
+            places = part["phy_offset"][at].astype(np.int64)
+            yield _Slots(first + at, np.ones(len(at), np.int64), places)
+        first += len(part)
 
 
-def _batch(queues: Mapping[tuple[str, int], BatchQueueState]) -> Iterator[tuple[tuple[str, int], _Slots]]:
-    for key, state in queues.items():
-        units = state.units[state.units["base_queue_offset"] >= state.min_offset]
-        base, count, place = (
-            units[name].astype(np.int64) for name in ("base_queue_offset", "batch_size", "phy_offset")
-        )
-        yield key, _Slots(base, count, place)
+def _batch(state: BatchQueueState) -> Iterator[_Slots]:
+    for part in parts(state.units):
+        units = part[part["base_queue_offset"] >= state.min_offset]
+        if len(units):
+            names = ("base_queue_offset", "batch_size", "phy_offset")
+            yield _Slots(*(units[name].astype(np.int64) for name in names))
 
 
 def _of_queue(
-    topic: str, queue_id: int, slots: _Slots, starts: _Ints, ends: _Ints
+    topic: str, queue_id: int, slots: Iterable[_Slots], starts: _Ints, ends: _Ints
 ) -> Iterator[tuple[int, LostMessages]]:
     """Yields what a queue lost, each with the number of the hole."""
+    by_units: list[tuple[int, range]] = []
+    by_jumps: list[tuple[int, LostMessages]] = []
+    before: _Slots | None = None
+    for part in slots:
+        for number, run in _in_holes(part, starts, ends):
+            is_cut = bool(by_units) and by_units[-1][0] == number and by_units[-1][1].stop == run.start
+            first = by_units.pop()[1].start if is_cut else run.start  # parts cut runs
+            by_units.append((number, range(first, run.stop)))
+        for offsets, holes in _jumps(part if before is None else _joined(before, part), starts, ends):
+            is_sure = len(holes) == 1
+            by_jumps += [
+                (number, LostMessages(topic, queue_id, offsets, JUMP, is_sure=is_sure)) for number in holes
+            ]
+        before = _Slots(part.offsets[-1:], part.counts[-1:], part.places[-1:])
+    yield from ((number, LostMessages(topic, queue_id, offsets, UNIT)) for number, offsets in by_units)
+    yield from by_jumps
+
+
+def _joined(first: _Slots, second: _Slots) -> _Slots:
+    return _Slots(
+        np.concatenate([first.offsets, second.offsets]),
+        np.concatenate([first.counts, second.counts]),
+        np.concatenate([first.places, second.places]),
+    )
+
+
+def _in_holes(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[int, range]]:
+    """Yields runs of offsets one behind the other whose units lead into the same hole, and which it is."""
     hole = np.searchsorted(starts, slots.places, "right") - 1
-    inside = (hole >= 0) & (slots.places < ends[hole])
+    at = np.flatnonzero((hole >= 0) & (slots.places < ends[hole]))
+    if not len(at):
+        return
+    behind = slots.offsets[at] + slots.counts[at]
+    cuts = np.flatnonzero((hole[at][1:] != hole[at][:-1]) | (slots.offsets[at][1:] != behind[:-1])) + 1
+    for run in np.split(np.arange(len(at)), cuts):
+        yield int(hole[at[run[0]]]), range(int(slots.offsets[at[run[0]]]), int(behind[run[-1]]))
+
+
+def _jumps(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[range, range]]:
+    """Yields offsets that no message has but some before and behind, and the holes that may have them."""
     behind = slots.offsets + slots.counts
-    at = np.flatnonzero(inside)
-    if len(at):
-        # Runs of offsets one behind the other in the same hole.
-        cuts = (
-            np.flatnonzero((hole[at][1:] != hole[at][:-1]) | (slots.offsets[at][1:] != behind[at][:-1])) + 1
-        )
-        for run in np.split(at, cuts):
-            offsets = range(int(slots.offsets[run[0]]), int(behind[run[-1]]))
-            yield int(hole[run[0]]), LostMessages(topic, queue_id, offsets, UNIT)
     for before in np.flatnonzero(slots.offsets[1:] > behind[:-1]).tolist():
         # Holes that begin before the record behind the jump and end after the record before it begins.
         first = int(np.searchsorted(ends, slots.places[before], "right"))
         last = int(np.searchsorted(starts, slots.places[before + 1], "left"))
-        offsets = range(int(behind[before]), int(slots.offsets[before + 1]))
-        for number in range(first, last):
-            yield number, LostMessages(topic, queue_id, offsets, JUMP, is_sure=last - first == 1)
+        yield range(int(behind[before]), int(slots.offsets[before + 1])), range(first, last)

@@ -30,6 +30,7 @@ from seglog.storage.format.tombstone import (
     min_filler_bytes,
     min_tombstone_bytes,
 )
+from seglog.storage.gathered import place_of, spliced
 from seglog.storage.kernels.walk import Rows, walk
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import Hole
@@ -78,9 +79,9 @@ def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False
         FullError: No space; the next recovery goes on.
     """
     number = found.holes.index(hole)
-    before = found.rows[found.rows["phy_offset"] < hole.phy_offset]
-    if len(before):
-        store_ms = max(1, int(before["store_timestamp_ms"][-1]))
+    before = place_of(found.rows, hole.phy_offset)
+    if before:
+        store_ms = max(1, int(found.rows["store_timestamp_ms"][before - 1]))
     elif found.point is not None:
         store_ms = max(1, found.point.last_store_timestamp_ms)
     else:
@@ -237,10 +238,9 @@ def _forget(found: Survey, hole: Hole) -> None:
 
 def _take_up(found: Survey, rows: Rows, records: list[LostRecord]) -> None:
     """Puts tombstones where the survey has records, and their units where the queues have them."""
-    joined = np.concatenate([found.rows, rows])
-    found.rows = joined[np.argsort(joined["phy_offset"], kind="stable")]
     if not len(rows):
         return  # nothing but a BLANK
+    found.rows = spliced(found.rows, place_of(found.rows, int(rows["phy_offset"][0])), rows)
     codes = dict(zip(rows["phy_offset"].tolist(), rows["tags_code"].tolist(), strict=True))
     store_ms = int(rows["store_timestamp_ms"][0])
     for record in records:

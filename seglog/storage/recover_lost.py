@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-import numpy as np
-
 from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
 from seglog.storage.format.tombstone import encode_fillers, encode_tombstone
+from seglog.storage.gathered import spliced
 from seglog.storage.log_files import list_log_files, place_log_files
 from seglog.storage.survey import Survey
 
@@ -51,7 +50,7 @@ def write_tombstones(found: Survey, files: Files) -> None:
     found.log_files, _misplaced = place_log_files(listed, segment)
     found.scan.extend(found.log_files)
     try:
-        found.rows = np.concatenate([found.rows, found.scan.run()])
+        found.rows = spliced(found.rows, len(found.rows), found.scan.run())
     finally:
         found.scan.close()
     found.scan.inner.take_further()
