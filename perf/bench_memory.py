@@ -9,14 +9,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tests.support.big_stores import damage, make_small, make_sparse
-from tests.support.memory import Measured, measure, seglog
+from tests.support.memory import Measured, measure, whole_store_commands
 
-_OPEN: Final = "from seglog import MessageStore; MessageStore.open({!r}, create=False{}).close()"
 _EACH_TENTH: Final = 10
 
 
@@ -42,24 +40,9 @@ def main() -> None:
 
 
 def _measure_all(store: Path, title: str, folder: Path) -> None:
-    for name, arguments in _commands(store, folder):
+    for name, arguments in whole_store_commands(store, folder):
         found = measure(arguments, folder / "output")
         _print(title, name, found)
-
-
-def _commands(store: Path, folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    path = str(store)
-    yield "check", seglog("check", path)
-    yield "open to read", ("-c", _OPEN.format(path, ", read_only=True"))
-    yield "export", seglog("export", path, "-o", str(folder / "exported"))
-    (folder / "exported").unlink(missing_ok=True)
-    yield "repair, dry run", seglog("repair", path)
-    yield "repair", seglog("repair", path, "--apply", "--yes")
-    yield "undo", seglog("undo", path)
-    yield "open to write", ("-c", _OPEN.format(path, ""))
-    yield "open again", ("-c", _OPEN.format(path, ""))
-    yield "put", seglog("put", path, "Small", "last", "--key", "K1")
-    yield "erase", seglog("erase", path, "K1", "--yes")
 
 
 def _print(title: str, name: str, found: Measured) -> None:

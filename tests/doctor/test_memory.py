@@ -10,12 +10,52 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.storage.format.names import CHECKPOINT_FILE
 from seglog.storage.store import MessageStore
-from tests.support.memory import measure, seglog
+from tests.support.big_stores import SPARSE_MESSAGES, damage, make_small, make_sparse
+from tests.support.memory import measure, seglog, whole_store_commands
+from tests.support.scale import is_full, scaled
 
 _LONG_BYTES: Final = 8 << 30
 _LIMIT_MIB: Final = 120
+_FIXED_MIB: Final = 200
+_A_MESSAGE_MIB: Final = 48 / (1 << 20)
+_SEGMENTS: Final = scaled(8, 64)
+_MESSAGES: Final = scaled(2_000_000, 20_000_000)
+_BOUNDED: Final = frozenset({"check", "open to read", "export"})
+"""What takes no more for more messages."""
+_ALL: Final = frozenset(
+    {*_BOUNDED, "repair, dry run", "repair", "undo", "open to write", "open again", "put", "erase"}
+)
+_QUICK: Final = frozenset({"check", "open to read", "put", "open again"})
+"""Of many messages; the others take a minute a million, and run with ``--full``."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+
+
+@pytest.mark.slow
+def test_long_files_take_no_memory(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    make_sparse(store, _SEGMENTS)
+    damage(store, range(_SEGMENTS // 2, _SEGMENTS, 10) if _SEGMENTS < 10 else range(9, _SEGMENTS, 10))
+    _assert_within_limits(store, tmp_path, _SEGMENTS * SPARSE_MESSAGES, _ALL)
+
+
+@pytest.mark.slow
+def test_many_messages_take_a_bounded_amount_of_memory(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    make_small(store, _MESSAGES)
+    _assert_within_limits(store, tmp_path, _MESSAGES, _QUICK)
+
+
+def _assert_within_limits(store: Path, folder: Path, messages: int, quick: frozenset[str]) -> None:
+    found = {}
+    for name, arguments in whole_store_commands(store, folder):
+        if not is_full() and name not in quick:
+            continue
+        measured = measure(arguments, folder / "output")
+        assert "Traceback" not in measured.output
+        found[name] = round(measured.anonymous_mib)
+        limit_mib = _FIXED_MIB + (0 if name in _BOUNDED else messages * _A_MESSAGE_MIB)
+        assert measured.anonymous_mib <= limit_mib, (name, found)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -72,3 +72,27 @@ def _anonymous_bytes(status: Path) -> int:
     except (FileNotFoundError, ProcessLookupError):  # it has just ended
         return 0
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith(_FIELD)), 0)
+
+
+OPEN: Final = "from seglog import MessageStore; MessageStore.open({!r}, create=False, read_only={}).close()"
+
+
+def whole_store_commands(store: Path, folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields what looks at all of a store, by name and as arguments of :func:`measure`; run them in order.
+
+    Args:
+        store: The store, which is repaired, put right again and written to.
+        folder: Where to write what is exported.
+    """
+    path = str(store)
+    yield "check", seglog("check", path)
+    yield "open to read", ("-c", OPEN.format(path, True))
+    yield "export", seglog("export", path, "-o", str(folder / "exported"))
+    (folder / "exported").unlink(missing_ok=True)
+    yield "repair, dry run", seglog("repair", path)
+    yield "repair", seglog("repair", path, "--apply", "--yes")
+    yield "undo", seglog("undo", path)
+    yield "open to write", ("-c", OPEN.format(path, False))
+    yield "open again", ("-c", OPEN.format(path, False))
+    yield "put", seglog("put", path, "Small", "last", "--key", "K1")
+    yield "erase", seglog("erase", path, "K1", "--yes")
