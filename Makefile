@@ -30,7 +30,7 @@ DEV := $(VENV)/.stamp-dev
 # Installing compiles the kernels, where a compiler is.
 INSTALLED := pyproject.toml seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
-.PHONY: help setup demo unit test test-tools twin kernels sanitize lint types layers format interop perf \
+.PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
     coverage docs build ci fresh-results clean
 
 help: ## Show this list
@@ -69,6 +69,15 @@ DEMO_JAVA := $(if $(filter demo,$(MAKECMDGOALS)),$(shell tools/ensure-java --che
 demo: $(if $(DEMO_JAVA),$(SPARK),$(BASE)) ## See it work: write, pull, crash, recover, read a real RocketMQ store
 	@$(if $(DEMO_JAVA),JAVA_HOME='$(DEMO_JAVA)') $(BIN)/seglog demo
 
+# Pure codecs, kernels, the engine's quick tests and the clients: what is worth a look while one writes.
+UNITS := tests/test_clock.py tests/test_errors.py tests/client tests/consumer tests/producer tests/remoting \
+    tests/storage/format tests/storage/kernels $(addprefix tests/storage/test_,arguments.py checkpoint_file.py \
+    config_file.py finding_codes.py geometry.py get.py holes_file.py key_index.py leases.py links.py put.py \
+    queue_offsets.py queue_overlay.py recovery.py retention.py)
+
+unit: $(UNIT) ## Run the quick tests, in under two minutes; needs neither Java nor PySpark
+	@$(PYTEST) -m "not interop and not spark and not slow" $(filter $(wildcard $(UNITS)),$(UNITS)) $(ARGS)
+
 # What was installed without a compiler is installed again once there is one.
 test-tools: | $(MADE)
 	@PYTHON=$(BIN)/python tools/ensure-test-tools
@@ -85,6 +94,10 @@ TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/stor
     $(wildcard tests/storage/test_*.py) \
     $(addprefix tests/storage/kernels/test_,append.py gather.py walk.py walk_damaged_size.py) \
     tests/damage/test_campaign.py tests/doctor/test_check_golden.py tests/fuzz/test_decoders.py
+
+# Not root, a path with spaces and other scripts, a HOME that cannot be written, no Java and no compiler.
+fresh: ## Run the demo in a fresh clone on a fresh machine; ARGS='bare java' are settings of tools/try-fresh
+	@tools/try-fresh $(or $(ARGS),worst)
 
 twin: $(DEV) ## Run the tests of the engine over the Python kernels
 	@mkdir -p $(RESULTS)
@@ -148,7 +161,7 @@ build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
 	@$(BIN)/check-wheel-contents dist/*.whl
 
 ci: SIZE := 1
-ci: fresh-results test-tools lint types layers kernels test twin sanitize interop build perf ## Everything, as CI runs it
+ci: fresh-results test-tools lint types layers kernels test twin sanitize interop fresh build perf ## Everything, as CI runs it
 
 fresh-results:
 	@rm -rf $(RESULTS)

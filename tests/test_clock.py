@@ -8,6 +8,7 @@ import time
 import pytest
 
 from seglog.clock import SystemClock, VirtualClock
+from tests.support.patience import patience_s
 
 PATIENCE_S = 10
 
@@ -35,7 +36,7 @@ class Waiting:
 
 
 def wait_until(done) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s(PATIENCE_S)
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.support import golden
+from tests.support.patience import patience_s
 from tests.support.sealed import flip, sealed_store, segment
 
 
@@ -94,7 +95,7 @@ def test_an_interrupted_check_says_how_to_go_on(seglog, tmp_path):
     )
     ran.stdout.readline()
     ran.send_signal(signal.SIGINT)
-    _out, err = ran.communicate(timeout=60)
+    _out, err = ran.communicate(timeout=patience_s(60))
     (kept,) = (tmp_path / "state").rglob("*.jsonl")
     assert ran.returncode == 130
     assert err.decode() == f"interrupted; go on with `seglog check {root} --resume {kept}`\n"

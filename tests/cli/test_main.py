@@ -15,6 +15,7 @@ from seglog.cli.main import COMMANDS
 from seglog.errors import FullError, NotFoundError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.kernels import KERNELS
 from seglog.storage.os_errors import explain_os_error
+from tests.support.patience import patience_s
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "--json"]])
@@ -142,7 +143,7 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
     )
     assert json.loads(tail.stdout.readline())["body"] == "first"
     tail.send_signal(signal.SIGINT)
-    _stdout, stderr = tail.communicate(timeout=30)
+    _stdout, stderr = tail.communicate(timeout=patience_s(30))
     assert tail.returncode == failures.INTERRUPTED_EXIT_CODE
     assert stderr == b""
 

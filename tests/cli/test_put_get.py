@@ -12,6 +12,7 @@ from seglog.cli import put
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.patience import patience_s
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_lines_arrive_before_stdin_ends(command_line, store, seglog):
     put.stdin.flush()
     assert json.loads(put.stdout.readline())["count"] == 1
     assert [line["body"] for line in seglog("tail", store, "--json").lines] == ["now"]
-    put.communicate(timeout=30)
+    put.communicate(timeout=patience_s(30))
     assert put.returncode == 0
 
 

@@ -13,6 +13,7 @@ from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import ConsumerError
 from seglog.producer.producer import Producer
+from tests.support.patience import patience_s
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def link(broker):
 
 
 def wait_until(condition, timeout_s=30):
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + patience_s(timeout_s)
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.002)

@@ -18,6 +18,7 @@ import pytest
 from seglog.storage.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
+from tests.support.patience import patience_s
 from tests.support.scale import scaled
 from tests.support.stores import SMALL, SMALL_INDEX, read_all, served
 
@@ -203,7 +204,9 @@ DIES = """
 
 def test_writer_that_dies_before_any_call_of_the_disk_leaves_what_it_acknowledged(memory_path):
     command = [sys.executable, "-c", textwrap.dedent(DIES), str(memory_path), str(scaled(3, 1))]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True)
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=True
+    )
     answers = {int(at): answer.split() for at, answer in json.loads(ran.stdout).items()}
     assert len(answers) > 25
     for at, answer in answers.items():

@@ -70,11 +70,16 @@ def test_an_intact_store_has_nothing_but_notes_and_stays_as_it_is(name, tmp_path
     assert golden.tree_digest(root) == before
 
 
-@pytest.mark.parametrize("name", [*golden.golden_names(), *golden.config_names()])
-@pytest.mark.parametrize("split_bytes", [1 << 16, 64 << 20])
+SPLITS = [
+    (name, split_bytes)
+    for split_bytes in (1 << 16, 64 << 20)
+    for name in [*golden.golden_names(), *golden.config_names()]
+    if name != "broker-store" or split_bytes > 1 << 20  # a log of 1 GiB of holes would be 16,384 splits
+]
+
+
+@pytest.mark.parametrize(("name", "split_bytes"), SPLITS)
 def test_a_check_finds_all_that_a_survey_finds(name, split_bytes, tmp_path):
-    if name == "broker-store" and split_bytes < 1 << 20:
-        pytest.skip("a log of 1 GiB of holes in splits of 64 KiB")
     root = golden.extract(name, tmp_path)
     found = survey(root, RealFiles())
     report = check_store(root, split_bytes=split_bytes)

@@ -12,6 +12,7 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.html_report import render_report
 from tests.support import golden
+from tests.support.patience import patience_s
 
 LIGHT, DARK = (255, 255, 255), (0x14, 0x17, 0x1A)
 NOW_MS = 1_800_000_000_000
@@ -40,7 +41,7 @@ def browser(tmp_path_factory):
             ],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=patience_s(120),
             check=True,
         )
         return done.stdout, done.stderr

@@ -27,6 +27,7 @@ from perf.workloads.reads import read
 from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
 from tests.support.kernels import native
+from tests.support.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Budget(0.2)
@@ -41,7 +42,7 @@ ROUNDS = [
 def perf(*arguments, module="perf"):
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=patience_s(120),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage, RawMessage
 from tests.support.failing_files import FailingFiles, Fault
+from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all
 
 SYNC = Durability.SYNC
@@ -399,7 +400,7 @@ def test_thread_waits_for_any_of_many_queues(store):
         target=lambda: found.append(store.wait_for_any({("T", 7): 0, ("U", 5): 0}, 60_000))
     )
     waiting.start()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s(PATIENCE_S)
     while len(store._waiters.waiting) < 2:
         assert time.monotonic() < deadline
     store.put("U", b"x", queue_id=5)

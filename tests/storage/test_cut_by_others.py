@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +64,7 @@ PROGRAM = """
 def run(root, cut, size, kind):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), str(root), cut, size, kind],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.failing_files import FailingFiles, Fault
+from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all
 
 SYNC = Durability.SYNC
@@ -74,7 +75,7 @@ def test_failed_sync_of_the_flusher_closes_the_latch_for_async_puts(tmp_path, fa
     store = open_failing(tmp_path / "store", fault, flush_interval_ms=1000, clock=clock)
     store.put("T", b"x")
     fault.names, fault.at, fault.count = frozenset({"sync"}), 1, 0
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience_s(10)
     while not store._side._latch.is_closed:
         clock.advance(1000)
         assert time.monotonic() < deadline

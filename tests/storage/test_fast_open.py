@@ -24,6 +24,7 @@ from seglog.storage.recovery_point_file import (
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.verify import verify_store
+from tests.support.patience import patience_s
 from tests.support.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
 from tests.support.stores import new_clock, read_all
 
@@ -90,7 +91,7 @@ def test_points_are_written_while_the_store_is_open(tmp_path, monkeypatch):
     path = tmp_path / "store"
     with MessageStore.open(path, recovery_step_bytes=STEP, **SIZES) as store:
         ends = set()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patience_s(20)
         while len(ends) < 3:
             assert time.monotonic() < deadline
             put_many(store, 30)

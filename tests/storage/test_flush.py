@@ -14,6 +14,7 @@ from seglog.errors import StoreFailedError
 from seglog.storage import flush
 from seglog.storage.flush import GroupCommit, _Follower
 from seglog.storage.latch import Latch
+from tests.support.patience import patience_s
 
 PATIENCE_S = 20
 
@@ -59,7 +60,7 @@ class Disk:
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s(PATIENCE_S)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.disks import disk, memory_disk, why_not
+from tests.support.patience import patience_s
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 
@@ -96,7 +97,7 @@ def small_disk(tmp_path, request):
 def test_full_disk_refuses_puts_serves_reads_and_recovers_with_the_space(small_disk, kind):
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WORK), str(small_disk), kind],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("done")
@@ -128,7 +129,7 @@ def test_file_system_without_free_names_is_full_too(tmp_path):
     try:
         ran = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(NO_INODES), str(folder / "store")],
-            cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+            cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
         )  # fmt: skip
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
@@ -170,7 +171,7 @@ def test_an_index_that_found_no_space_to_begin_begins_once_there_is_some(tmp_pat
         (path / "ballast").write_bytes(bytes(28 << 20))
         ran = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(KEYS), str(path)],
-            cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+            cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
         )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[1]) >= 50

@@ -14,6 +14,7 @@ from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.failing_files import FailingFiles, Fault
+from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all
 
 SEGMENT_BYTES = 1 << 20
@@ -43,7 +44,7 @@ class SlowFiles(RealFiles):
 
 
 def until(done):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s(PATIENCE_S)
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.001)

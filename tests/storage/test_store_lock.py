@@ -15,6 +15,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.store_lock import lock_holder
 from tests.support.child import Child
 from tests.support.golden import tree_digest
+from tests.support.patience import patience_s
 from tests.support.stores import SMALL, fill, read_all, served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,7 +151,7 @@ FORKED = """
 def test_forked_child_can_neither_write_nor_unlock_nor_mark_the_store_as_closed(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(FORKED), str(tmp_path / "store")],
-        cwd=ROOT, stdin=subprocess.PIPE, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, stdin=subprocess.PIPE, capture_output=True, text=True, timeout=patience_s(60), check=False,
     )  # fmt: skip
     assert ran.stderr == ""
     assert ran.stdout.splitlines() == [

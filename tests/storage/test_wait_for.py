@@ -10,6 +10,7 @@ import pytest
 
 from seglog.clock import SystemClock
 from tests.support.child import Child
+from tests.support.patience import patience_s
 from tests.support.stores import SMALL
 
 PATIENCE_S = 20
@@ -17,7 +18,7 @@ BACKGROUND_THREADS = 4
 
 
 def until(done) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s(PATIENCE_S)
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.001)

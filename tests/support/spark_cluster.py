@@ -16,6 +16,7 @@ from typing import Final
 import pyspark
 
 import seglog
+from tests.support.patience import patience_s
 
 _LOOPBACK: Final = "127.0.0.1"
 _DEPLOY: Final = "org.apache.spark.deploy"
@@ -42,7 +43,7 @@ class Cluster:
     def start(self, workers: int) -> None:
         """Starts all of it, and returns once the master listens."""
         self._start("master.Master", "--port", str(self._port), "--webui-port", "0")
-        until = time.monotonic() + _START_LIMIT_S
+        until = time.monotonic() + patience_s(_START_LIMIT_S)
         while not _listens(self._port):
             assert time.monotonic() < until, "the master does not start"
             time.sleep(_STEP_S)

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import patience_s
+
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "seglog" / "storage" / "kernels" / "layout.h"
 
 
 def run(*command, **options):
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=patience_s(60), **options
+    )
 
 
 def test_pages_and_header_are_up_to_date():

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.golden import extract
+from tests.support.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -119,7 +120,7 @@ def check(arguments: list[str] | str, cwd: Path, where: str) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PROGRAM_TIMEOUT_S,
+        timeout=patience_s(PROGRAM_TIMEOUT_S),
         shell=isinstance(arguments, str),
     )
     assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stdout}{done.stderr}"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import patience_s
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
 JUNIT = '<testsuites><testsuite name="pytest">{}</testsuite></testsuites>'
@@ -25,7 +27,7 @@ def run(arguments, *, path=None, cwd=ROOT, **variables):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience_s(60),
     )
 
 
@@ -99,7 +101,20 @@ def test_python_without_venv_is_told_the_package(tmp_path):
 
 def test_make_lists_every_target():
     listed = run(["make"]).stdout
-    for target in ("setup", "demo", "test", "lint", "types", "interop", "perf", "docs", "build", "ci"):
+    for target in (
+        "setup",
+        "demo",
+        "unit",
+        "test",
+        "fresh",
+        "lint",
+        "types",
+        "interop",
+        "perf",
+        "docs",
+        "build",
+        "ci",
+    ):
         assert f"  make {target} " in listed
 
 
@@ -145,3 +160,108 @@ def test_summary_of_no_test_is_no_success(tmp_path):
 def test_summary_counts_a_torn_file_as_a_failure(tmp_path):
     (tmp_path / "tests.xml").write_text("<testsuites><testsuite>")
     assert summarize(tmp_path) == ("0 passed, 1 failed", 1)
+
+
+SKIPS = (
+    '<testcase classname="a" name="b"/>'
+    '<testcase classname="a" name="c"><skipped type="pytest.skip" message="no loop device: busy"/></testcase>'
+    '<testcase classname="a" name="d"><skipped type="pytest.skip" message="no Chromium"/></testcase>'
+)
+
+
+def judge_skips(folder, allowed):
+    (folder / "tests.xml").write_text(JUNIT.format(SKIPS))
+    (folder / "allowed").write_text(allowed)
+    return run([sys.executable, TOOLS / "ci-summary", folder, folder / "allowed"])
+
+
+def test_summary_fails_with_a_skip_that_is_not_on_the_list(tmp_path):
+    done = judge_skips(tmp_path, "# why\n* | no loop device: .* | a container may have none\n")
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "tests: 1 passed, 0 failed, 2 skipped",
+        f"tests: 1 skipped, which {tmp_path}/allowed does not allow: no Chromium",
+        "1 passed, 0 failed, 2 skipped",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "exit_code"), [("tests | no Chromium | x", 0), ("twin | no Chromium | x", 1)]
+)
+def test_a_skip_is_allowed_in_a_run_and_for_a_whole_reason(tmp_path, line, exit_code):
+    assert judge_skips(tmp_path, f"* | no loop device: .* | x\n{line}\n").returncode == exit_code
+    assert judge_skips(tmp_path, f"* | no loop | x\n{line}\n").returncode == 1
+
+
+def test_a_list_without_reasons_is_refused(tmp_path):
+    assert "not a run, a pattern and why" in judge_skips(tmp_path, "* | no Chromium |\n").stderr
+
+
+def test_what_set_up_installs_may_not_skip_in_ci(tmp_path):
+    """The reasons of tests that miss what tools/ensure-test-tools and tools/ensure-java install."""
+    reasons = (
+        "no C compiler",
+        "the native kernels were not built (make kernels)",
+        "no Chromium is installed (Debian: apt-get install chromium)",
+        "there is no mkfs.xfs",
+        "Spark needs Java 17 or newer: JAVA_HOME is not set and there is no java on PATH",
+        "the Python package pyspark is not installed",
+    )
+    for run_name in ("tests", "twin", "sanitize", "interop"):
+        for reason in reasons:
+            case = f'<testcase classname="a" name="c"><skipped message="{reason}"/></testcase>'
+            text = JUNIT.format(f'<testcase classname="a" name="b"/>{case}')
+            (tmp_path / f"{run_name}.xml").write_text(text)
+            done = run([sys.executable, TOOLS / "ci-summary", tmp_path, ROOT / ".ci" / "allowed-skips"])
+            assert (done.returncode, reason in done.stdout) == (1, True)
+        (tmp_path / f"{run_name}.xml").unlink()
+
+
+def stand_ins(folder, *programs):
+    """Returns a PATH with some commands of this machine, and empty ones of the names given."""
+    for name in ("bash", "env", "id", "cat"):
+        (folder / "bin" / name).parent.mkdir(exist_ok=True)
+        (folder / "bin" / name).symlink_to(f"/usr/bin/{name}")
+    for name in programs:
+        make_program(folder / "bin" / name, "")
+    return folder / "bin"
+
+
+def test_nothing_is_installed_where_all_is_there(tmp_path):
+    path = stand_ins(tmp_path, "cc", "chromium", "mkfs.xfs")
+    done = run([TOOLS / "ensure-test-tools"], path=str(path), PYTHON=sys.executable)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_packages_that_are_missing_are_named(tmp_path):
+    path = stand_ins(tmp_path, "mkfs.xfs")
+    done = run([TOOLS / "ensure-test-tools", "--check"], path=str(path), PYTHON=sys.executable)
+    assert done.returncode == 1
+    assert [line for line in done.stdout.splitlines() if not line.endswith("-dev")] == ["g++", "chromium"]
+
+
+def test_without_root_the_run_goes_on_and_says_the_command_in_a_line(tmp_path):
+    path = stand_ins(tmp_path, "cc", "mkfs.xfs", "apt-get")
+    (path / "id").unlink()
+    make_program(path / "id", "echo 1000")
+    make_program(path / "sudo", "exit 1")
+    done = run([TOOLS / "ensure-test-tools"], path=str(path), PYTHON=sys.executable)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert "apt-get install -y --no-install-recommends" in line
+    assert line.endswith("chromium")
+
+
+def test_a_package_that_cannot_be_had_fails_nothing(tmp_path):
+    path = stand_ins(tmp_path, "cc", "mkfs.xfs")
+    make_program(path / "apt-get", "exit 100")
+    done = run([TOOLS / "ensure-test-tools"], path=str(path), PYTHON=sys.executable)
+    if os.geteuid() == 0:
+        assert "could not install chromium" in done.stderr
+    assert done.returncode == 0
+
+
+def test_a_setting_that_try_fresh_does_not_know_is_a_usage_error():
+    done = run([TOOLS / "try-fresh", "windows"])
+    assert done.returncode == 2
+    assert "read-only-home" in done.stderr

@@ -114,11 +114,11 @@ def test_arbitrary_bytes_raise_nothing_but_our_errors(data, at):
 
 def test_a_walk_is_quick_over_equal_and_over_alternating_sizes():
     equal = encode_ext_unit(ExtUnit(1, 2, bytes(14))) * 200_000
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert len(ext_positions(equal)) == 200_001
     alternating = (encode_ext_unit(ExtUnit(1, 2)) + encode_ext_unit(ExtUnit(1, 2, b"x"))) * 5_000
     assert len(ext_positions(alternating)) == 10_001
-    assert time.monotonic() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 def test_a_bitmap_that_does_not_fit_is_refused():

@@ -19,6 +19,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.verify import verify_store
 from tests.support.kernels import native, running
+from tests.support.patience import patience_s
 from tests.support.records import Record, pack_log
 
 PAGE = mmap.PAGESIZE
@@ -234,7 +235,7 @@ def test_faults_beside_a_guard_end_the_process(kind, path):
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(BESIDE), kind, str(path)],
         cwd=path.parent, env=ENVIRONMENT, capture_output=True, text=True, check=False,
-        timeout=60,
+        timeout=patience_s(60),
     )  # fmt: skip
     assert ran.returncode == -signal.SIGBUS
     assert ("Fatal Python error: Bus error" in ran.stderr) == (kind == "faulthandler")

@@ -13,6 +13,7 @@ import pytest
 from seglog.storage.kernels import warm
 from tests.support.disks import memory_disk, why_not
 from tests.support.kernels import native
+from tests.support.patience import patience_s
 
 PAGE = mmap.PAGESIZE
 FILE_BYTES = 64 * PAGE
@@ -58,7 +59,7 @@ def test_python_kernels_make_nothing_ready(mapped, monkeypatch):
 def answer_of(program, *arguments):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=patience_s(60), check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.strip(), done.stderr
 
