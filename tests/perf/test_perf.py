@@ -28,6 +28,7 @@ from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
 from tests.support.kernels import native
 from tests.support.patience import patience_s
+from tests.support.spark_here import need_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Budget(0.2)
@@ -270,6 +271,7 @@ def test_kernels_are_measured_side_by_side(tmp_path):
 
 @pytest.mark.spark
 def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
+    need_spark()
     done = perf(
         "--size", "0.01", "--rounds", "1", "--folder", str(tmp_path), "--write", str(tmp_path / "R.md"),
         module="perf.bench_spark",

@@ -6,7 +6,6 @@ The package reaches the executors as a zip, out of which no compiled kernel can 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,10 +20,10 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
-from seglog.spark.session import java_problem, pyspark_problem
 from seglog.storage.files import RealFiles
 from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.spark_cluster import running_cluster, zip_package
+from tests.support.spark_here import need_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -97,11 +96,7 @@ def bytes_of(root):
 
 @pytest.fixture
 def cluster(tmp_path):
-    problem = pyspark_problem() or java_problem()
-    if problem is not None:
-        if os.environ.get("CI"):
-            pytest.fail(f"the cluster test cannot run: {problem}", pytrace=False)
-        pytest.skip(problem)
+    need_spark()
     (tmp_path / "cluster").mkdir()
     with running_cluster(tmp_path / "cluster", workers=2) as running:
         yield running

@@ -21,6 +21,7 @@ import pytest
 
 from tests.support.golden import extract
 from tests.support.patience import patience_s
+from tests.support.spark_here import need_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -143,6 +144,8 @@ def test_readme_shows_only_commands_that_are_tested_here():
 
 @pytest.mark.parametrize("block", blocks_of("python"), ids=lambda block: f"line {block.line}")
 def test_python_of_the_readme_runs(block, home):
+    if "seglog.spark" in block.text:
+        need_spark()
     (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
     check([sys.executable, "example.py"], home, f"README.md:{block.line}")
 
@@ -168,6 +171,8 @@ def test_make_targets_of_the_readme_exist(command):
 
 @pytest.mark.parametrize("section", seglog_commands())
 def test_seglog_commands_of_the_readme_run(section, home):
+    if any(command.startswith("seglog spark") for _line, command in seglog_commands()[section]):
+        need_spark()
     for line, command in seglog_commands()[section]:
         check(command, home, f"README.md:{line}, {section}: {command}")
 
