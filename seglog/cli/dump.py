@@ -29,6 +29,7 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
 from seglog.storage.get import ranges_of
 from seglog.storage.log_files import LogReader
+from seglog.storage.moving_store import start_now
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
 
@@ -118,7 +119,7 @@ def iter_holes(found: Survey) -> Iterator[HoleFound]:
 def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound | LostFound]:
     """Yields every message that every queue serves, by queue and queue offset, and then what it lost.
 
-    What was removed or damaged since the survey comes as a hole.
+    What was damaged since the survey comes as a hole; what retention removed does not come.
     """
     for queue in java_sorted(found):
         units, offsets, sizes, lost = _served_units(queue, found)
@@ -135,6 +136,8 @@ def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound
             for place, offset, code, size in columns:
                 if isinstance(place, HoleFound):
                     yield place
+                elif place is None:
+                    continue
                 elif place[1].is_tombstone:
                     lost.append((offset, size))
                 else:
@@ -171,7 +174,8 @@ def iter_log(found: Survey, reader: LogReader) -> Iterator[tuple[int, int, Messa
     for start in range(0, len(found.rows), _BATCH_ROWS):
         rows = found.rows[start : start + _BATCH_ROWS]
         for place, code in zip(_decode(rows, found, reader), rows["tags_code"].tolist(), strict=True):
-            yield place if isinstance(place, HoleFound) else (place[0], code, place[1])
+            if place is not None:
+                yield place if isinstance(place, HoleFound) else (place[0], code, place[1])
 
 
 def iter_fillers(found: Survey) -> Iterator[tuple[int, int]]:
@@ -190,7 +194,8 @@ def iter_fillers(found: Survey) -> Iterator[tuple[int, int]]:
 
 def _decode(
     places: npt.NDArray[np.void], found: Survey, reader: LogReader
-) -> Iterator[tuple[int, Message] | HoleFound]:
+) -> Iterator[tuple[int, Message] | HoleFound | None]:
+    """Yields the record at each place, None for one that retention removed since the survey."""
     segment = found.geometry.segment_size_bytes
     phy_offsets = places["phy_offset"]
     sizes = places["size_bytes"]
@@ -199,6 +204,9 @@ def _decode(
         try:
             message = decode_message(record)
         except CorruptError as error:
+            if phy_offset < start_now(found, found.root, log_as_stated(found.root)):
+                yield None
+                continue
             yield HoleFound(_log_file(phy_offset, segment), phy_offset % segment, size, error.kind)
         else:
             yield int.from_bytes(record[MAGIC_AT : MAGIC_AT + 4], "big"), message

@@ -23,6 +23,7 @@ from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.log_files import LogReader
 from seglog.storage.misnamed import as_stated
+from seglog.storage.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import Survey, check_is_store, survey
 
@@ -60,10 +61,13 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         def tell_of_data(done: int, total: int) -> None:
             tell(done, min(total, allocated_bytes(files, path / COMMIT_LOG)))
 
-        placed = as_stated(files, path)
-        found = survey(path, placed, verify=verify, progress=tell_of_data, given=given)
+        placed = look_again(lambda: as_stated(files, path))
+        found = survey_moving(
+            lambda: survey(path, placed, verify=verify, progress=tell_of_data, given=given), path, placed
+        )
     if verify:
-        found.findings += cross_check(found, placed)
+        found.findings += look_again(lambda: cross_check(found, placed))
+    leave_front(found, start_now(found, path, placed))
     found.findings += files.findings
     return found
 

@@ -30,7 +30,7 @@ from seglog.storage.format.batch_consume_queue import (
 from seglog.storage.format.compaction import CompactionSizes, compaction_key, compaction_sizes
 from seglog.storage.format.config_json import encode_config
 from seglog.storage.format.layout import Field, Layout
-from seglog.storage.format.names import parse_segment_file_name, segment_file_name
+from seglog.storage.format.names import can_name_directory, parse_segment_file_name, segment_file_name
 from seglog.storage.format.record import CRC_MASK, HEAD_V4, Damage, examine
 from seglog.storage.geometry import infer_file_size
 
@@ -87,6 +87,8 @@ class CompactionState:
 def list_compaction_files(files: Files, root: Path, topic: str, queue_id: int) -> CompactionFiles:
     """Returns the files of a queue; none where it has no folder yet."""
     found = CompactionFiles(topic, queue_id, root)
+    if not can_name_directory(topic):
+        return found
     for directory, sizes in ((found.log_directory, found.logs), (found.queue_directory, found.queues)):
         for entry in files.list_dir(directory):
             first = parse_segment_file_name(entry.name)
@@ -105,7 +107,8 @@ def list_compaction_files(files: Files, root: Path, topic: str, queue_id: int) -
 
 def queue_ids(files: Files, root: Path, topic: str) -> Iterator[int]:
     """Yields the numbers of a topic's queues that have a compaction log."""
-    for entry in files.list_dir(root / _BASE / compaction.COMPACTION_LOG / topic):
+    folder = root / _BASE / compaction.COMPACTION_LOG / topic
+    for entry in files.list_dir(folder) if can_name_directory(topic) else ():
         if entry.is_dir and entry.name.isascii() and entry.name.isdigit():
             yield int(entry.name)
 

@@ -30,6 +30,7 @@ from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE, segme
 from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.misnamed import as_stated, find_misnamed
+from seglog.storage.moving_store import look_again, survey_moving
 from seglog.storage.os_errors import explained
 from seglog.storage.reader import Reader
 from seglog.storage.reading_root import ReadingRoot
@@ -66,18 +67,20 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
     begun_ms = clock.monotonic_ms()
     met = files
     with explained():
-        files = as_stated(files, root)
-        found = survey(root, files)
+        files = look_again(lambda: as_stated(met, root))
+        found = survey_moving(lambda: survey(root, files), root, files)
+        records = len(found.rows)
+        side = Reader(found, files, clock)
     if isinstance(met, ReadingRoot):
         found.findings += met.findings
     report = RecoveryReport(
         found.mode,
-        len(found.rows),
+        records,
         found.max_phy_offset,
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(Reader(found, files, clock), files, None, found.record_crc, report)
+    return Opened(side, files, None, found.record_crc, report)
 
 
 def open_writer(

@@ -23,6 +23,7 @@ from seglog.storage.format.names import (
     CONSUME_QUEUE,
     CONSUME_QUEUE_EXT,
     MAX_QUEUE_ID,
+    can_name_directory,
     parse_segment_file_name,
     segment_file_name,
 )
@@ -84,7 +85,12 @@ def list_queues(
 
 
 def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
-    """Fills in the files of a queue from its directory, which may be missing, and returns it."""
+    """Fills in the files of a queue from its directory, which may be missing, and returns it.
+
+    A topic that no folder can be named after, as records of a damaged log may have it, has no files.
+    """
+    if not can_name_directory(queue.topic):
+        return queue
     for entry in files.list_dir(queue.directory):
         first = parse_segment_file_name(entry.name)
         if entry.is_dir:
@@ -101,6 +107,8 @@ def remove_topic_folders(files: Files, root: Path, topic: str) -> None:
 
     What a broker kept for filters beside the queues goes with them.
     """
+    if not can_name_directory(topic):
+        return
     for base in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE, CONSUME_QUEUE_EXT):
         folder = root / base / topic
         if not files.is_dir(folder):

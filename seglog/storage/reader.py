@@ -29,6 +29,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
+from seglog.storage.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
@@ -198,6 +199,7 @@ class Reader:
             self._compaction[key].extend(rows)
         # What was worked out from them is here; they would take as much as all of it together.
         found.rows, found.compaction_rows = found.rows[:0].copy(), {}
+        self._leave_front()
 
     @property
     def geometry(self) -> StoreGeometry:
@@ -239,29 +241,54 @@ class Reader:
     def refresh(self) -> int:
         """Looks for what was written since; returns how many records that were."""
         with self._lock:
-            found = self._found
-            if found.scan.last_phy_offset < 0:
-                # Until there was a record, the files may not have told how long they are.
-                self.log.close()
-                found = survey(found.root, self._files)
-                count = len(found.rows)
-                self._serve(found)
-                return count
-            log_files, _strays = list_log_files(self._files, found.root)
-            found.log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
-            found.scan.extend(found.log_files)
-            try:
-                rows = found.scan.run()
-            finally:
-                found.scan.close()
-            self.log.holes = HoleMap(found.holes)
-            self.log.end_phy_offset = found.max_phy_offset
-            self._add(rows)
-            if found.min_phy_offset > self.min_phy_offset >= 0:
-                for queue in self.queues():
-                    queue.raise_min(found.min_phy_offset)
-            self.min_phy_offset = found.min_phy_offset
+            return look_again(self._refresh)
+
+    def leave_front(self) -> bool:
+        """Takes notice of log files that retention removed; returns whether any were."""
+        with self._lock:
+            return self._leave_front()
+
+    def _refresh(self) -> int:
+        found = self._found
+        log_files, _strays = list_log_files(self._files, found.root)
+        log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
+        at = found.max_phy_offset - found.max_phy_offset % found.geometry.segment_size_bytes
+        # Until there was a record, the files may not have told how long they are. And where all files that
+        # were seen are gone, the walk has no place to go on from.
+        if found.scan.last_phy_offset < 0 or (log_files and log_files[0].first_offset > at):
+            self.log.close()
+            found = survey_moving(lambda: survey(found.root, self._files), found.root, self._files)
+            count = len(found.rows)
+            self._serve(found)
+            return count
+        found.log_files = log_files
+        found.scan.extend(log_files)
+        try:
+            rows = found.scan.run()
+        finally:
+            found.scan.close()
+        self.log.holes = HoleMap(found.holes)
+        self.log.end_phy_offset = found.max_phy_offset
+        self._add(rows)
+        self._raise_min(found.min_phy_offset)
+        self._leave_front()
         return len(rows)
+
+    def _leave_front(self) -> bool:
+        found = self._found
+        start = start_now(found, found.root, self._files)
+        if start <= self.min_phy_offset:
+            return False
+        leave_front(found, start)
+        self.log.holes = HoleMap(found.holes)
+        self._raise_min(start)
+        return True
+
+    def _raise_min(self, start: int) -> None:
+        if start > self.min_phy_offset >= 0:
+            for queue in self.queues():
+                queue.raise_min(start)
+        self.min_phy_offset = start
 
     def _add(self, rows: Rows) -> None:
         found = self._found

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, get_args
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,7 @@ from seglog.storage.writer import Writer
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
+AnyQueue: TypeAlias = ConsumeQueue | BatchQueue | SnapshotQueue | SnapshotBatchQueue
 DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
 DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
@@ -497,16 +498,20 @@ class MessageStore(AsyncCalls):
             self._side.log.recheck()
         try:
             if isinstance(queue, BatchQueue | SnapshotBatchQueue):
-                return read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
-            codes = None if wanted is None else partial(self._tags_codes, topic, queue_id)
-            return read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes, codes)
+                found = read_batch_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes)
+            else:
+                codes = None if wanted is None else partial(self._tags_codes, topic, queue_id)
+                found = read_queue(queue, self._side.log, queue_offset, max_count, wanted, max_bytes, codes)
         except FileNotFoundError as error:
-            is_gone = self._side.queue(topic, queue_id) is not queue
-            if is_gone or (queue is not None and queue.min_offset > queue_offset):  # while we looked
-                return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
-            raise explain_os_error(error) from error
+            if not self._has_left_front(topic, queue_id, queue, queue_offset + 1):
+                raise explain_os_error(error) from error
         except OSError as error:
             raise explain_os_error(error) from error
+        else:
+            if not found.lost or not self._has_left_front(topic, queue_id, queue, found.lost[0].start + 1):
+                return found
+        # Retention removed what we looked at: that is not lost, and the queue begins behind it.
+        return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
 
     def queue(self, topic: str, queue_id: int) -> QueueView:
         """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.queue_view`.
@@ -762,9 +767,7 @@ class MessageStore(AsyncCalls):
             if self._lock is not None:
                 self._lock.release()
 
-    def _queue_of(
-        self, topic: str, queue_id: int
-    ) -> ConsumeQueue | BatchQueue | SnapshotQueue | SnapshotBatchQueue | None:
+    def _queue_of(self, topic: str, queue_id: int) -> AnyQueue | None:
         if type(topic) is not str or type(queue_id) is not int:
             topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
         return self._side.queue(topic, queue_id)
@@ -825,6 +828,13 @@ class MessageStore(AsyncCalls):
             reads.add(topic, queue_id, queue.tip, queue.maps)
         if type(expression) is str:
             reads.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
+
+    def _has_left_front(self, topic: str, queue_id: int, queue: AnyQueue | None, least_min: int) -> bool:
+        """Returns whether a queue is another one now, or begins at ``least_min`` or later."""
+        if isinstance(self._side, Reader):
+            self._side.leave_front()
+        now = self._side.queue(topic, queue_id)
+        return now is not queue or (now is not None and now.min_offset >= least_min)
 
     def _forget_queues(self) -> None:
         if isinstance(self._reads, PlainReads):

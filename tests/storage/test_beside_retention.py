@@ -1,0 +1,207 @@
+"""Readers beside a writer that rolls files and deletes old ones: nothing fails, nothing counts as lost."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from seglog.errors import NotFoundError
+from seglog.storage.files import RealFiles
+from seglog.storage.findings import Severity
+from seglog.storage.get_status import GetStatus
+from seglog.storage.store import MessageStore
+from seglog.testing import RoomyFiles
+from tests.support import scale
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+
+QUEUES = [("T", 0), ("T", 1), ("U", 0)]
+WRITER = """
+import sys
+from seglog import MessageStore
+root = sys.argv[1]
+small = {"segment_size_bytes": 4096, "queue_file_size_bytes": 400}
+with MessageStore.open(root, recovery_step_bytes=0, **small) as store:
+    number = 0
+    while True:
+        for topic, queue_id in (("T", 0), ("T", 1), ("U", 0)):
+            body = b"%s/%d %d" % (topic.encode(), queue_id, number)
+            store.put(topic, body + b"." * 60, queue_id=queue_id, keys=f"k{number}")
+        number += 1
+        if number == 60:
+            print("ready", flush=True)
+        if number > 60 and number % 4 == 0:
+            store.retention.delete_before(store.max_phy_offset - 5 * 4096)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A store with a writer that never rests."""
+    path = tmp_path / "s"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout.readline() == b"ready\n"
+            yield path
+            assert writer.poll() is None
+        finally:
+            writer.kill()
+
+
+def read_through(store, topic, queue_id):
+    """Reads a queue from its first message that is there; returns how many messages came."""
+    at, seen = store.min_offset(topic, queue_id), 0
+    while True:
+        found = store.get(topic, queue_id, at)
+        assert found.lost == ()
+        if found.status is GetStatus.OFFSET_TOO_SMALL:
+            assert found.next_offset == found.min_offset > at
+        elif found.status is not GetStatus.FOUND:
+            assert found.status in (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.OFFSET_OVERFLOW_BADLY)
+            return seen
+        for message in found:
+            assert message.body.startswith(b"%s/%d %d." % (topic.encode(), queue_id, message.queue_offset))
+            seen += 1
+        at = found.next_offset
+
+
+def test_opening_for_reading_never_fails_and_loses_nothing(path):
+    seen = 0
+    for _ in range(scale.scaled(40, 1000)):
+        with MessageStore.open(path, read_only=True) as store:
+            assert [
+                one for one in store.recovery.findings if one.code.startswith(("log-hole", "log-file-m"))
+            ] == []
+            for key in QUEUES:
+                seen += read_through(store, *key)
+    assert seen > 0
+
+
+def test_a_reader_that_stays_open_follows_over_rolls_and_deletions(path):
+    chance = random.Random(3)
+    with MessageStore.open(path, read_only=True) as store:
+        first = {key: store.min_offset(*key) for key in QUEUES}
+        for _ in range(scale.scaled(60, 2000)):
+            key = chance.choice(QUEUES)
+            match chance.randrange(6):
+                case 0:
+                    store.refresh()
+                case 1:
+                    assert store.wait_for(*key, store.max_offset(*key), timeout_ms=20_000)
+                case 2:
+                    read_through(store, *key)
+                case 3:
+                    found = store.queue(*key).columns()
+                    assert len(found["phy_offset"]) == len(found["is_message"])
+                case 4:
+                    for message in store.query(key[0], f"k{store.min_offset(*key) + 3}"):
+                        assert message.topic == key[0]
+                case 5:
+                    at = store.offset_by_time(*key, int(time.time() * 1000) - 50)
+                    assert at >= first[key]
+            # As long as a reader may rest between two looks: all that it saw is gone meanwhile.
+            time.sleep(chance.choice([0, 0, 0.01, 0.1]))
+        store.refresh()
+        for key in QUEUES:
+            assert store.min_offset(*key) > first[key]
+
+
+def test_commands_that_read_do_not_fail_beside_it(path):
+    for _ in range(scale.scaled(3, 50)):
+        for words in (["dump", str(path)], ["info", str(path)], ["tail", str(path)], ["queues", str(path)]):
+            command = [sys.executable, "-m", "seglog.cli.main", *words]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, (words, ran.stderr)
+            assert "lost" not in ran.stdout
+
+
+class Vanishing(RealFiles):
+    """Files of which one goes just before it is opened."""
+
+    def __init__(self, goes):
+        self.goes = goes
+
+    def open(self, path, *, writable):
+        self.goes(path)
+        return super().open(path, writable=writable)
+
+
+def old_and_new(tmp_path):
+    """A store of several log files whose first one may go."""
+    path = tmp_path / "s"
+    with MessageStore.open(path, clock=new_clock(), files=RoomyFiles(), **SMALL, **SMALL_INDEX) as store:
+        for number in range(120):
+            store.put("T", b"%d" % number + bytes(60))
+    return path, sorted((path / "commitlog").iterdir())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_file_that_goes_while_it_is_opened_is_no_hole(tmp_path, count):
+    path, log_files = old_and_new(tmp_path)
+    left = log_files[:count]
+
+    def goes(wanted):
+        if left and wanted == left[0]:
+            left.pop(0).unlink()
+
+    with MessageStore.open(path, read_only=True, files=Vanishing(goes)) as store:
+        assert left == []
+        assert all(finding.severity is not Severity.LOSS for finding in store.recovery.findings)
+        assert store.min_phy_offset == int(log_files[count].name)
+        assert store.get("T", 0, 0).status is GetStatus.OFFSET_TOO_SMALL
+        assert read_all(store)
+
+
+def test_a_read_that_meets_a_deleted_file_moves_the_minimum(tmp_path):
+    path, log_files = old_and_new(tmp_path)
+    with MessageStore.open(path, read_only=True) as store:
+        assert store.get("T", 0, 119).status is GetStatus.FOUND  # which leaves the last file open
+        log_files[0].unlink()
+        log_files[1].unlink()
+        found = store.get("T", 0, 0)
+        assert (found.status, found.lost, found.records) == (GetStatus.OFFSET_TOO_SMALL, (), [])
+        assert found.next_offset == found.min_offset == store.min_offset("T", 0) > 0
+        assert [message.queue_offset for message in read_all(store)] == list(range(found.min_offset, 120))
+
+
+def test_a_file_that_is_gone_from_the_middle_is_still_a_loss(tmp_path):
+    path, log_files = old_and_new(tmp_path)
+    log_files[1].unlink()
+    with MessageStore.open(path, read_only=True) as store:
+        assert "log-file-missing" in {finding.code for finding in store.recovery.findings}
+        lost = [
+            at for one in (store.get("T", 0, at).lost for at in range(120)) for part in one for at in part
+        ]
+        assert lost
+
+
+def test_queue_files_that_go_while_they_are_opened_are_looked_for_again(tmp_path):
+    path, _log_files = old_and_new(tmp_path)
+    first = min((path / "consumequeue" / "T" / "0").iterdir())
+    gone = []
+
+    def goes(wanted):
+        if wanted == first and not gone:
+            gone.append(first.rename(tmp_path / "gone"))
+
+    with MessageStore.open(path, read_only=True, files=Vanishing(goes)) as store:
+        assert gone
+        assert [message.queue_offset for message in read_all(store)] == list(range(120))
+
+
+def test_a_store_that_is_gone_is_not_found(tmp_path):
+    with pytest.raises(NotFoundError):
+        MessageStore.open(tmp_path / "s", read_only=True)
+
+
+def read_all(store):
+    at, found = store.min_offset("T", 0), []
+    while at < store.max_offset("T", 0):
+        page = store.get("T", 0, at)
+        found += page.messages
+        at = page.next_offset
+    return found
