@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "config": "Read the files that a broker keeps beside its messages.",
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
-    "verify": "Check that the log is as it was written; seal it.",
+    "verify": "Hold the log against its checksums; seal it.",
     "repair": "Put a damaged store right, after showing what would be done.",
     "undo": "Take a repair back, bit for bit.",
     "topic": "List, create, alter and delete topics of a store.",

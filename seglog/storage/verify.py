@@ -1,7 +1,10 @@
 """Verifies the log of a store: sealed segments by the checksums of their blocks, others by their records.
 
 Nothing is written unless seals are asked for. Queues, index and tables are not looked at: they are made
-from the log, and ``info`` holds queues against it.
+from the log, and ``check`` holds them against it.
+
+A record without ``__CRC32#`` has a checksum of its body alone: nothing tells a flipped bit in its head or its
+properties until its segment is sealed. Such records are counted, so that the report can say so.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -16,8 +20,10 @@ from seglog.clock import Clock, SystemClock
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
+from seglog.storage.kernels.walk import Rows
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
@@ -28,6 +34,9 @@ from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
 from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import check_is_store, log_findings
+
+_WINDOW_BYTES: Final = 4 << 20
+_CRC_NAME: Final = np.frombuffer(CRC_NAME, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class VerifyReport:
         by_records: First offsets of those that were walked record by record.
         sealed: First offsets of those that were sealed by this run.
         records: Records in the segments that are as they should be, or could be read.
+        bare_records: Those of them whose head and properties no checksum covered in this run.
         read_bytes: How much of the log was looked at.
         findings: Everything that is not as it should be.
         concerned: Messages in damaged places of sealed segments that can still be told.
@@ -51,6 +61,7 @@ class VerifyReport:
     by_records: tuple[int, ...]
     sealed: tuple[int, ...]
     records: int
+    bare_records: int
     read_bytes: int
     findings: tuple[Finding, ...]
     concerned: tuple[Concerned, ...]
@@ -114,6 +125,7 @@ class _Verification:
         self._reader = LogReader(files, root, self._segment)
         self._concerned: list[Concerned] = []
         self._records = 0
+        self._bare_records = 0
         self._newest_ms = 0
 
     def run(self, *, seal: bool) -> VerifyReport:
@@ -144,6 +156,7 @@ class _Verification:
             tuple(file.first_offset for file in left),
             tuple(sealed),
             self._records,
+            self._bare_records,
             self._read_bytes,
             tuple(self._findings),
             tuple(self._concerned),
@@ -220,6 +233,7 @@ class _Verification:
                 write_seal(self._files, self._root, made)
                 sealed.append(first)
                 self._records += made.record_count
+                self._count_bare_of(file)
                 self._count(self._segment)
         return sealed
 
@@ -240,6 +254,7 @@ class _Verification:
                 lambda done, _total: self._count(begun_bytes + done - self._read_bytes)
             ):
                 self._records += len(rows)
+                self._count_bare(rows)
                 self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         finally:
             scan.close()
@@ -251,6 +266,28 @@ class _Verification:
             holes.append(Hole(end, run_end - end, why.kind, str(why.expected), str(why.found)))
             tail, end = None, run_end
         self._findings += log_findings(run, self._geometry, holes, tail, end)
+
+    def _count_bare_of(self, file: LogFile) -> None:
+        scan = LogScan(LogReader(self._files, self._root, self._segment), [file], self._segment, verify=False)
+        try:
+            for rows in scan.iter_rows():
+                self._count_bare(rows)
+        finally:
+            scan.close()
+
+    def _count_bare(self, rows: Rows) -> None:
+        """Counts the records that do not end with ``__CRC32#``, which covers all before it."""
+        starts = rows["phy_offset"].astype(np.int64) + rows["size_bytes"] - CRC_PROPERTY_BYTES
+        # Windows of one segment each: a read does not go beyond its file.
+        windows = starts // self._segment * self._segment + starts % self._segment // _WINDOW_BYTES
+        for window in np.unique(windows).tolist():
+            here = starts[windows == window]
+            first, size = int(here[0]), int(here[-1] - here[0]) + len(CRC_NAME)
+            data = np.frombuffer(self._reader.read(first, size), np.uint8)
+            places = here - first
+            places = places[places + len(CRC_NAME) <= len(data)]
+            has_crc = (data[places[:, None] + np.arange(len(CRC_NAME))] == _CRC_NAME).all(axis=1)
+            self._bare_records += len(here) - int(has_crc.sum())
 
     def _find_lost(self, absent: list[Seal]) -> list[int]:
         """Takes note of segments whose files are gone; returns those that were cut off by their owner."""

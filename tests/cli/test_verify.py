@@ -63,3 +63,14 @@ def test_verify_writes_only_when_told_to_seal(seglog, tmp_path):
 
 def test_verify_of_nothing_is_an_error(seglog, tmp_path):
     assert seglog("verify", tmp_path / "nothing").exit_code == 13
+
+
+def test_verify_claims_no_more_than_it_checked(seglog, tmp_path):
+    path = golden.extract("roll", tmp_path)
+    shown = seglog("verify", path).stdout
+    assert "every byte" not in shown
+    assert "heads and properties of 400 records have no checksum" in shown
+    assert seglog("verify", path, "--json").lines[0]["bareRecords"] == 400
+    assert "400 records" in seglog("verify", path, "--seal").stdout
+    records = seglog("verify", path, "--json").lines[0]["bareRecords"]
+    assert 0 < records < 400  # those of the last segment, which is not full

@@ -17,6 +17,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.verify import verify_store
 from tests.support import golden
 from tests.support.sealed import BLOCK_BYTES, COUNT, SEGMENT_BYTES, fill, flip, seal_of, sealed_store, segment
+from tests.support.stores import SMALL_INDEX
 
 BEYOND_JAVA = 56
 """Where in a record the store time lies, which no checksum of RocketMQ's covers."""
@@ -380,3 +381,45 @@ def test_real_stores_verify_and_can_be_sealed(tmp_path, name):
 def test_a_store_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(NotFoundError):
         verify_store(tmp_path / "nothing")
+
+
+def flip_property(path):
+    """Flips one bit of a property's value in the first segment; returns how many records the store has."""
+    with MessageStore.open(path, read_only=True) as opened:
+        (info,) = opened.queues()
+        message = opened.get(info.topic, info.queue_id, 5, 1).messages[0]
+    raw = bytearray(segment(path, 0).read_bytes())
+    at = raw.index(b"KEYS\x01", message.phy_offset) + len(b"KEYS\x01")
+    raw[at] ^= 0x02
+    segment(path, 0).write_bytes(raw)
+    return info.max_offset
+
+
+@pytest.mark.parametrize("record_crc", [False, True])
+def test_what_no_checksum_covers_is_counted_and_claimed_by_nobody(tmp_path, record_crc):
+    path = tmp_path / "s"
+    with MessageStore.open(
+        path, segment_size_bytes=1 << 16, queue_file_size_bytes=2000, record_crc=record_crc, **SMALL_INDEX
+    ) as opened:
+        for number in range(1000):
+            opened.put("orders", b"%d" % number + bytes(100), keys=f"key{number}", properties={"p": "v"})
+    shutil.rmtree(path / "seglog", ignore_errors=True)
+    sound = verify_store(path)
+    assert (sound.is_clean, sound.records) == (True, 1000)
+    assert sound.bare_records == (0 if record_crc else 1000)
+    flip_property(path)
+    damaged = verify_store(path)
+    # Nothing covers the bit without a record CRC, and verify says of how many records that is so.
+    assert damaged.is_clean == (not record_crc)
+    assert damaged.bare_records == (0 if record_crc else 1000)
+
+
+def test_records_are_bare_until_their_segment_is_sealed(tmp_path):
+    path = tmp_path / "s"
+    sealed_store(path, record_crc=False)
+    shutil.rmtree(path / "seglog")
+    assert verify_store(path).bare_records == COUNT
+    assert verify_store(path, seal=True).bare_records == COUNT
+    report = verify_store(path)
+    sealed = sum(read_seal(RealFiles(), path, first).record_count for first in report.by_seal)
+    assert report.bare_records == report.records - sealed < COUNT
