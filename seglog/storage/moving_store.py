@@ -39,9 +39,6 @@ def look_again(look: Callable[[], T]) -> T:
                 raise
             missed = error.filename
     return look()
-        except FileNotFoundError:
-            continue
-    return look()
 
 
 def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Survey:

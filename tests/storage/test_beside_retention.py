@@ -10,11 +10,10 @@ import time
 import pytest
 
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.get_status import GetStatus
+from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.store import MessageStore
-from seglog.testing import RoomyFiles
 from tests.support import scale
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
@@ -119,10 +118,11 @@ def test_commands_that_read_do_not_fail_beside_it(path):
             assert "lost" not in ran.stdout
 
 
-class Vanishing(RealFiles):
+class Vanishing(ReadingRoot):
     """Files of which one goes just before it is opened."""
 
-    def __init__(self, goes):
+    def __init__(self, path, goes):
+        super().__init__(path)
         self.goes = goes
 
     def open(self, path, *, writable):
@@ -133,7 +133,7 @@ class Vanishing(RealFiles):
 def old_and_new(tmp_path):
     """A store of several log files whose first one may go."""
     path = tmp_path / "s"
-    with MessageStore.open(path, clock=new_clock(), files=RoomyFiles(), **SMALL, **SMALL_INDEX) as store:
+    with MessageStore.open(path, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
         for number in range(120):
             store.put("T", b"%d" % number + bytes(60))
     return path, sorted((path / "commitlog").iterdir())
@@ -148,7 +148,7 @@ def test_a_file_that_goes_while_it_is_opened_is_no_hole(tmp_path, count):
         if left and wanted == left[0]:
             left.pop(0).unlink()
 
-    with MessageStore.open(path, read_only=True, files=Vanishing(goes)) as store:
+    with MessageStore.open(path, read_only=True, files=Vanishing(path, goes)) as store:
         assert left == []
         assert all(finding.severity is not Severity.LOSS for finding in store.recovery.findings)
         assert store.min_phy_offset == int(log_files[count].name)
@@ -188,7 +188,7 @@ def test_queue_files_that_go_while_they_are_opened_are_looked_for_again(tmp_path
         if wanted == first and not gone:
             gone.append(first.rename(tmp_path / "gone"))
 
-    with MessageStore.open(path, read_only=True, files=Vanishing(goes)) as store:
+    with MessageStore.open(path, read_only=True, files=Vanishing(path, goes)) as store:
         assert gone
         assert [message.queue_offset for message in read_all(store)] == list(range(120))
 
