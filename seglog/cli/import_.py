@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from seglog.cli import options, render
 from seglog.doctor.import_rows import Import, check_row
 from seglog.doctor.parquet_rows import read_parquet
 from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.message_rows import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
@@ -89,9 +89,6 @@ def read_rows(source: Path) -> Iterator[MessageRow]:
         stream.seek(0)
         for number, line in enumerate(stream, 1):
             try:
-                fields = json.loads(line)
-                if not isinstance(fields, dict):
-                    raise InvalidArgumentError("a message is a JSON object")
-                yield from_fields(fields)
+                yield from_fields(decode_json_object(line))
             except (ValueError, SeglogError) as error:
                 raise InvalidArgumentError(f"{source} line {number}: {error}") from error

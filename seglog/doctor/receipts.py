@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from seglog.clock import Clock
 from seglog.doctor.queue_messages import iter_queue
+from seglog.errors import CorruptError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import Host
+from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import OURS
 from seglog.storage.format.tags import tags_code
@@ -106,8 +108,16 @@ class ReceiptFile:
         self.announced: dict[str, tuple[str, int, int]] = {}
         data = self._files.read_file(self._path) if self._files.exists(self._path) else b""
         self._end_bytes = data.rfind(b"\n") + 1  # behind it lies half a line of a run that was killed
-        for line in data[: self._end_bytes].splitlines():
-            self._take(json.loads(line))
+        for number, line in enumerate(data[: self._end_bytes].splitlines(), 1):
+            try:
+                self._take(decode_json_object(line))
+            except (CorruptError, TypeError, KeyError, ValueError) as error:
+                raise CorruptError(
+                    "receipt",
+                    file=f"{RECEIPTS}/{name}.jsonl",
+                    expected=f"a receipt in line {number}",
+                    found=error,
+                ) from error
 
     def announce(self, places: Mapping[str, tuple[str, int, int]]) -> None:
         """Notes that messages are going to be put, durably."""
@@ -117,11 +127,12 @@ class ReceiptFile:
         """Notes what became of messages, durably."""
         self._write([asdict(receipt) for receipt in receipts])
 
-    def _take(self, line: dict[str, object]) -> None:
+    def _take(self, line: dict[str, Any]) -> None:
         if "announced" in line:
-            self.announced[str(line["announced"])] = tuple(line["place"])  # type: ignore[arg-type,assignment]  # ours
+            topic, queue_id, offset = line["place"]
+            self.announced[str(line["announced"])] = str(topic), int(queue_id), int(offset)
         else:
-            receipt = Receipt(**line)  # type: ignore[arg-type]  # as add wrote it
+            receipt = _receipt_of(line)
             self.done[receipt.key] = receipt
             self.announced.pop(receipt.key, None)
 
@@ -142,6 +153,18 @@ class ReceiptFile:
         self._end_bytes += len(data)
         for line in lines:
             self._take(line)
+
+
+def _receipt_of(line: dict[str, Any]) -> Receipt:
+    """Returns a receipt as it was written.
+
+    Raises:
+        TypeError: A field is missing, unknown or of another type.
+    """
+    for field in fields(Receipt):
+        if type(line.get(field.name)).__name__ != field.type:  # annotations are texts here
+            raise TypeError(f"{field.name} is {line.get(field.name)!r}")
+    return Receipt(**line)
 
 
 class Resender:

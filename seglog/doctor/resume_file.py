@@ -17,10 +17,11 @@ from typing import Any, Final, TextIO
 from seglog.doctor.key_check import KeyDiff, Places
 from seglog.doctor.log_walk import SplitOutcome
 from seglog.doctor.record_watch import Seen
-from seglog.errors import InvalidArgumentError
+from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.format.json_line import decode_json_line
 from seglog.storage.format.record import Damage
 from seglog.storage.seal_check import segment_path
 from seglog.storage.store_root import StoreRoot
@@ -96,12 +97,12 @@ def load_outcomes(path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOu
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        header = json.loads(lines[0]) if lines else None
+        header = decode_json_line(lines[0]) if lines else None
     except FileNotFoundError as error:
         raise InvalidArgumentError(
             f"there is no resume file {path}", help="a check that was stopped says where it left one"
         ) from error
-    except ValueError as error:
+    except (ValueError, CorruptError) as error:
         raise InvalidArgumentError(f"{path} is no resume file: {error}") from error
     if header != json.loads(json.dumps(_header(plan))):
         raise InvalidArgumentError(
@@ -112,11 +113,11 @@ def load_outcomes(path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOu
     numbers = {(split.start, split.end): split for split in plan.splits}
     for line in lines[1:]:
         try:
-            start, end, stamp, fields = json.loads(line)
+            start, end, stamp, fields = decode_json_line(line)
             split = numbers.get((start, end))
             if split is not None and stamp == _stamp(plan, files, split):
                 found[split.number] = _outcome(split.number, fields)
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, ArithmeticError, CorruptError):
             continue  # the last line of a process that was killed may be half a line
     return [found[number] for number in sorted(found)]
 

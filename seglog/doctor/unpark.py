@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from seglog.clock import Clock
 from seglog.doctor.copies_again import for_group, for_its_time
 from seglog.doctor.park import add_topic
 from seglog.doctor.receipts import Parcel, Receipt, ReceiptFile, Resender
-from seglog.errors import InvalidArgumentError
+from seglog.errors import InvalidArgumentError, SeglogError
 from seglog.storage.files import Files
+from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.message_rows import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
@@ -108,10 +108,10 @@ def _iter_parked(
         file = f"{PARKED}/{entry.name}"
         for number, line in enumerate(files.read_file(folder / entry.name).splitlines(), 1):
             try:
-                fields = json.loads(line)
+                fields = decode_json_object(line)
                 row = from_fields(fields)
                 needed = [(Why(one["why"]), str(one.get("group", ""))) for one in fields["parkedFor"]]
-            except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, SeglogError) as error:
                 raise InvalidArgumentError(f"{file} line {number} is damaged: {error}") from error
             for why, group in needed:
                 if not groups or group in groups:

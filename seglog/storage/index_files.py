@@ -40,6 +40,8 @@ _SHORT_CHAIN = 32
 _DENSE_CHAIN = 256
 """Scanning so many entries takes about as long as following a chain to the next one."""
 _BLOCK_ENTRIES = 8192
+MAX_INDEX_FILE_BYTES = 1 << 30
+"""More than twice RocketMQ's default division; a longer file is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,8 @@ def load_index_file(files: Files, path: Path) -> memoryview:
 
 
 def _look(files: Files, path: Path, size_bytes: int, likely: IndexGeometry | None) -> IndexFile:
+    if size_bytes > MAX_INDEX_FILE_BYTES:
+        raise CorruptError("index-size", expected=f"at most {MAX_INDEX_FILE_BYTES} bytes", found=size_bytes)
     handle = files.open(path, writable=False)
     try:
         header = decode_index_header(_read(handle, 0, INDEX_HEADER.size_bytes))

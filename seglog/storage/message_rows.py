@@ -128,7 +128,7 @@ def from_fields(found: Mapping[str, object]) -> MessageRow:
     body, form = _text(found, "body"), _text(found, "bodyForm")
     if form not in ("text", "base64"):
         raise InvalidArgumentError(f"bodyForm {form!r} is neither text nor base64")
-    raw = _binary(body, "body") if form == "base64" else body.encode()
+    raw = _binary(body, "body") if form == "base64" else _encoded(body, "body")
     return MessageRow(**numbers, **texts, body=raw, properties=_properties(found))  # type: ignore[arg-type]  # by name
 
 
@@ -160,6 +160,13 @@ def _text(found: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a text, not {value!r}")
     return value
+
+
+def _encoded(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{name} has half of a surrogate pair") from error
 
 
 def _binary(text: str, name: str) -> bytes:

@@ -19,6 +19,11 @@ class Subject:
     Attributes:
         store: The store directory.
         aside: A folder of ours for what a command writes elsewhere.
+        topic: A topic with messages in queue 0.
+        group: A group that stands somewhere in it.
+        key: Of one of its messages.
+        message_id: Of the message that the group stands at.
+        half_id: Of a half message.
     """
 
     store: Path
@@ -27,6 +32,7 @@ class Subject:
     group: str = "g"
     key: str = "k1"
     message_id: str = "7F0000010000000000000000000000000000"
+    half_id: str = "7F0000010000000000000000000000000000"
 
 
 Arguments = Callable[[Subject], list[object]]
@@ -46,7 +52,7 @@ READING: Final[dict[str, Arguments]] = {
     "segments": lambda s: [s.store, "--verify"],
     "queues": lambda s: [s.store],
     "cq show": lambda s: [s.store, s.topic, 0],
-    "log show": lambda s: [s.store],
+    "log show": lambda s: [s.store, "--at", 0],
     "index show": lambda s: [s.store, "--verify"],
     "checkpoint": lambda s: [s.store],
     "config show": lambda s: [s.store],
@@ -90,15 +96,15 @@ WRITING: Final[dict[str, Arguments]] = {
     "group create": lambda s: [s.store, "fresh"],
     "group alter": lambda s: [s.store, "g", "--retries", 3],
     "group delete": lambda s: [s.store, s.group],
-    "offsets reset": lambda s: [s.store, s.group, s.topic, "--to", "first", "--apply"],
+    "offsets reset": lambda s: [s.store, s.group, s.topic, "--to", 0, "--apply"],
     "offsets restore": lambda s: [s.store, "--at", "1h", "--apply"],
     "retention run": lambda s: [s.store, "--older-than", "1h"],
     "retention unpark --apply": lambda s: [s.store, "--apply"],
     "dlq resend --apply": lambda s: [s.store, "--apply"],
     "skip": lambda s: [s.store, s.group, s.topic, 0],
     "park": lambda s: [s.store, s.message_id, "--group", s.group],
-    "tx commit": lambda s: [s.store, s.message_id],
-    "tx rollback": lambda s: [s.store, s.message_id],
+    "tx commit": lambda s: [s.store, s.half_id],
+    "tx rollback": lambda s: [s.store, s.half_id],
     "erase": lambda s: [s.store, s.key, "--yes"],
     "branch create": lambda s: [s.store, "c"],
     "branch drop": lambda s: [s.store, "b"],

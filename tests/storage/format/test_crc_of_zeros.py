@@ -1,0 +1,18 @@
+"""The checksum of a hole takes no longer for a longer one."""
+
+from __future__ import annotations
+
+import pytest
+from crc32c import crc32c
+
+from seglog.storage.format.crc_of_zeros import crc_of_zeros
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 255, 4096, 1_000_003])
+@pytest.mark.parametrize("before", [b"", b"123456789", bytes(5)])
+def test_it_is_that_of_so_many_zeros(count, before):
+    assert crc_of_zeros(count, crc32c(before)) == crc32c(before + bytes(count))
+
+
+def test_two_holes_are_one():
+    assert crc_of_zeros(1 << 62, crc_of_zeros(1 << 61, 7)) == crc_of_zeros((1 << 62) + (1 << 61), 7)

@@ -1,0 +1,207 @@
+"""Contents that are wrong and look right: every checksum, count and length around them is as it should be."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import random
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from seglog.doctor.erased_record import erase_record
+from seglog.errors import SeglogError
+from seglog.storage.files import RealFiles
+from seglog.storage.format import properties as props
+from seglog.storage.format.offset_history import decode_changes, encode_changes
+from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2, SYS_FLAG_AT
+from seglog.storage.format.recovery_point import RecoveryPoint, decode_recovery_point, encode_recovery_point
+from seglog.storage.format.seal import Seal, decode_seal, encode_seal
+from seglog.storage.format.undo_journal import UndoEntry, UndoKind
+from seglog.storage.listing import list_store
+from tests.support.hostile.values import NAMES, noise, number
+from tests.support.packs import BEGIN, entries_of, file_entry, journal_bytes
+
+_T = TypeVar("_T", Seal, RecoveryPoint)
+Forge = Callable[[random.Random, bytes, Path], bytes]
+"""Given dice, what the file holds and the store, returns what it is to hold."""
+
+_PROPERTIES: Final = (
+    props.INNER_NUM, props.INNER_BASE, props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET,
+    "REAL_TOPIC", "REAL_QID", "UNIQ_KEY", "KEYS", "TAGS", "PGROUP", "RETRY_TOPIC", "DELAY",
+    "TIMER_OUT_MS", "TIMER_DELAY_MS", "TIMER_ROLL_TIMES", "ORIGIN_MESSAGE_ID", "TRAN_MSG",
+    "SEGLOG_LOST", "SEGLOG_ERASED", "SEGLOG_PARKED_FROM", "SEGLOG_PARKED_ID", "SEGLOG_RESENT_ID",
+)  # fmt: skip
+_BOMB: Final = zlib.compress(bytes(1 << 24))
+_HEAD_FIELDS: Final = (
+    "queue_id", "queue_offset", "phy_offset", "sys_flag", "store_timestamp_ms", "born_timestamp_ms",
+    "prepared_transaction_offset", "reconsume_times", "size_bytes", "body_bytes", "magic",
+)  # fmt: skip
+
+
+def forge_log(dice: random.Random, data: bytes, _root: Path) -> bytes:
+    """Gives some records of a file of the log another topic, other properties or numbers."""
+    places = _records(data)
+    if not places:
+        return noise(dice, data)
+    changed = bytearray(data)
+    for _change in range(dice.choice((1, 2, 4))):
+        at, size = dice.choice(places)
+        changed[at : at + size] = _forge_record(dice, bytes(changed[at : at + size]))
+    return bytes(changed)
+
+
+def _records(data: bytes) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at + 8 <= len(data):
+        size, magic = struct.unpack_from(">iI", data, at)
+        if magic not in (MAGIC_V1, MAGIC_V2) or size < 91 or at + size > len(data):
+            break
+        found.append((at, size))
+        at += size
+    return found
+
+
+def _forge_record(dice: random.Random, record: bytes) -> bytes:
+    """Returns a record of the same length whose checksums are right."""
+    layout = HEADS[int.from_bytes(record[SYS_FLAG_AT : SYS_FLAG_AT + 4], "big") & HOST_BITS]
+    head = dict(zip([field.name for field in layout.fields], layout.struct.unpack_from(record), strict=True))
+    topic = dice.choice(NAMES).encode("utf-8", "surrogatepass") if dice.random() < 0.6 else b"Topic0"
+    named = {
+        dice.choice(_PROPERTIES): dice.choice((*NAMES, str(number(dice)), "1,2,3", "%LMQ%a,%LMQ%../b"))
+        for _property in range(dice.randrange(4))
+    }
+    properties = b"".join(
+        name.encode() + b"\1" + value.encode("utf-8", "surrogatepass") + b"\2"
+        for name, value in named.items()
+    )
+    has_crc = dice.random() < 0.5
+    tail = len(properties) + (props.CRC_PROPERTY_BYTES if has_crc else 0)
+    is_long = len(topic) > 127
+    head["magic"] = MAGIC_V2 if is_long else MAGIC_V1
+    room = len(record) - layout.size_bytes - (2 if is_long else 1) - len(topic) - 2 - tail
+    if room < 0:
+        return noise(dice, record)[: len(record)].ljust(len(record), b"\0")
+    body = (
+        dice.randbytes(room)
+        if dice.random() < 0.5
+        else zlib.compress(bytes(1 << 24))[:room].ljust(room, b"\0")
+    )
+    head["body_bytes"] = room
+    head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
+    for _field in range(dice.randrange(3)):
+        name = dice.choice(_HEAD_FIELDS)
+        width = 8 if name.endswith(("_offset", "_ms")) else 4
+        value = number(dice) % (1 << 8 * width)
+        head[name] = value if name == "magic" or value < 1 << 8 * width - 1 else value - (1 << 8 * width)
+    made = layout.struct.pack(*head.values()) + body
+    made += len(topic).to_bytes(2 if is_long else 1, "big") + topic
+    made += (tail % (1 << 16)).to_bytes(2, "big") + properties
+    if has_crc:
+        made += props.crc_property(zlib.crc32(made) & CRC_MASK)
+    return made[: len(record)].ljust(len(record), b"\0")
+
+
+def forge_pack(dice: random.Random, _data: bytes, root: Path) -> bytes:
+    """Writes the journal of a pack whose entries lead anywhere."""
+    entries = entries_of(root) if dice.random() < 0.7 else []
+    names = [entry.path for entry in entries] or ["checkpoint"]
+    for _entry in range(dice.choice((1, 2, 5))):
+        name = dice.choice((*NAMES, *names[:3], dice.choice(names)))
+        target = dice.choice(NAMES).encode(
+            "utf-8", "surrogateescape" if dice.random() < 0 else "surrogatepass"
+        )
+        kind = dice.choice(list(UndoKind))
+        if dice.random() < 0.5:
+            entries.append(file_entry(_sayable(name), abs(number(dice)) % (1 << 63), mode=0o104777))
+        position = max(-(1 << 63), min((1 << 63) - 1, number(dice)))
+        size = max(-(1 << 63), min((1 << 63) - 1, number(dice)))
+        if dice.random() < 0.4:
+            position, size = 0, len(target)
+        entries.append(
+            UndoEntry(kind, _sayable(name), target, position_bytes=position, size_bytes=size, mode=0o777)
+        )
+    count = number(dice) % (1 << 62) if dice.random() < 0.1 else None
+    return journal_bytes((BEGIN, *entries), count=count)
+
+
+def _sayable(name: str) -> str:
+    return name.encode("utf-8", "replace").decode()
+
+
+def forge_erasing(dice: random.Random, _data: bytes, root: Path) -> bytes:
+    """Writes the journal of an erase that is to write something somewhere."""
+    listing = list_store(RealFiles(), root)
+    segment = listing.geometry.segment_size_bytes
+    path = dice.choice(sorted((root / "commitlog").iterdir()))
+    data = path.read_bytes()
+    first = int(path.name) if path.name.isdecimal() else 0
+    records: list[object] = []
+    for at, size in _records(data)[: dice.choice((1, 2, 50))]:
+        record = data[at : at + size]
+        try:
+            made = erase_record(record, first + at).data if dice.random() < 0.7 else record
+        except SeglogError:
+            made = record
+        place = first + at if dice.random() < 0.7 else number(dice)
+        records.append({"phyOffset": place, "data": base64.b64encode(made).decode()})
+    stated = segment if dice.random() < 0.7 else number(dice)
+    return json.dumps({"segmentBytes": stated, "records": records}).encode()
+
+
+def forge_seal(dice: random.Random, data: bytes, _root: Path) -> bytes:
+    """Writes a seal that says something else, with its checksum."""
+    try:
+        return encode_seal(_replaced(dice, decode_seal(data)))
+    except (SeglogError, struct.error, ValueError, OverflowError, TypeError):
+        return noise(dice, data)
+
+
+def forge_point(dice: random.Random, data: bytes, _root: Path) -> bytes:
+    """Writes a recovery point that says something else, with its checksum."""
+    try:
+        return encode_recovery_point(_replaced(dice, decode_recovery_point(data)))
+    except (SeglogError, struct.error, ValueError, OverflowError, TypeError):
+        return noise(dice, data)
+
+
+def forge_history(dice: random.Random, data: bytes, _root: Path) -> bytes:
+    """Writes a history of offsets with other names and numbers, with its checksums."""
+    changes = list(decode_changes(data).changes)
+    if not changes:
+        return noise(dice, data)
+    at = dice.randrange(len(changes))
+    one = changes[at]
+    other = {
+        "topic": dice.choice(NAMES), "group": dice.choice(NAMES), "client": dice.choice(NAMES),
+        "queue_id": number(dice), "timestamp_ms": number(dice), "before": number(dice), "after": number(dice),
+    }  # fmt: skip
+    fields: dict[str, Any] = {
+        name: value for name, value in other.items() if name in one._fields and dice.random() < 0.4
+    }
+    try:
+        changes[at] = one._replace(**fields)
+        return encode_changes(changes)
+    except (struct.error, ValueError, OverflowError):
+        return noise(dice, data)
+
+
+def _replaced(dice: random.Random, value: _T) -> _T:
+    """Returns a value with one or two of its numbers, or arrays, changed."""
+    fields = dataclasses.fields(value)
+    changes: dict[str, Any] = {}
+    for field in dice.sample(fields, dice.choice((1, 2))):
+        had = getattr(value, field.name)
+        if isinstance(had, int):
+            changes[field.name] = number(dice)
+        elif isinstance(had, np.ndarray):
+            changes[field.name] = np.resize(had, dice.choice((0, 1, 1000)))
+        elif isinstance(had, tuple):
+            changes[field.name] = had * dice.choice((0, 2, 1000))
+    return dataclasses.replace(value, **changes)
