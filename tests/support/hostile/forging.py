@@ -91,7 +91,7 @@ def _forge_record(dice: random.Random, record: bytes) -> bytes:
     body = (
         dice.randbytes(room)
         if dice.random() < 0.5
-        else zlib.compress(bytes(1 << 24))[:room].ljust(room, b"\0")
+        else _BOMB[:room].ljust(room, b"\0")
     )
     head["body_bytes"] = room
     head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
