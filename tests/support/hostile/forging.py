@@ -88,11 +88,7 @@ def _forge_record(dice: random.Random, record: bytes) -> bytes:
     room = len(record) - layout.size_bytes - (2 if is_long else 1) - len(topic) - 2 - tail
     if room < 0:
         return noise(dice, record)[: len(record)].ljust(len(record), b"\0")
-    body = (
-        dice.randbytes(room)
-        if dice.random() < 0.5
-        else _BOMB[:room].ljust(room, b"\0")
-    )
+    body = dice.randbytes(room) if dice.random() < 0.5 else _BOMB[:room].ljust(room, b"\0")
     head["body_bytes"] = room
     head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
     for _field in range(dice.randrange(3)):

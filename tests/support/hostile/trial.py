@@ -18,16 +18,18 @@ import signal
 import stat
 import time
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from seglog.cli.main import commands
 from seglog.errors import error_classes
 from tests.support.hostile.bases import BASES, EXPORTED, Base
-from tests.support.hostile.commands import READING, Subject, words_of
+from tests.support.hostile.commands import READING, Subject, command_paths, words_of
 from tests.support.hostile.kinds import KINDS, damage
 from tests.support.hostile.watching import Watch
 
@@ -75,11 +77,19 @@ class Said:
 
 def make_bases(folder: Path) -> dict[str, Base]:
     """Makes every store that trials start from."""
+    warm_up()
     made = {}
     for name, make in BASES.items():
         (folder / name).mkdir(parents=True)
         made[name] = Base.of(make(folder / name / "store"))
     return made
+
+
+def warm_up() -> None:
+    """Loads every command, so that no forked process has to."""
+    deque(command_paths(), 0)
+    for name in ("numpy", "rich.cells", "rich.console", "rich.progress", "crc32c", "importlib.metadata"):
+        import_module(name)
 
 
 def subject_of(base: Base, folder: Path) -> Subject:
