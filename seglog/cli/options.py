@@ -11,9 +11,6 @@ from typing import TypeVar
 import click
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.broker_conf import read_broker_conf
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.store_root import StoreRoot
 
@@ -108,6 +105,11 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
         index_division: tuple[int, int] | None,
         **kwargs: object,
     ) -> _R:
+        # Not at the top: these load numpy, for which `seglog version` should not wait.
+        from seglog.storage.broker_conf import read_broker_conf
+        from seglog.storage.format.index import IndexGeometry
+        from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+
         index = IndexGeometry(*index_division) if index_division else None
         given = FileSizes(queue_file_bytes, index, segment_bytes)
         conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)

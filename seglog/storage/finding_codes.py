@@ -579,9 +579,9 @@ FILE_CODES: Final[dict[str, Code]] = {
     ),
     "file-kind": Code(
         _WARNING,
-        "a link, pipe or folder where a file belongs",
-        "RocketMQ does not start, or writes elsewhere than it seems",
-        "put a file in its place",
+        "a link, pipe, device or folder where a file belongs, or something else in place of a folder",
+        "RocketMQ does not start, or writes elsewhere than it seems; it is never read or written",
+        "put in its place what belongs there; name a folder that lies elsewhere: --follow commitlog",
     ),
     "stray": Code(_NOTE, "neither RocketMQ nor seglog knows this name; both pass over it", _INTACT),
     "own-damaged": Code(

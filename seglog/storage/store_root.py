@@ -322,16 +322,21 @@ class StoreRoot(RootFolder):
         Raises:
             FileKindError: ``lock`` is no regular file, or there is something in the store that no store has.
         """
-        for name in ("", COMMIT_LOG, INDEX, CONFIG, OURS):
-            for entry in self.list_dir(root / name):
-                if name == OURS and entry.is_dir and entry.name != "branches":
-                    self.list_dir(root / name / entry.name)
+        for name in ("", COMMIT_LOG, INDEX, CONFIG):
+            self.list_dir(root / name)
+        self._look_through(root / OURS)
         with self._at(root / LOCK_FILE) as (folder, name):
             try:
                 self._file_status(root / LOCK_FILE, folder, name)
             except FileNotFoundError:  # it will be made
                 return StoreLock(root, folder)
             return StoreLock(root, folder)
+
+    def _look_through(self, folder: Path) -> None:
+        """Lists a folder of ours and all in it, but for branches, which are stores of their own."""
+        for entry in self.list_dir(folder):
+            if entry.is_dir and entry.name != "branches":
+                self._look_through(folder / entry.name)
 
     def lock_holder(self) -> int | None:
         """Returns the id of the process that has the store open for writing, as ``lock_holder`` does."""

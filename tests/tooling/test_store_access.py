@@ -1,0 +1,164 @@
+"""Files of a store are reached through its StoreRoot, and by nothing else in the package.
+
+Every module with calls that take a path to the operating system is listed here, with the reason why the path
+is not one of a store.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "seglog"
+
+SEAM = {
+    "storage/files.py": "real files by any path: what StoreRoot makes the caller's own folder with",
+    "storage/store_root.py": "the seam itself",
+    "storage/root_folder.py": "the seam itself",
+    "storage/beneath.py": "the seam itself",
+    "storage/links.py": "works on a folder's descriptor and a name in it, for the seam",
+    "storage/store_lock.py": "works on a folder's descriptor and a name in it, for the seam",
+}
+
+OWN = {
+    "cli/check.py": "the resume file, which lies outside of every store",
+    "cli/demo.py": "the folder of the demonstration",
+    "cli/demo_recovery.py": "the folder of the demonstration, and the package's own data",
+    "cli/erase.py": "the certificate, where the user names a file for it",
+    "cli/export.py": "the exported file, which the user names",
+    "cli/failures.py": "/dev/null",
+    "cli/import_.py": "the file to import, which the user names",
+    "cli/info.py": "prints the path of the store that the user gave",
+    "cli/repair.py": "asks for the name of the store that the user gave",
+    "cli/report.py": "the page, which the user names",
+    "cli/spark/__main__.py": "the package's own folder",
+    "cli/spark/compaction.py": "the path of the store that the user gave",
+    "cli/version.py": "the JDK's release file",
+    "doctor/backup.py": "compares the paths that the user gave",
+    "doctor/resume_file.py": "the resume file, which lies outside of every store",
+    "spark/archive/restore.py": "the path of the store that the user gave",
+    "spark/compact/compact.py": "the path of the store that the user gave",
+    "spark/compact/swap.py": "asks whether the path that the user gave is a mount point",
+    "spark/reconcile/since.py": "an earlier report, which the user names",
+    "spark/save.py": "the folder for results, which the user names",
+    "spark/session.py": "a temporary folder of the session, and the package's own",
+    "spark/source/append_job.py": "the staging folder beside the store, which the job made",
+    "spark/source/staging.py": "the staging folder beside the store, which the job made",
+    "storage/broker_conf.py": "the broker's configuration, which the user names",
+}
+
+OF_OS = {
+    *("access", "chmod", "chown", "link", "listdir", "lstat", "makedirs", "mkdir", "mkfifo", "mknod", "open"),
+    *(
+        "readlink",
+        "remove",
+        "removedirs",
+        "rename",
+        "renames",
+        "replace",
+        "rmdir",
+        "scandir",
+        "stat",
+        "statvfs",
+    ),
+    *("symlink", "truncate", "unlink", "utime", "walk", "fwalk"),
+}
+OF_PATH = {
+    *("chmod", "glob", "hardlink_to", "is_block_device", "is_char_device", "is_fifo", "is_file", "is_mount"),
+    *(
+        "is_socket",
+        "is_symlink",
+        "iterdir",
+        "lchmod",
+        "lstat",
+        "mkdir",
+        "read_bytes",
+        "read_text",
+        "readlink",
+    ),
+    *("resolve", "rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
+}
+WITHOUT_ARGUMENTS = {"exists", "is_dir", "stat"}
+"""Calls of Path; those of Files of the same name take a path."""
+MODES = {"r", "rb", "w", "wb", "a", "ab", "x", "xb", "r+", "r+b", "w+", "w+b"}
+
+
+def is_raw(call):
+    """Returns whether a call takes a path to the operating system."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id == "open"
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    name, owner = call.func.attr, call.func.value
+    if isinstance(owner, ast.Name) and owner.id == "os":
+        return name in OF_OS
+    if isinstance(owner, ast.Name) and owner.id == "shutil":
+        return name not in {"get_terminal_size", "which"}
+    if name == "resolve" and call.args:  # of something else: Path's takes none
+        return False
+    if name in WITHOUT_ARGUMENTS:
+        return not call.args
+    if name == "open":
+        return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value in MODES
+    return name in OF_PATH
+
+
+def raw_calls(source):
+    return [
+        f"{node.lineno}: {ast.unparse(node.func)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and is_raw(node)
+    ]
+
+
+MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_store_is_reached_through_its_root_only(module):
+    calls = raw_calls((PACKAGE / module).read_text())
+    if module in SEAM or module in OWN:
+        assert calls, f"{module} needs no exception any more"
+    else:
+        assert not calls, f"{module} takes a path to the system: use the files of a StoreRoot"
+
+
+def test_files_by_any_path_are_used_by_the_seam_only():
+    users = {module for module in MODULES if "RealFiles(" in (PACKAGE / module).read_text()}
+    assert users <= SEAM.keys()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.open(path, 0)",
+        "os.unlink(path)",
+        "open(path)",
+        "path.open('rb')",
+        "(root / 'x').read_bytes()",
+        "path.exists()",
+        "path.stat()",
+        "shutil.rmtree(path)",
+        "sorted(folder.iterdir())",
+    ],
+)
+def test_raw_calls_are_seen(line):
+    assert raw_calls(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "files.open(path, writable=True)",
+        "files.exists(path)",
+        "os.fsync(descriptor)",
+        "os.path.join('a', 'b')",
+        "shutil.which('java')",
+        "codes.resolve(topic, queue_id)",
+        "MessageStore.open(path)",
+    ],
+)
+def test_other_calls_are_not(line):
+    assert not raw_calls(line)
