@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -145,7 +146,7 @@ def _segment(
         return Inferred(size, Certainty.PROVEN)
     if written is not None and len(named) == 1 and named[0][1] == written and named[0][0] % written == 0:
         return Inferred(written, Certainty.WRITTEN)
-    facts = [read_log_facts(files, root, file) for file in log_files]
+    facts = [_believed(read_log_facts(files, root, file), file, log_files) for file in log_files]
     if facts and not any(fact.size_bytes for fact in facts):
         return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN)
     if len(facts) == 1 and facts[0].exact_bytes is None:
@@ -157,6 +158,13 @@ def _segment(
         known_bytes=written,
         sole_unit_bytes=PAGE_BYTES,
     )
+
+
+def _believed(fact: FileFacts, file: LogFile, log_files: Sequence[LogFile]) -> FileFacts:
+    """Returns what a file says; nothing if that puts it where no file of the log can begin."""
+    step = gcd(*(one.first_offset for one in log_files)) or PAGE_BYTES
+    is_other = fact.first_offset != file.first_offset
+    return FileFacts(file.first_offset, file.size_bytes) if is_other and fact.first_offset % step else fact
 
 
 def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles]) -> list[FileFacts]:

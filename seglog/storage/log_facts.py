@@ -41,6 +41,7 @@ _SEARCH_BYTES: Final = 16 << 20
 _MOST_RECORD_BYTES: Final = 8 << 20
 _ENOUGH: Final = 8
 """So many records say where a file belongs."""
+_WITNESSES: Final = 2
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 _MAGIC: Final = re.compile(b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in _MAGICS), re.DOTALL)
 _PHY_OFFSET: Final = struct.Struct(">q")
@@ -110,7 +111,11 @@ def _own(buffer: memoryview, at: int) -> int:
 
 
 def _vote(handle: OpenFile, named: int) -> int | None:
-    """Returns where most of the first records say that their file belongs; it does not begin with one."""
+    """Returns where the first records of a file say that it belongs, if it does not begin with one.
+
+    One that fits the name is enough. For another place two must agree: sectors may have changed places, and
+    a message may hold a record.
+    """
     votes: Counter[int] = Counter()
     for position, window in _windows(handle):
         behind = 0
@@ -123,9 +128,12 @@ def _vote(handle: OpenFile, named: int) -> int | None:
             if not isinstance(row, Damage) and own >= position + at:
                 votes[own - position - at] += 1
                 behind = at + row.size_bytes  # what lies in a body says nothing
-            if votes.total() == _ENOUGH or votes[named] > 1:
-                return max(votes, key=lambda place: (votes[place], place == named))
-    return max(votes, key=lambda place: (votes[place], place == named), default=None)
+            if votes[named]:
+                return named
+            if votes.total() == _ENOUGH:
+                break
+    place = max(votes, key=lambda place: votes[place], default=None)
+    return place if place is not None and votes[place] >= _WITNESSES else None
 
 
 def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:

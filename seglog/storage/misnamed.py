@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from pathlib import Path
 
+from seglog.storage.file_facts import PAGE_BYTES
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -50,6 +52,8 @@ def sort_out(log_files: Sequence[LogFile], stated: Mapping[int, int | None]) -> 
         stated: Where the records of each say that it belongs; None for one that does not say.
     """
     named = [file.first_offset for file in log_files]
+    step = gcd(*named) or PAGE_BYTES
+    stated = {first: None if place is not None and place % step else place for first, place in stated.items()}
     right = {first for first in named if stated[first] == first}
     moves: dict[int, int] = {}
     copies: list[int] = []

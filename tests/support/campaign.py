@@ -166,17 +166,28 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
     outcome = Outcome(KINDS[kind](subject, copy, chance))
     outcome.hit = subject.hits(copy)
     try:
-        with MessageStore.open(copy, clock=new_clock(), create=False) as store:
+        with _opened(subject, copy) as store:
             served = read_records(store)
             judge(subject, outcome, served, store)
             for (topic, queue_id), end in subject.ends.items():
                 if store.max_offset(topic, queue_id) < end:
                     outcome.given_again.append((topic, queue_id))
-        with MessageStore.open(copy, clock=new_clock(), create=False) as store:
+        with _opened(subject, copy) as store:
             outcome.unstable = read_records(store) != served
     except SeglogError as error:
         outcome.refused = f"{type(error).__name__}: {error}"
     return outcome
+
+
+def _opened(subject: Subject, copy: Path) -> MessageStore:
+    """Opens a damaged copy with the lengths of its configuration: no file may be left that tells them."""
+    return MessageStore.open(
+        copy,
+        clock=new_clock(),
+        create=False,
+        segment_size_bytes=subject.segment_size_bytes,
+        queue_file_size_bytes=subject.sizes.queue_file_bytes,
+    )
 
 
 def judge(subject: Subject, outcome: Outcome, served: dict[Key, Stored], store: MessageStore) -> None:
