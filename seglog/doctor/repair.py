@@ -117,13 +117,16 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
 def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     """Returns what a repair would do to a store in which nothing is half done."""
     draft = DraftFiles(files)
+    if not check_is_store(draft, root):
+        raise NotFoundError(f"there is no store at {root}")
+    own = [*mend_own(draft, root)]
     lengthened = _settle_lengths(draft, root, sizes)
     before = survey(root, draft)
     if not before.log_files and any(queue.sizes for queue in before.queue_files.values()):
         return Plan(root, draft, [], [], before.findings, [Finding("log-empty", COMMIT_LOG)])
     index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
-    actions = [*lengthened, *mend_own(draft, root), *mend_config(draft, root), *mend_files(draft, root)]
+    actions = [*own, *lengthened, *mend_config(draft, root), *mend_files(draft, root)]
     found = survey(root, draft) if actions else before
     bits = [
         *mend_bits(found, draft),
@@ -172,8 +175,6 @@ def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Act
         LengthUnknownError: Nothing tells how long the files of the log must be.
         InvalidArgumentError: The files prove another length than is given.
     """
-    if not check_is_store(draft, root):
-        raise NotFoundError(f"there is no store at {root}")
     listing = list_store(draft, root, given)
     if not listing.geometry.is_segment_known:
         raise LengthUnknownError(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import CorruptError
+from seglog.storage.broker_conf import LENGTHS_FILE
 from seglog.storage.files import RealFiles
 from seglog.storage.format.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_QUEUE, POSITION_FILE
@@ -27,6 +28,7 @@ from seglog.storage.format.names import (
     CONFIG,
     CONSUME_QUEUE,
     INDEX,
+    OURS,
     SCHEDULE_TOPIC,
 )
 from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
@@ -78,10 +80,14 @@ def _why(subject: Subject, name: str, was: bytes | None, now: bytes | None) -> s
     part = name.partition("/")[0]
     if part == ABORT_FILE:
         return EARLIER if now is None else IDLE  # the file counts, not what is in it
+    if was is None and part == OURS:
+        return IDLE
     if was is None:
         return IDLE if name in _LEFT_BY_ROCKETMQ or _is_backup(part, name, now or b"") else ""
     if part == CONFIG or name.startswith(f"{COMPACTION}/{POSITION_FILE}"):
         return VALUES if now is None or _is_json(now) else ""
+    if name == LENGTHS_FILE and now is None:
+        return IDLE  # a store of RocketMQ's has none
     if not now:
         logs = (each for each in _files(subject.root) if each.startswith(part))
         return FRONT if part == COMMIT_LOG and name == min(logs) else ""
