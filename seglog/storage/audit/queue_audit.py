@@ -27,8 +27,10 @@ from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import QueueFiles, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
+from seglog.storage.scratch import Room
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
+_IN_MEMORY_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,14 @@ def overlay(
         files: Where the store is.
         file_size_bytes: Length that a queue file should have.
     """
-    first_slot, stored = read_units(files, queue, file_size_bytes)
+    room = Room(_IN_MEMORY_BYTES)
+    first_slot, stored = read_units(files, queue, file_size_bytes, room)
     shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
     starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
         max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
     )
-    rows = rows_of(intervals, first_slot, stored)
+    rows = rows_of(intervals, first_slot, stored, room)
     has_files = bool(queue.sizes)
     return overlay_queue(queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files)
 
@@ -114,20 +117,24 @@ def _records_of(
     return starts[order], sizes[order]
 
 
-def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Rows:
+def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units, room: Room | None = None) -> Rows:
     """Returns rows that the queue's units agree and disagree with as they do with the records themselves.
 
     Args:
         intervals: Records of one queue, in log order.
         first_slot: Queue offset of ``stored[0]``.
         stored: The queue's units.
+        room: Where the rows go; memory if None.
 
     Returns:
         ``(n,) ROW``, one for each record, in log order.
     """
-    parts = [np.empty(0, ROW)]
+    found = (room or Room()).empty(sum(interval.records for interval in intervals), ROW)
+    begun = 0
     for interval in intervals:
-        rows = np.zeros(interval.records, ROW)
+        rows = found[begun : begun + interval.records]
+        begun += interval.records
+        rows[:] = np.zeros((), ROW)
         rows["queue_offset"] = np.arange(interval.first_queue_offset, interval.end_queue_offset)
         # Only the first and the last are known; the others lie between them, which is all that rules ask.
         step = (interval.last_phy_offset - interval.first_phy_offset) // max(1, interval.records - 1)
@@ -140,8 +147,7 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units) -> Ro
             known = stored[start - first_slot : end - first_slot]
             part = rows[start - interval.first_queue_offset : end - interval.first_queue_offset]
             _like(part, known, interval)
-        parts.append(rows)
-    return np.concatenate(parts)
+    return found
 
 
 def _like(rows: Rows, known: Units, interval: Interval) -> None:
