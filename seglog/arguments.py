@@ -51,7 +51,8 @@ def as_int(name: str, value: object, low: int = MIN_I64, high: int = MAX_I64) ->
     """
     number = value if type(value) is int else _index(value)
     if number is None or not low <= number <= high:
-        raise refusal(name, value, f"an integer {_range_text(low, high)}")
+        bounds = f"up to {high}" if number is not None and number > high else _range_text(low, high)
+        raise refusal(name, value, f"an integer {bounds}")
     return number
 
 
