@@ -13,6 +13,7 @@ KINDS: Final[dict[str, str]] = {
     "erase": "finish the erase that was stopped",
     "bit": "flip a bit back",
     "head": "write again what a record says of itself and something else proves",
+    "attic": "bring a record back whose bytes are in the attic",
     "hole": "fill a hole with tombstones",
     "tail-lost": "give the lost end tombstones",
     "tail-cut": "cut a torn write and zero what is behind it",

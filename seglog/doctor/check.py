@@ -356,7 +356,8 @@ class StoreCheck:
         )
         findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
         findings += compaction_findings(files, root, queues)
-        return findings + own_findings(files, root)
+        segment = plan.geometry.segment_size_bytes
+        return findings + own_findings(files, root, segment, log.report.end_phy_offset)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome]) -> list[Finding]:
         """Returns the findings of a store that is being written which a second look finds again.

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.actions import Action
-from seglog.doctor.rewrite import resize
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.config_file import ConfigFile
@@ -29,6 +28,7 @@ from seglog.storage.recovery_point_file import (
     read_recovery_point,
     remove_recovery_point,
 )
+from seglog.storage.rewrite import resize
 
 STRAY: Final = f"{OURS}/stray"
 

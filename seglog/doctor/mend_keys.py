@@ -19,7 +19,6 @@ import numpy.typing as npt
 from seglog.doctor.actions import Action
 from seglog.doctor.index_entries import IndexEntries
 from seglog.doctor.index_problems import index_of
-from seglog.doctor.rewrite import rewrite_record
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.flipped_bit import Bit, flipped
@@ -30,6 +29,7 @@ from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import read_units
 from seglog.storage.queue_overlay import has_own_tags_code
+from seglog.storage.rewrite import rewrite_record
 from seglog.storage.survey import Survey
 
 _MAX_PROPERTIES_BYTES: Final = 4096

@@ -13,6 +13,7 @@ from seglog.doctor.ext_faults import ext_faults
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
+from seglog.storage.certain_mends.from_attic import mends_from_attic
 from seglog.storage.compaction_files import (
     CompactionState,
     compacted_queues,
@@ -59,8 +60,15 @@ def state_findings(files: Files, root: Path, holder: int | None) -> list[Finding
     return [Finding("not-closed", ABORT_FILE)] if files.exists(root / ABORT_FILE) else []
 
 
-def own_findings(files: Files, root: Path) -> list[Finding]:
-    """Returns what is to be said of ``seglog/``; its seals are told with the log."""
+def own_findings(files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int) -> list[Finding]:
+    """Returns what is to be said of ``seglog/``; its seals are told with the log.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment_size_bytes: Length of a file of the log.
+        end_phy_offset: Where the log ends.
+    """
     findings: list[Finding] = []
     try:
         read_recovery_point(files, root)
@@ -82,6 +90,10 @@ def own_findings(files: Files, root: Path) -> list[Finding]:
     if kept:
         size = sum(entry.size_bytes for entry in kept)
         findings.append(Finding("attic", _ATTIC, 0, size, found=count_text(len(kept), "file")))
+        for mend in mends_from_attic(files, root, segment_size_bytes, end_phy_offset):
+            name, position, _changed = mend.place(segment_size_bytes)
+            size = len(mend.after)
+            findings.append(Finding("attic-record", name, position, size, found=mend.named, messages=1))
     return findings
 
 

@@ -19,18 +19,17 @@ from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.index_problems import index_problems
-from seglog.doctor.mend_bits import mend_bits
 from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_delays import mend_delays
 from seglog.doctor.mend_derived import leave_to_rescan, mend_index
 from seglog.doctor.mend_ext import mend_ext
 from seglog.doctor.mend_files import lengthen_log, mend_files, mend_own
-from seglog.doctor.mend_heads import mend_heads
 from seglog.doctor.mend_keys import mend_keys
 from seglog.doctor.mend_log import mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_names import name_actions, rename_draft, rename_log_files
 from seglog.doctor.mend_offsets import mend_offsets
+from seglog.doctor.mend_records import mend_records, recall, with_recalled
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
 from seglog.doctor.undo_pack import UndoPack, list_packs
@@ -128,12 +127,11 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     findings = before.findings + index_findings
     actions = [*own, *lengthened, *mend_config(draft, root), *mend_files(draft, root)]
     found = survey(root, draft) if actions else before
-    bits = [
-        *mend_bits(found, draft),
-        *mend_heads(found, draft),
-        *mend_keys(found, draft, index_findings),
-        *mend_compacted(found, draft),
-    ]
+    found, records = mend_records(found, draft)
+    if records:
+        actions += records
+        index_findings = index_problems(found, draft)
+    bits = [*mend_keys(found, draft, index_findings), *mend_compacted(found, draft)]
     if bits:
         actions += bits
         found = survey(root, draft)
@@ -144,6 +142,10 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
             break
         actions += mend_log(found, draft, clock)
         found = survey(root, draft)
+        # Records that lay in a hole and state another place, as where sectors were swapped.
+        if recalled := recall(found, draft):
+            actions = with_recalled(found, actions, recalled)
+            found = survey(root, draft)
     index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
         index_findings = index_problems(found, draft)

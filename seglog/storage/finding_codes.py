@@ -59,6 +59,11 @@ LOG_CODES: Final[dict[str, Code]] = {
         " so that the rest stays",
         _REPAIR,
     ),
+    "record-mended": Code(
+        _NOTE,
+        "a record was damaged; a checksum or its queue proved what it had been, and opening wrote it again",
+        _INTACT + "; what was written over is in seglog/attic",
+    ),
     "log-torn-tail": Code(
         _NOTE,
         "the last write did not finish; nothing after it is valid",
@@ -623,6 +628,13 @@ FILE_CODES: Final[dict[str, Code]] = {
         _NOTE,
         "bytes that earlier recoveries cut off or wrote over are kept in seglog/attic",
         "what was lost earlier may be found there",
+    ),
+    "attic-record": Code(
+        _LOSS,
+        "a record that an earlier opening gave up lies in seglog/attic, and proves itself",
+        "a tombstone stands in its place; none of these is lost",
+        "it is written back where it was",
+        _REPAIR,
     ),
     "leftover": Code(
         _NOTE, "a file that was being written when its writer stopped", _INTACT, "the next open removes it"

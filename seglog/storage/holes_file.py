@@ -10,7 +10,7 @@ retention took. A damaged file is put aside, and recovery makes a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -150,6 +150,28 @@ def save_holes(files: Files, root: Path, holes: Sequence[KnownHole]) -> None:
         return
     folder = root / OURS
     ConfigFile(files, folder / HOLES_FILE, folder / _EVIDENCE).save({"holes": [_value(h) for h in holes]})
+
+
+def forget_lost(files: Files, root: Path, found: Collection[tuple[str, int, int]]) -> None:
+    """Takes messages out of the file of a store that are not lost any more; a hole without any goes.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        found: Topic, queue and queue offset of each.
+    """
+    kept: list[KnownHole] = []
+    for hole in load_holes(files, root):
+        lost = tuple(
+            replace(one, offsets=offsets)
+            for one in hole.lost
+            for offsets in ranges_of(
+                (offset, 1) for offset in one.offsets if (one.topic, one.queue_id, offset) not in found
+            )
+        )
+        if lost or not hole.lost:
+            kept.append(replace(hole, lost=lost))
+    save_holes(files, root, kept)
 
 
 def _of_tail(tail: Sequence[LostRecord]) -> tuple[LostMessages, ...]:

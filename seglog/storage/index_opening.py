@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.clock import Clock
+from seglog.storage.attic import Attic
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import (
@@ -55,6 +56,8 @@ def open_key_index(
     segment_size_bytes: int,
     ends: Callable[[], tuple[int, int]],
     geometry: IndexGeometry | None = None,
+    *,
+    keeps_removed: bool = False,
 ) -> tuple[KeyIndex, list[Finding]]:
     """Returns the index of a store, ready to follow the log, and what was wrong with it.
 
@@ -67,10 +70,15 @@ def open_key_index(
         segment_size_bytes: Length of the log's files.
         ends: Returns how far the log is written, and where the last record ends that may have keys.
         geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
+        keeps_removed: Whether files that do not stay go to the attic, where they replace older ones.
     """
     kept, removed = _kept(files, root, found)
-    for path in removed:
-        files.remove(path)
+    if keeps_removed and removed:
+        with Attic(files, root) as attic:
+            attic.replace_files(INDEX, removed)
+    else:
+        for path in removed:
+            files.remove(path)
     if removed:
         # One that came back after a power cut could fit the log again: other records lie in its places then.
         files.sync_dir(root / INDEX)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,10 @@ from seglog.errors import (
     NotFoundError,
     ReadOnlyError,
 )
+from seglog.storage.attic import Attic
 from seglog.storage.broker_conf import read_lengths, write_lengths
+from seglog.storage.certain_mends import mended_survey
+from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.fast_survey import survey_from_point
 from seglog.storage.file_facts import Certainty
@@ -135,7 +138,15 @@ def open_writer(
             found, doubts = None, _NO_FINDINGS
             if not is_new:
                 given = FileSizes(segment_bytes=wanted[0], queue_file_bytes=wanted[1])
-                found, doubts = _survey_to_write(root, files, lock, given, from_point=recovery_step_bytes > 0)
+                from_point = recovery_step_bytes > 0
+                found, doubts = _survey_to_write(root, files, lock, given, from_point=from_point)
+                _geometry(found, wanted)  # what does not fit is refused before anything is changed
+                found, mended = _mended(
+                    found,
+                    files,
+                    lambda: _survey_to_write(root, files, lock, given, from_point=from_point)[0],
+                )
+                doubts += mended
             geometry = _geometry(found, wanted)
             written = read_lengths(files, root)
             index_geometry = written.index or index_geometry
@@ -181,6 +192,26 @@ def _survey_to_write(
     # What is done now may cut the log below the point, or make queues that it does not know.
     remove_recovery_point(files, root)
     return survey(root, files, given=given), () if found is None else (found,)
+
+
+def _mended(
+    found: Survey, files: Files, survey_again: Callable[[], Survey]
+) -> tuple[Survey, tuple[Finding, ...]]:
+    """Makes the mends that are certain, and returns what is there then and what was mended."""
+    made: list[Finding] = []
+
+    with Attic(files, found.root) as attic:
+
+        def note(seen: Survey, mends: Sequence[Mend]) -> None:
+            segment = seen.geometry.segment_size_bytes
+            for mend in mends:
+                name, position, _size = mend.place(segment)
+                changed = mend.before[mend.changed.start : mend.changed.stop]
+                attic.keep(name, position, changed)
+                made.append(mend.finding(segment))
+            attic.sync()
+
+        return mended_survey(found, files, survey_again, note), tuple(made)
 
 
 def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:

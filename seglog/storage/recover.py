@@ -1,31 +1,32 @@
 """Brings a store that was just surveyed into the state that it will serve, before it is served.
 
-What is cut off the log is first copied to ``<store>/seglog/attic/``; then the tail is zeroed, so that no
-record of an older life can come back; lost messages that queues still know get tombstones there, and so do
-holes of the last file, at which RocketMQ would cut the log; queue files
-are made to say what the log says. Everything is on the disk before the first read: a message that was served
-must not be gone after the next power cut.
+What is cut off the log, written over or removed is first kept in :mod:`seglog.storage.attic`; then the tail
+is zeroed, so that no record of an older life can come back; lost messages that queues still know get
+tombstones there, and so do holes of the last file, at which RocketMQ would cut the log; queue files are made
+to say what the log says. Everything is on the disk before the first read: a message that was served must not
+be gone after the next power cut.
 
 The ``abort`` file goes in first and stays until a clean close, so a crash in here is just another crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
-from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, OURS, segment_file_name
+from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
 from seglog.storage.get import ranges_of
 from seglog.storage.holes_file import TOMBSTONES, KnownHole, known_holes, load_holes, merge_holes, save_holes
 from seglog.storage.log_files import LogReader, last_data_end, list_log_files, place_log_files
@@ -34,7 +35,13 @@ from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.recover_holes import fill_hole, last_file_holes, split_holes
 from seglog.storage.recover_lost import write_tombstones
-from seglog.storage.recover_queues import remove_expired, write_batch_queue, write_file
+from seglog.storage.recover_queues import (
+    QueueFile,
+    remove_beyond,
+    remove_expired,
+    write_batch_queue,
+    write_file,
+)
 from seglog.storage.seal_files import list_seals, retire_seals
 from seglog.storage.survey import Survey
 
@@ -68,17 +75,32 @@ class RecoveryReport:
     walked_from: int = 0
 
 
-def recover(found: Survey, files: Files, pid: int, now_ms: int, *, thorough: bool = False) -> RecoveryReport:
+def recover(
+    found: Survey,
+    files: Files,
+    pid: int,
+    now_ms: int,
+    *,
+    thorough: bool = False,
+) -> RecoveryReport:
     """Applies what the survey calls for; the caller holds the store lock.
 
     Args:
         found: A survey made under the lock.
         files: Where the store is.
         pid: Goes into the abort file, as RocketMQ has it.
-        now_ms: Names what goes to the attic.
+        now_ms: When damage was seen that was not known before.
         thorough: Whether holes of earlier files are filled too, and keep what is legible in them: for the
             doctor, who keeps what he writes over. Opening a store leaves them as they are.
     """
+    with Attic(files, found.root) as attic:
+        return _recover(found, files, attic, (pid, now_ms), thorough=thorough)
+
+
+def _recover(
+    found: Survey, files: Files, attic: Attic, by: tuple[int, int], *, thorough: bool
+) -> RecoveryReport:
+    pid, now_ms = by
     if thorough:
         split_holes(found)
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
@@ -87,21 +109,21 @@ def recover(found: Survey, files: Files, pid: int, now_ms: int, *, thorough: boo
     seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
     holes = list(found.holes) if thorough else last_file_holes(found)
     _keep_evidence(found, files, seen, holes)
-    _fill_holes(found, files, holes, now_ms, thorough=thorough)
-    cut_bytes = _cut_log(found, files, now_ms)
+    _fill_holes(found, files, attic, holes, thorough=thorough)
+    cut_bytes = _cut_log(found, files, attic)
     if found.mode == "abnormal" or cut_bytes or found.lost_tail:
         _sync_log(found, files)
     write_tombstones(found, files)
     for path in list_staged(files, found.root):
         files.remove(path)
-    rewritten = sum(_write_queue(found, files, state) for state in found.queues.values())
-    rewritten += sum(write_batch_queue(found, files, state) for state in found.batch_queues.values())
+    rewritten = sum(_write_queue(found, files, attic, state) for state in found.queues.values())
+    rewritten += sum(write_batch_queue(found, files, attic, state) for state in found.batch_queues.values())
     for compaction in found.compaction.values():
         for path in compaction.dropped:
-            files.remove(path)
+            attic.keep_file(path)
         for folder in {path.parent for path in compaction.dropped}:
             files.sync_dir(folder)
-    _write_checkpoint(found, files)
+    _write_checkpoint(found, files, attic)
     left = {hole.phy_offset for hole in found.holes}
     _keep_evidence(found, files, seen, [hole for hole in seen if hole.phy_offset not in left])
     return RecoveryReport(
@@ -127,12 +149,12 @@ def kept_log_files(found: Survey) -> list[int]:
     return kept
 
 
-def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
+def _cut_log(found: Survey, files: Files, attic: Attic) -> int:
     """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
     segment = found.geometry.segment_size_bytes
     end = found.max_phy_offset
     cut = [first for first in list_seals(files, found.root) if first + segment > end]
-    retire_seals(files, found.root, cut, now_ms)
+    retire_seals(files, found.root, cut, attic)
     kept = set(kept_log_files(found))
     reader = LogReader(files, found.root, segment)
     cut_bytes = 0
@@ -145,7 +167,7 @@ def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
             data_end = last_data_end(reader, start, file_end)
             if data_end > start:
                 cut_bytes += data_end - start
-                _to_attic(found.root, files, reader, (start, data_end), now_ms)
+                _keep_log(attic, reader, (start, data_end), segment)
             path = found.root / COMMIT_LOG / segment_file_name(file.first_offset)
             if file.first_offset not in kept:
                 files.remove(path)
@@ -161,13 +183,13 @@ def _cut_log(found: Survey, files: Files, now_ms: int) -> int:
     return cut_bytes
 
 
-def _to_attic(root: Path, files: Files, reader: LogReader, cut: tuple[int, int], now_ms: int) -> None:
-    attic = root / OURS / "attic"
-    files.make_dirs(attic)
-    for at, chunk in reader.chunks(*cut):
+def _keep_log(attic: Attic, reader: LogReader, stretch: tuple[int, int], segment: int) -> None:
+    """Keeps the data of a stretch of the log that is about to be written over, durably."""
+    for at, chunk in reader.chunks(*stretch):
         if any(chunk):
-            files.write_file(attic / f"{now_ms}-{COMMIT_LOG}-{segment_file_name(at)}", bytes(chunk))
-    files.sync_dir(attic)
+            position = at % segment
+            attic.keep(f"{COMMIT_LOG}/{segment_file_name(at - position)}", position, chunk)
+    attic.sync()
 
 
 def _zero(files: Files, path: Path, start: int, end: int) -> None:
@@ -201,7 +223,7 @@ def _sync_log(found: Survey, files: Files) -> None:
             handle.close()
 
 
-def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
+def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -> int:
     """Makes the files of one queue say what the log says; returns how many had to change."""
     size = found.geometry.queue_file_size_bytes
     directory = found.root / queue_directory(state.topic, state.queue_id)
@@ -214,29 +236,32 @@ def _write_queue(found: Survey, files: Files, state: QueueState) -> int:
     for first in beyond:
         # An empty queue file is not harmless: RocketMQ takes its first unit without a look, and we would
         # find its name taken.
-        files.remove(directory / segment_file_name(first))
+        remove_beyond(files, attic, found.root, directory / segment_file_name(first), CQ_UNIT_BYTES)
         changed += 1
     if len(state.units):
         start = state.first_slot * CQ_UNIT_BYTES
+        keep = partial(attic.keep_units, unit_bytes=CQ_UNIT_BYTES)
+        folder = queue_directory(state.topic, state.queue_id)
         for first in range(start - start % size, state.max_offset * CQ_UNIT_BYTES, size):
-            changed += _write_queue_file(files, directory, first, size, state, exists=first in stored)
+            target = QueueFile(found.root, folder, first, size, exists=first in stored)
+            changed += _write_queue_file(files, target, state, keep)
     if changed:
         files.sync_dir(directory)
     return changed
 
 
 def _write_queue_file(
-    files: Files, directory: Path, first: int, size: int, state: QueueState, *, exists: bool
+    files: Files, target: QueueFile, state: QueueState, keep: Callable[[str, bytes, bytes], None]
 ) -> int:
-    slot = first // CQ_UNIT_BYTES
+    slot = target.first // CQ_UNIT_BYTES
     below = max(0, state.first_slot - slot) * CQ_UNIT_BYTES
-    units = _file_units(state, slot, size // CQ_UNIT_BYTES).tobytes()
+    units = _file_units(state, slot, target.size_bytes // CQ_UNIT_BYTES).tobytes()
 
     def content(held: bytes) -> bytes:
         kept = held[:below].strip(b"\0")
         return (held[:below] if kept else pre_blanks(below // CQ_UNIT_BYTES).tobytes()) + units
 
-    return write_file(files, directory / segment_file_name(first), size, content, exists=exists)
+    return write_file(files, target, content, keep)
 
 
 def _file_units(state: QueueState, slot: int, count: int) -> Units:
@@ -249,20 +274,20 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
     return units.astype(CQ_UNIT.dtype, copy=False)
 
 
-def _fill_holes(found: Survey, files: Files, holes: Sequence[Hole], now_ms: int, *, thorough: bool) -> None:
+def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole], *, thorough: bool) -> None:
     """Fills holes of the log, once what lies there is in the attic."""
     segment = found.geometry.segment_size_bytes
     reader = LogReader(files, found.root, segment)
     try:
         for hole in holes:
-            _to_attic(found.root, files, reader, (hole.phy_offset, hole.end), now_ms)
+            _keep_log(attic, reader, (hole.phy_offset, hole.end), segment)
     finally:
         reader.close()
     for hole in holes:
         fill_hole(found, files, hole, thorough=thorough)
     if thorough:
         changed = {hole.phy_offset - hole.phy_offset % segment for hole in holes}
-        retire_seals(files, found.root, sorted(changed), now_ms)
+        retire_seals(files, found.root, sorted(changed), attic)
         listed, _strays = list_log_files(files, found.root)
         found.log_files, _misplaced = place_log_files(listed, segment)
 
@@ -307,7 +332,7 @@ def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[
     return ranges_of((start + index, 1) for index in np.flatnonzero(~readable).tolist())
 
 
-def _write_checkpoint(found: Survey, files: Files) -> None:
+def _write_checkpoint(found: Survey, files: Files, attic: Attic) -> None:
     """Makes the checkpoint say no more than the log holds: RocketMQ would begin its walk behind damage."""
     checkpoint = found.checkpoint
     newest_ms = found.newest_store_ms
@@ -319,6 +344,10 @@ def _write_checkpoint(found: Survey, files: Files) -> None:
         max(found.scan.last_phy_offset, 0),
         _within(checkpoint.logics_phy_offset, found.max_phy_offset),
     )
+    if any(was > now for was, now in zip(astuple(checkpoint), astuple(right), strict=True)):
+        # It knew of more than the log has now.
+        attic.keep(CHECKPOINT_FILE, 0, files.read_file(found.root / CHECKPOINT_FILE)[:CHECKPOINT_FILE_BYTES])
+        attic.sync()
     if checkpoint != right or not files.exists(found.root / CHECKPOINT_FILE):
         write_checkpoint(files, found.root, right)
     found.checkpoint = right

@@ -1,11 +1,13 @@
-"""Makes queue files hold given bytes, writing only where they do not yet."""
+"""Makes queue files hold given bytes, writing only where they do not yet; what changes goes to the attic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.files import Files
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
@@ -27,19 +29,52 @@ def remove_expired(files: Files, directory: Path, stored: dict[int, int], size: 
     return len(gone)
 
 
+def remove_beyond(files: Files, attic: Attic, root: Path, path: Path, unit_bytes: int) -> None:
+    """Removes a file that begins behind the end of its queue; its units go to the attic."""
+    attic.keep_units(path.relative_to(root).as_posix(), files.read_file(path), b"", unit_bytes)
+    files.remove(path)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFile:
+    """A file of a queue that is to hold something.
+
+    Attributes:
+        root: The store directory.
+        folder: That of the queue, relative to the store.
+        first: Offset of its first byte in the queue.
+        size_bytes: Its length.
+        exists: Whether it is there.
+    """
+
+    root: Path
+    folder: str
+    first: int
+    size_bytes: int
+    exists: bool
+
+    @property
+    def name(self) -> str:
+        """Relative to the store."""
+        return f"{self.folder}/{segment_file_name(self.first)}"
+
+
 def write_file(
-    files: Files, path: Path, size: int, content: Callable[[bytes], bytes], *, exists: bool
+    files: Files,
+    target: QueueFile,
+    content: Callable[[bytes], bytes],
+    keep: Callable[[str, bytes, bytes], None],
 ) -> int:
     """Makes a queue file hold what it should, zeros behind that; returns how many files had to change.
 
     Args:
         files: Where the store is.
-        path: The file.
-        size: Its length.
+        target: The file.
         content: Returns what it should begin with, given what it holds.
-        exists: Whether it is there.
+        keep: Told before it changes: its name, what it holds and what it will begin with.
     """
-    if not exists:
+    path, size = target.root / target.name, target.size_bytes
+    if not target.exists:
         files.make_dirs(path.parent)
         files.create(path, size).close()
     handle = files.open(path, writable=True)
@@ -53,6 +88,8 @@ def write_file(
         wanted = content(held)
         if held == wanted.ljust(size, b"\0"):
             return int(is_short)
+        if target.exists:
+            keep(target.name, held, wanted)
         used = max(len(wanted), len(held.rstrip(b"\0")))
         handle.reserve(0, used)
         handle.write_at(wanted.ljust(used, b"\0"), 0)
@@ -62,10 +99,11 @@ def write_file(
     return 1
 
 
-def write_batch_queue(found: Survey, files: Files, state: BatchQueueState) -> int:
+def write_batch_queue(found: Survey, files: Files, attic: Attic, state: BatchQueueState) -> int:
     """Makes the files of a batch queue say what the log says; returns how many had to change."""
     size = found.geometry.batch_file_size_bytes
-    directory = found.root / queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE)
+    folder = queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE)
+    directory = found.root / folder
     known = found.batch_files.get((state.topic, state.queue_id))
     stored = dict(known.sizes) if known is not None else {}
     start = state.first_index * BATCH_UNIT_BYTES
@@ -76,12 +114,13 @@ def write_batch_queue(found: Survey, files: Files, state: BatchQueueState) -> in
         return changed
     for first in beyond:
         # An empty queue file is not harmless: RocketMQ takes its first unit without a look.
-        files.remove(directory / segment_file_name(first))
+        remove_beyond(files, attic, found.root, directory / segment_file_name(first), BATCH_UNIT_BYTES)
         changed += 1
+    keep = partial(attic.keep_units, unit_bytes=BATCH_UNIT_BYTES)
     for first in range(start, start + len(data), size):
         part = data[first - start : first - start + size]
-        path = directory / segment_file_name(first)
-        changed += write_file(files, path, size, partial(_always, part), exists=first in stored)
+        target = QueueFile(found.root, folder, first, size, exists=first in stored)
+        changed += write_file(files, target, partial(_always, part), keep)
     if changed:
         files.sync_dir(directory)
     return changed

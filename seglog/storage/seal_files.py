@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
+from seglog.storage.attic import Attic
 from seglog.storage.files import Files
 from seglog.storage.format.names import OURS, parse_segment_file_name, segment_file_name
 from seglog.storage.format.seal import Seal, decode_seal, encode_seal
@@ -85,20 +86,17 @@ def remove_unfinished(files: Files, root: Path) -> None:
             files.remove(root / SEALS / entry.name)
 
 
-def retire_seals(files: Files, root: Path, first_phy_offsets: Sequence[int], now_ms: int) -> None:
+def retire_seals(files: Files, root: Path, first_phy_offsets: Sequence[int], attic: Attic) -> None:
     """Moves the seals of segments to the attic that are about to be cut or written anew.
 
     Args:
         files: Where the store is.
         root: The store directory.
         first_phy_offsets: The segments; those without a seal are passed over.
-        now_ms: Names what goes to the attic.
+        attic: Takes them.
     """
-    attic = root / OURS / "attic"
-    for first in first_phy_offsets:
-        name = seal_file(first)
-        if files.exists(root / name):
-            files.make_dirs(attic)
-            files.rename(root / name, attic / f"{now_ms}-{Path(name).name}")
-            files.sync_dir(attic)
-            files.sync_dir(root / SEALS)
+    retired = [root / name for first in first_phy_offsets if files.exists(root / (name := seal_file(first)))]
+    for path in retired:
+        attic.keep_file(path)
+    if retired:
+        files.sync_dir(root / SEALS)

@@ -206,6 +206,7 @@ class Writer:
             geometry.segment_size_bytes,
             lambda: (self._tip.end_phy_offset, self._tip.keyed_end),
             index_geometry,
+            keeps_removed=True,
         )
         self._flush_rounds = 0
         self._indexed_round_end = -1

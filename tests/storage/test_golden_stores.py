@@ -181,6 +181,10 @@ LOST = {
 }  # fmt: skip
 
 
+MENDED = {"d-bodyflip-first", "d-bodyflip-first-halt", "d-bodyflip-last", "d-magic", "d-propcrc-propflip"}
+"""Of these opening to write loses none: a checksum proves what the record was."""
+
+
 @pytest.mark.parametrize("name", golden.golden_names(damaged=True))
 @pytest.mark.parametrize("read_only", [True, False], ids=["read", "write"])
 def test_damage_costs_the_damaged_messages_and_no_other(name, read_only, tmp_path):
@@ -195,7 +199,8 @@ def test_damage_costs_the_damaged_messages_and_no_other(name, read_only, tmp_pat
         assert found.keys() == intact.keys()
         return
     assert found.items() <= intact.items()
-    assert len(intact) - len(found) == LOST.get(name, 0)
+    is_mended = name in MENDED and not read_only
+    assert len(intact) - len(found) == (0 if is_mended else LOST.get(name, 0))
     if not read_only:
         again = survey(root, RealFiles())
         assert {f.code for f in again.findings} <= {"log-hole", "tombstones"}

@@ -50,8 +50,8 @@ def lost(first, count=1, evidence=UNIT, *, is_sure=True):
 
 @pytest.mark.parametrize("evidence", [UNIT, JUMP])
 def test_hole_is_written_down_with_the_messages_it_took(image, evidence):
-    image.flip(image.starts[40] + 90)
-    image.flip(image.starts[41] + 90)
+    image.rot(image.starts[40] + 90)
+    image.rot(image.starts[41] + 90)
     if evidence == JUMP:
         shutil.rmtree(image.root / "consumequeue")
     found = survey(image.root, RealFiles())
@@ -67,8 +67,8 @@ def test_hole_is_written_down_with_the_messages_it_took(image, evidence):
 
 
 def test_what_units_told_is_known_when_the_queues_are_gone(image):
-    image.flip(image.starts[40] + 90)
-    image.flip(image.starts[60] + 90)
+    image.rot(image.starts[40] + 90)
+    image.rot(image.starts[60] + 90)
     _served, before = recovered(image)
     shutil.rmtree(image.root / "consumequeue")
     _served, after = recovered(image, new_clock().now_ms() + 5000)
@@ -78,7 +78,7 @@ def test_what_units_told_is_known_when_the_queues_are_gone(image):
 def test_jump_over_several_holes_is_told_of_each_and_not_for_sure(image):
     middle = in_segment(image, 1)
     for slot in (middle[0], middle[2]):
-        image.flip(image.starts[slot] + 90)
+        image.rot(image.starts[slot] + 90)
     other = image.starts[middle[1]]
     image.write(other, replace_queue(image, other))
     shutil.rmtree(image.root / "consumequeue")
@@ -99,15 +99,15 @@ def replace_queue(image, phy_offset):
 
 
 def test_hole_that_can_be_read_again_is_dropped(image):
-    image.flip(image.starts[40] + 90)
+    image.rot(image.starts[40] + 90)
     assert len(recovered(image)[1]) == 1
-    image.flip(image.starts[40] + 90)
+    image.rot(image.starts[40] + 90)
     assert recovered(image) == (list(range(COUNT)), [])
 
 
 def test_hole_that_retention_took_is_dropped(image):
-    image.flip(image.starts[in_segment(image, 0)[2]] + 90)
-    image.flip(image.starts[40] + 90)
+    image.rot(image.starts[in_segment(image, 0)[2]] + 90)
+    image.rot(image.starts[40] + 90)
     assert len(recovered(image)[1]) == 2
     image.segment(0).unlink()
     assert [hole.phy_offset for hole in recovered(image)[1]] == [image.starts[40]]
@@ -126,7 +126,7 @@ def test_lost_tail_is_written_down_and_kept(image):
     [b"", b"{", b"[]", b'{"holes":3}', b'{"holes":[{}]}', b"\xff" * 40, b'{"holes":[{"phyOffset":-1}]}'],
 )
 def test_damaged_file_is_made_again(image, content):
-    image.flip(image.starts[40] + 90)
+    image.rot(image.starts[40] + 90)
     _served, holes = recovered(image)
     for name in ("holes", "holes.bak"):
         (image.root / "seglog" / name).write_bytes(content)
@@ -134,7 +134,7 @@ def test_damaged_file_is_made_again(image, content):
 
 
 def test_file_that_says_too_much_is_not_believed(image):
-    image.flip(image.starts[40] + 90)
+    image.rot(image.starts[40] + 90)
     recovered(image)
     path = image.root / "seglog" / "holes"
     table = json.loads(path.read_text())

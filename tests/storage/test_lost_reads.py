@@ -26,7 +26,7 @@ def original(tmp_path_factory):
         root = copy_store(store.path, folder / "killed")
     image = Image(root, [put.phy_offset for put in puts], [put.size_bytes for put in puts])
     for slot in (4, 5, 7):
-        image.flip(image.starts[slot] + 90)
+        image.rot(image.starts[slot] + 90)
     path = image.segment(image.starts[20])
     path.write_bytes(path.read_bytes()[: image.starts[20] % SEGMENT_BYTES].ljust(SEGMENT_BYTES, b"\0"))
     for later in path.parent.iterdir():

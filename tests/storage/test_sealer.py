@@ -234,7 +234,7 @@ def test_a_log_cut_by_recovery_takes_its_seals_to_the_attic(tmp_path):
     MessageStore.open(path).close()
     assert list_seals(RealFiles(), path) == FULL[:2]
     kept = [file.name for file in (path / "seglog" / "attic").iterdir() if file.suffix == ".seal"]
-    assert sorted(name.split("-")[1] for name in kept) == [seal_of(path, 2).name, seal_of(path, 3).name]
+    assert sorted(name.rpartition("-")[2] for name in kept) == [seal_of(path, 2).name, seal_of(path, 3).name]
     assert verify_store(path).is_clean
 
 

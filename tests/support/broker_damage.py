@@ -14,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import compaction_sizes, encode_positions
-from seglog.storage.format.tombstone import encode_fillers
+from seglog.storage.format.tombstone import LostRecord, encode_fillers, encode_tombstone
 from seglog.storage.seal_files import SEALS
 from seglog.storage.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
+from seglog.storage.survey import survey
 from tests.support import golden
 from tests.support.mixed import fill_mixed
 from tests.support.sealed import flip, sealed_store
@@ -50,6 +52,24 @@ def own(root: Path) -> Path:
     table(root, "consumerOffset.json", offsetTable={"Topic0@g": {"0": 3, "1": 15}})
     table(root, "delayOffset.json", offsetTable={"1": 0})
     return root
+
+
+def given_up(root: Path) -> None:
+    """Leaves what an opening did that knew no mends: a tombstone, and the record in the attic."""
+    found = survey(root, RealFiles())
+    row = found.rows[len(found.rows) // 2]
+    place, size = int(row["phy_offset"]), int(row["size_bytes"])
+    topic, queue_id = found.scan.queues.names[int(row["queue"])]
+    lost = LostRecord(topic, queue_id, int(row["queue_offset"]), place, size)
+    path = root / "commitlog" / f"{place - place % SEGMENT_BYTES:020d}"
+    content = bytearray(path.read_bytes())
+    start = place % SEGMENT_BYTES
+    record = bytes(content[start : start + size])
+    content[start : start + size] = encode_tombstone(lost, int(row["store_timestamp_ms"]), record_crc=True)
+    path.write_bytes(content)
+    attic = root / "seglog" / "attic"
+    attic.mkdir(parents=True)
+    (attic / f"1700000000000-commitlog-{place:020d}").write_bytes(b"\x5a" + record[1:])
 
 
 def sealed(root: Path) -> Path:
@@ -322,6 +342,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "the recovery point": (own, new("seglog/recovery-point", "?"), {"own-damaged"}),
     "the list of holes": (own, new("seglog/holes", "{"), {"own-damaged"}),
     "what was cut off": (own, new("seglog/attic/1-commitlog-0", "x"), {"attic"}),
+    "a record that was given up": (own, given_up, {"attic", "attic-record"}),
     "a bit behind sealed records": (sealed, flipped(LOG, (256 << 10) - 1), {"seal-rot-unused"}),
     "a bit in a sealed record": (sealed, flipped(LOG, 100), {"log-hole", "seal-rot"}),
     "a seal": (sealed, gone(f"{SEALS}/*"), {"seal-missing"}),

@@ -35,6 +35,12 @@ class Image:
         data = self.segment(phy_offset).read_bytes()
         self.write(phy_offset, bytes([data[phy_offset % SEGMENT_BYTES] ^ mask]))
 
+    def rot(self, phy_offset: int) -> None:
+        """Damages four bytes so that no single bit explains it; twice is as never."""
+        at = phy_offset % SEGMENT_BYTES
+        data = self.segment(phy_offset).read_bytes()[at : at + 4]
+        self.write(phy_offset, bytes(byte ^ 0x5A for byte in data))
+
     def record(self, slot: int) -> bytes:
         at = self.starts[slot] % SEGMENT_BYTES
         return self.segment(self.starts[slot]).read_bytes()[at : at + self.sizes[slot]]

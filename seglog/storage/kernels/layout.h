@@ -149,6 +149,18 @@
 #define SEGLOG_DEFAULT_QUEUE_FILE_BYTES 6000000
 #define SEGLOG_PRE_BLANK_BYTES 2147483647
 
+/* attic_entry */
+#define SEGLOG_ATTIC_ENTRY_SIZE 24 /* Attic, head of an entry */
+#define SEGLOG_ATTIC_ENTRY_MAGIC_AT 0 /* u32 */
+#define SEGLOG_ATTIC_ENTRY_NAME_BYTES_AT 4 /* i32, bytes */
+#define SEGLOG_ATTIC_ENTRY_DATA_BYTES_AT 8 /* i32, bytes */
+#define SEGLOG_ATTIC_ENTRY_POSITION_BYTES_AT 12 /* i64, bytes */
+#define SEGLOG_ATTIC_ENTRY_CRC32C_AT 20 /* u32 */
+#define SEGLOG_ATTIC_MAGIC 1096045635
+#define SEGLOG_MAX_KEPT_BYTES 4194304
+#define SEGLOG_MAX_KEPT_NAME_BYTES 1024
+#define SEGLOG_ATTIC_HEAD_BYTES 24
+
 /* batch_consume_queue */
 #define SEGLOG_BATCH_UNIT_SIZE 46 /* BatchConsumeQueue unit */
 #define SEGLOG_BATCH_UNIT_PHY_OFFSET_AT 0 /* i64, bytes from log start */

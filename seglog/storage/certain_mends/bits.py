@@ -12,13 +12,13 @@ and its queue unit, or the checksum of all of it, says that it belongs here.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from seglog.doctor.actions import Action
-from seglog.doctor.rewrite import rewrite_record
+from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
@@ -32,24 +32,27 @@ _SIZE: Final = slice(0, 4)
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
 
 
-def mend_bits(found: Survey, files: Files) -> Iterator[Action]:
-    """Mends records in the holes of a log and at its torn end; yields what it did."""
+def mends_of_records(found: Survey, files: Files) -> Iterator[Mend]:
+    """Yields the mends of records in the holes of a log and at its torn end, in log order."""
     segment = found.geometry.segment_size_bytes
     stretches = [(hole.phy_offset, hole.end) for hole in found.holes]
     if found.scan.tail is not None:
         end = found.max_phy_offset
         stretches.append((end, end - end % segment + segment))
+    if not stretches:
+        return
     reader = LogReader(files, found.root, segment)
     try:
         for start, end in stretches:
-            yield from _mend_stretch(found, files, reader, start, end)
+            yield from _of_stretch(found, reader, start, end)
     finally:
         reader.close()
 
 
-def _mend_stretch(found: Survey, files: Files, reader: LogReader, start: int, end: int) -> Iterator[Action]:
+def _of_stretch(found: Survey, reader: LogReader, start: int, end: int) -> Iterator[Mend]:
     segment = found.geometry.segment_size_bytes
     units = _units_between(found, start, end)
+    places = sorted(units)
     at = start
     while at < end:
         room = min(end, at - at % segment + segment) - at
@@ -58,16 +61,18 @@ def _mend_stretch(found: Survey, files: Files, reader: LogReader, start: int, en
         whole = flipped(window, bit) if bit is not None else _restated(found, window, at, units.get(at))
         row = examine(memoryview(window if whole is None else whole), 0, at, verify=False)
         if whole is not None and isinstance(row, RecordRow):
-            done = rewrite_record(files, found.root, segment, at, window, whole)
-            if bit is not None:
-                yield Action("bit", *done[:3], f"{done.words} in {_named(row)}", saved=1)
-            else:
-                fields = " and ".join(map(_FIELD_WORDS.__getitem__, restated_fields(window, whole)))
-                detail = f"{fields} of {_named(row)}; its checksum is right then"
-                yield Action("head", *done[:3], detail, saved=1)
-            reader.close()
-        following = min((place for place in units if place > at), default=end)
-        at = at + row.size_bytes if isinstance(row, RecordRow) else following
+            yield _mend(row, at, window, whole, is_bit=bit is not None)
+        following = bisect_right(places, at)
+        next_place = places[following] if following < len(places) else end
+        at = at + row.size_bytes if isinstance(row, RecordRow) else next_place
+
+
+def _mend(row: RecordRow, at: int, window: bytes, whole: bytes, *, is_bit: bool) -> Mend:
+    before, after = window[: row.size_bytes], whole[: row.size_bytes]
+    fields = " and ".join(map(_FIELD_WORDS.__getitem__, restated_fields(before, after)))
+    topic = row.topic.decode("utf-8", "surrogateescape")
+    kind, proof = (BIT, "") if is_bit else (HEAD, fields)
+    return Mend(kind, at, before, after, topic, row.queue_id, row.queue_offset, proof)
 
 
 def _bit_of(found: Survey, window: bytes, at: int, unit_bytes: int | None, room: int) -> Bit | None:
@@ -131,7 +136,3 @@ def _units_between(found: Survey, start: int, end: int) -> dict[int, int]:
         inside = joined[(joined["phy_offset"] >= start) & (joined["phy_offset"] < end)]
         sizes |= dict(zip(inside["phy_offset"].tolist(), inside["size_bytes"].tolist(), strict=True))
     return sizes
-
-
-def _named(row: RecordRow) -> str:
-    return f"{row.topic.decode('utf-8', 'replace')}/{row.queue_id} {row.queue_offset}"

@@ -9,15 +9,14 @@ counts where its neighbours leave only one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.actions import Action
-from seglog.doctor.rewrite import rewrite_record
+from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import HEAD_V4, Damage, examine
 from seglog.storage.log_files import LogReader
@@ -26,6 +25,7 @@ from seglog.storage.queue_files import read_units
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
+_OTHERWISE: Final = frozenset({"queue-unit-wrong", "queue-unit-stray", "queue-beyond-log"})
 _Mask = npt.NDArray[np.bool_]
 Key = tuple[str, int]
 
@@ -38,31 +38,53 @@ class _Identity(NamedTuple):
     queue_offset: int
 
 
-def mend_heads(found: Survey, files: Files) -> Iterator[Action]:
-    """Flips bits of topics, queues and offsets back; yields what it did."""
+class _Stored:
+    """Units as the files of queues hold them, read once."""
+
+    def __init__(self, found: Survey, files: Files) -> None:
+        self._found = found
+        self._files = files
+        self._units: dict[Key, tuple[int, Units]] = {}
+
+    def units(self, topic: str, queue_id: int) -> tuple[int, Units]:
+        """Returns queue offset of the first unit, and all; none for a queue without files."""
+        key = (topic, queue_id)
+        queue = self._found.queue_files.get(key)
+        if key not in self._units:
+            size_bytes = self._found.geometry.queue_file_size_bytes
+            none = (0, np.empty(0, CQ_UNIT.dtype))
+            self._units[key] = none if queue is None else read_units(self._files, queue, size_bytes)
+        return self._units[key]
+
+    def leads(self, stated: _Identity, unit: np.void) -> bool:
+        """Returns whether the queue that a record names leads to it too."""
+        first, units = self.units(stated.topic, stated.queue_id)
+        at = stated.queue_offset - first
+        return 0 <= at < len(units) and bool(units[at]["phy_offset"] == unit["phy_offset"])
+
+
+def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
+    """Yields the mends of topics, queues and offsets, in log order."""
     segment = found.geometry.segment_size_bytes
+    by_neighbours = _by_neighbours(found)
+    wanted = {**_by_units(found, files), **by_neighbours}
+    if not wanted:
+        return
     reader = LogReader(files, found.root, segment)
     try:
-        by_neighbours = _by_neighbours(found)
-        for place, wanted in sorted({**_by_units(found, files), **by_neighbours}.items()):
+        for place, identity in sorted(wanted.items()):
             row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
             if int(row["phy_offset"]) != place or has_record_crc(reader, row):
                 continue
             record = bytes(reader.read(place, int(row["size_bytes"])))
-            right = _rewritten(record, place, wanted)
+            right = _rewritten(record, place, identity)
+            if right is None or right == record:
+                continue
+            bits = _bits_between(record, right)
             # More than a bit is believed of an offset that cannot be, but not of topic and queue.
-            if right is None or (place not in by_neighbours and _bits_between(record, right) != 1):
-                continue
-            if right == record:
-                continue
-            done = rewrite_record(files, found.root, segment, place, record, right)
-            named = f"{wanted.topic}/{wanted.queue_id} {wanted.queue_offset}"
-            yield Action(
-                "bit" if _bits_between(record, right) == 1 else "head",
-                *done[:3],
-                f"{done.words} in {named}, whose queue leads here",
-                saved=1,
-            )
+            if place in by_neighbours or bits == 1:
+                kind = BIT if bits == 1 else HEAD
+                yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
     finally:
         reader.close()
 
@@ -79,27 +101,41 @@ def _by_neighbours(found: Survey) -> dict[int, _Identity]:
 
 def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
     """Returns the records that a queue's files know as its own and that name another one, by place."""
-    stored: dict[Key, tuple[int, Units]] = {
-        key: read_units(files, queue, found.geometry.queue_file_size_bytes)
-        for key, queue in found.queue_files.items()
-        if not key[0].startswith(LMQ_PREFIX)
-    }
-    names = found.scan.queues.names
-    if not len(found.rows):
+    doubtful = [key for key in found.queue_files if _may_know_others(found, key)]
+    if not doubtful or not len(found.rows):
         return {}
+    stored = _Stored(found, files)
+    names = found.scan.queues.names
     wanted: dict[int, _Identity] = {}
-    for (topic, queue_id), (first, units) in stored.items():
+    for topic, queue_id in doubtful:
+        first, units = stored.units(topic, queue_id)
         rows, leads = _rows_of(found, units)
-        is_own = np.array([names[number] == (topic, queue_id) for number in rows["queue"].tolist()], np.bool_)
-        is_own &= leads & (rows["queue_offset"] == first + np.arange(len(units)))
+        number = found.scan.queues.find(topic.encode("utf-8", "surrogateescape"), queue_id)
+        is_own: _Mask = leads & (rows["queue"] == (-1 if number is None else number))
+        is_own &= rows["queue_offset"] == first + np.arange(len(units))
+        # Units that lead below a recovery point were held against its checksums.
+        is_own |= is_message(units) & (units["phy_offset"] < found.walked_from)
         others = np.flatnonzero(leads & ~is_own)
         for at in others.tolist():
             around = is_own[max(0, at - 1) : at + 2]
             stated = _Identity(*names[int(rows["queue"][at])], int(rows["queue_offset"][at]))
             same_offset = stated.queue_offset == first + at
-            if same_offset and around.any() and not _knows(stored, stated, units[at]):
+            if same_offset and around.any() and not stored.leads(stated, units[at]):
                 wanted[int(rows["phy_offset"][at])] = _Identity(topic, queue_id, first + at)
     return wanted
+
+
+def _may_know_others(found: Survey, key: Key) -> bool:
+    """Returns whether the files of a queue have units that the log says otherwise.
+
+    Only they can lead to a record that names another queue; a queue that is merely short has none.
+    """
+    state = found.queues.get(key)
+    if key[0].startswith(LMQ_PREFIX) or not found.queue_files[key].sizes:
+        return False
+    if state is None or any(finding.code in _OTHERWISE for finding in state.findings):
+        return True
+    return min(found.queue_files[key].sizes) // CQ_UNIT_BYTES < state.file_slot
 
 
 def _rows_of(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
@@ -111,12 +147,6 @@ def _rows_of(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
     rows = found.rows[at]
     leads: _Mask = is_message(units) & (rows["phy_offset"] == units["phy_offset"])
     return rows, leads & (rows["size_bytes"] == units["size_bytes"])
-
-
-def _knows(stored: dict[Key, tuple[int, Units]], stated: _Identity, unit: np.void) -> bool:
-    first, units = stored.get((stated.topic, stated.queue_id), (0, None))
-    at = stated.queue_offset - first
-    return units is not None and 0 <= at < len(units) and bool(units[at]["phy_offset"] == unit["phy_offset"])
 
 
 def _rewritten(record: bytes, place: int, wanted: _Identity) -> bytes | None:

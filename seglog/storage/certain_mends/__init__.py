@@ -1,0 +1,61 @@
+"""Mends of the log that a checksum or a queue unit proves: one engine for opening a store and for repair.
+
+Opening a store for writing makes them in the part of the log that it walks, a repair in all of it. Mends that
+need the index, or a file moved, are the doctor's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from seglog.storage.certain_mends.bits import mends_of_records
+from seglog.storage.certain_mends.heads import mends_of_identities
+from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.files import Files
+from seglog.storage.rewrite import rewrite_record
+from seglog.storage.survey import Survey
+
+MAX_ROUNDS: Final = 3
+"""A record that is whole again may let a second look see more; a third has never been needed."""
+
+
+def certain_mends(found: Survey, files: Files) -> list[Mend]:
+    """Returns the mends of a surveyed log, none of them made; nothing is read where nothing is wrong.
+
+    Args:
+        found: The survey.
+        files: Where the store is, its queues as the survey saw them.
+    """
+    return [*mends_of_records(found, files), *mends_of_identities(found, files)]
+
+
+def write_mend(found: Survey, files: Files, mend: Mend) -> None:
+    """Makes one mend, durably."""
+    segment = found.geometry.segment_size_bytes
+    rewrite_record(files, found.root, segment, mend.phy_offset, mend.before, mend.after)
+
+
+def mended_survey(
+    found: Survey,
+    files: Files,
+    survey_again: Callable[[], Survey],
+    note: Callable[[Survey, Sequence[Mend]], None],
+) -> Survey:
+    """Makes all certain mends and returns a survey of what they lead to.
+
+    Args:
+        found: A survey; returned as it is if there is nothing to mend.
+        files: Where the store is; the caller may write there.
+        survey_again: Looks at the store once more.
+        note: Told about mends before they are made: keeps what they write over.
+    """
+    for _round in range(MAX_ROUNDS):
+        mends = certain_mends(found, files)
+        if not mends:
+            break
+        note(found, mends)
+        for mend in mends:
+            write_mend(found, files, mend)
+        found = survey_again()
+    return found

@@ -1,0 +1,237 @@
+"""Records that an earlier opening gave up, and that its attic still has: brought back where they lay.
+
+Bytes of the attic come back only where a tombstone of ours stands in for just that record: at the place that
+the record states itself, of its length, topic, queue and queue offset. And only if they prove themselves:
+by their checksums, or by what is certain of one flipped bit or a head that was written over, with the
+tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing behind the
+log's end, and nothing that was erased, of which the attic has only zeros.
+
+A record that lies in the attic at another place than it states, as under the name of another file, is found
+by its magic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglog.storage.attic import iter_kept
+from seglog.storage.certain_mends.mend import ATTIC_KIND, Mend
+from seglog.storage.files import Files
+from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
+from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
+from seglog.storage.format.record import (
+    MAGIC_AT,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    PHY_OFFSET_AT,
+    Damage,
+    RecordRow,
+    examine,
+)
+from seglog.storage.format.restated import restate
+from seglog.storage.format.tombstone import has_lost_flag, is_tombstone
+from seglog.storage.kernels.walk import iter_resync
+from seglog.storage.log_files import LogReader
+
+_MAGIC: Final = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
+)
+_MAX_RECORD_BYTES: Final = 5 << 20
+"""Longer records than brokers take are not looked for."""
+
+
+class _Stretch(NamedTuple):
+    """Bytes of the log that the attic has, without the bytes."""
+
+    attic_file: str
+    data_at: int
+    phy_offset: int
+    size_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.phy_offset + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AtticRecord:
+    """A whole record in the attic.
+
+    Attributes:
+        attic_file: The file of the attic, relative to the store.
+        data_at: Where in it the record starts.
+        phy_offset: The place that it states.
+        record: Its bytes.
+    """
+
+    attic_file: str
+    data_at: int
+    phy_offset: int
+    record: bytes
+
+
+def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int) -> list[Mend]:
+    """Returns the mends that the attic of a store proves, in log order; nothing is read without an attic.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment_size_bytes: Length of a file of the log.
+        end_phy_offset: Where the log ends.
+    """
+    stretches = _stretches(files, root, segment_size_bytes)
+    if not stretches:
+        return []
+    reader = LogReader(files, root, segment_size_bytes)
+    found: dict[int, Mend] = {}
+    try:
+        for stretch in stretches:
+            for place, stone in _stones(reader, stretch, segment_size_bytes, end_phy_offset):
+                if place not in found:
+                    window = _window(files, root, stretches, stretch, place, len(stone))
+                    mend = _fitting(stone, window, place) if window else None
+                    if mend is not None:
+                        found[place] = mend
+        for kept in records_in_attic(files, root, segment_size_bytes):
+            place, record = kept.phy_offset, kept.record
+            if place in found or place + len(record) > end_phy_offset:
+                continue
+            stone = bytes(reader.read(place, len(record)))
+            mend = _fitting(stone, record, place) if _is_stone(stone, place) else None
+            if mend is not None:
+                found[place] = mend
+    finally:
+        reader.close()
+    return [found[place] for place in sorted(found)]
+
+
+def records_in_attic(files: Files, root: Path, segment_size_bytes: int) -> Iterator[AtticRecord]:
+    """Yields the whole records that lie in the attic, wherever in the log they say that they were."""
+    for kept in iter_kept(files, root):
+        if _log_place(kept.name, kept.position_bytes) is None:
+            continue
+        view = memoryview(kept.data)
+        for match in _MAGIC.finditer(kept.data, MAGIC_AT):
+            at = match.start() - MAGIC_AT
+            stated = int.from_bytes(view[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
+            if len(view) - at < MIN_RECORD_BYTES or stated < 0:
+                continue
+            row = examine(view, at, stated)
+            if (
+                isinstance(row, RecordRow)
+                and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes
+            ):
+                record = bytes(view[at : at + row.size_bytes])
+                yield AtticRecord(kept.attic_file, kept.data_at + at, stated, record)
+
+
+def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stretch]:
+    """Returns what the attic has of the log, newest first, one behind the other joined."""
+    found: list[_Stretch] = []
+    for kept in iter_kept(files, root):
+        place = _log_place(kept.name, kept.position_bytes)
+        if place is not None and place % segment_size_bytes + len(kept.data) <= segment_size_bytes:
+            found.append(_Stretch(kept.attic_file, kept.data_at, place, len(kept.data)))
+    return found
+
+
+def _log_place(name: str | None, position_bytes: int) -> int | None:
+    """Returns where in the log kept bytes lay; None for those of other files."""
+    if name is None:
+        return position_bytes
+    folder, _, file = name.rpartition("/")
+    first = parse_segment_file_name(file) if folder == COMMIT_LOG else None
+    return None if first is None else first + position_bytes
+
+
+def _stones(
+    reader: LogReader, stretch: _Stretch, segment: int, end_phy_offset: int
+) -> Iterator[tuple[int, bytes]]:
+    """Yields place and bytes of the tombstones that begin in a stretch of the log."""
+    end = min(stretch.end, end_phy_offset)
+    room = stretch.phy_offset - stretch.phy_offset % segment + segment - stretch.phy_offset
+    if end <= stretch.phy_offset:
+        return
+    view = reader.read(stretch.phy_offset, min(room, stretch.size_bytes + _MAX_RECORD_BYTES))
+    for at in iter_resync(view, stretch.phy_offset, 0):
+        place = stretch.phy_offset + at
+        if place >= end:
+            return
+        row = examine(view, at, place, verify=False)
+        if isinstance(row, RecordRow):
+            stone = bytes(view[at : at + row.size_bytes])
+            if _is_stone(stone, place):
+                yield place, stone
+
+
+def _is_stone(record: bytes, place: int) -> bool:
+    view = memoryview(record)
+    row = examine(view, 0, place)
+    whole = isinstance(row, RecordRow) and row.size_bytes == len(record)
+    return whole and has_lost_flag(view) and is_tombstone(view)
+
+
+def _window(
+    files: Files, root: Path, stretches: list[_Stretch], first: _Stretch, place: int, size_bytes: int
+) -> bytes:
+    """Returns the bytes that the same file of the attic has of a place; nothing where it lacks some."""
+    own = {one.phy_offset: one for one in stretches if one.attic_file == first.attic_file}
+    parts: list[bytes] = []
+    at, stretch = place, first
+    while at < place + size_bytes:
+        size = min(stretch.end, place + size_bytes) - at
+        parts.append(_read(files, root / stretch.attic_file, stretch.data_at + at - stretch.phy_offset, size))
+        at += size
+        following = own.get(at)
+        if at < place + size_bytes and following is None:
+            return b""
+        stretch = following or stretch
+    return b"".join(parts)
+
+
+def _read(files: Files, path: Path, position_bytes: int, size_bytes: int) -> bytes:
+    handle = files.open(path, writable=False)
+    try:
+        buffer = memoryview(bytearray(size_bytes))
+        return bytes(buffer[: handle.read_into(buffer, position_bytes)])
+    finally:
+        handle.close()
+
+
+def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
+    """Returns the mend that puts a record in the place of a tombstone; None if it is not proven to be it."""
+    wanted = examine(memoryview(stone), 0, place)
+    if isinstance(wanted, Damage) or len(window) != len(stone) or not any(window):
+        return None
+    for record in _candidates(window, place):
+        row = examine(memoryview(record), 0, place)
+        if isinstance(row, Damage) or has_lost_flag(memoryview(record)):
+            continue
+        same = (row.size_bytes, row.topic, row.queue_id, row.queue_offset) == (
+            len(stone),
+            wanted.topic,
+            wanted.queue_id,
+            wanted.queue_offset,
+        )
+        if same:
+            topic = row.topic.decode("utf-8", "surrogateescape")
+            return Mend(ATTIC_KIND, place, stone, record, topic, row.queue_id, row.queue_offset, "")
+    return None
+
+
+def _candidates(window: bytes, place: int) -> Iterator[bytes]:
+    yield window
+    bit = mend_record(window, place)
+    if bit is not None:
+        yield flipped(window, bit)
+    structure = structure_bits(window, place)
+    if len(structure) == 1:
+        yield flipped(window, structure[0])
+    made = restate(window, place)
+    if made is not None:
+        yield made

@@ -1,0 +1,71 @@
+"""One mend: a record of the log as it is, as it was, and what proves that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.storage.findings import Finding
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+
+BIT: Final = "bit"
+HEAD: Final = "head"
+ATTIC_KIND: Final = "attic"
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A record that is as good as whole.
+
+    Attributes:
+        kind: :data:`BIT` for one flipped bit, :data:`HEAD` for fields that something else states too,
+            :data:`ATTIC_KIND` for a record that an earlier opening gave up.
+        phy_offset: Where the record starts.
+        before: Its bytes as they are.
+        after: Its bytes as they were; as many, and not the same.
+        topic: Whose it is then.
+        queue_id: Its queue.
+        queue_offset: Its queue offset.
+        proof: What proves it, in words, behind the name of the message.
+    """
+
+    kind: str
+    phy_offset: int
+    before: bytes
+    after: bytes
+    topic: str
+    queue_id: int
+    queue_offset: int
+    proof: str
+
+    @property
+    def changed(self) -> range:
+        """Positions in the record from the first byte that differs to the last."""
+        differing = [at for at, byte in enumerate(self.after) if byte != self.before[at]]
+        return range(differing[0], differing[-1] + 1)
+
+    @property
+    def named(self) -> str:
+        """Topic, queue and queue offset."""
+        return f"{self.topic}/{self.queue_id} {self.queue_offset}"
+
+    @property
+    def detail(self) -> str:
+        """What is done, in a few words."""
+        if self.kind == ATTIC_KIND:
+            return f"{self.named}, of which the attic has the bytes"
+        if self.kind == HEAD:
+            return f"{self.proof} of {self.named}; its checksum is right then"
+        changed = slice(self.changed.start, self.changed.stop)
+        was, now = self.before[changed].hex(), self.after[changed].hex()
+        return f"0x{was} becomes 0x{now} in {self.named}{self.proof}"
+
+    def place(self, segment_size_bytes: int) -> tuple[str, int, int]:
+        """Returns the file of the log, relative to the store, and which of its bytes change."""
+        position = self.phy_offset % segment_size_bytes
+        name = f"{COMMIT_LOG}/{segment_file_name(self.phy_offset - position)}"
+        return name, position + self.changed.start, len(self.changed)
+
+    def finding(self, segment_size_bytes: int) -> Finding:
+        """Returns what to say about it once it is made."""
+        return Finding("record-mended", *self.place(segment_size_bytes), found=self.detail, messages=1)

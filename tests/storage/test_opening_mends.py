@@ -1,0 +1,118 @@
+"""Opening a store for writing gives up no message that a repair would have saved."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.doctor.repair import repair_store
+from seglog.storage.attic import iter_kept
+from seglog.storage.files import RealFiles
+from seglog.storage.format.record import HEAD_V4
+from seglog.storage.store import MessageStore
+from tests.support import golden
+from tests.support.images import Image, slots
+from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all, served
+
+COUNT = 60
+VICTIM = 20
+
+
+def made(folder, *, record_crc, recovery_step_bytes=0):
+    """Returns a store that was closed, and whose next open walks it all or from a recovery point."""
+    with MessageStore.open(
+        folder / "store",
+        clock=new_clock(),
+        record_crc=record_crc,
+        recovery_step_bytes=recovery_step_bytes,
+        **SMALL,
+        **SMALL_INDEX,
+    ) as store:
+        for other in range(3):
+            store.put("T", b"other", queue_id=other + 1)
+        puts = [store.put("T", b"%d " % slot + bytes(range(60)), keys=f"k{slot}") for slot in range(COUNT)]
+    return Image(folder / "store", [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "record CRC"])
+def whole(request, tmp_path_factory):
+    return made(tmp_path_factory.mktemp("whole"), record_crc=request.param)
+
+
+@pytest.fixture
+def image(whole, memory_path):
+    return Image(copy_store(whole.root, memory_path / "store"), whole.starts, whole.sizes)
+
+
+DAMAGE = {
+    "huge size": lambda i, at: i.write(at, b"\x7f\xff\xff\xff"),
+    "size of 0": lambda i, at: i.write(at, bytes(4)),
+    "magic": lambda i, at: i.write(at + 4, b"\xde\xad\xbe\xef"),
+    "place": lambda i, at: i.write(at + 28, b"\x5a" * 8),
+    "flip in the body": lambda i, at: i.flip(at + 100, 4),
+    "flip in the body CRC": lambda i, at: i.flip(at + 9, 4),
+    "flip in the queue id": lambda i, at: i.flip(at + HEAD_V4.offsets["queue_id"] + 3, 1),
+    "flip in the topic": lambda i, at: i.flip(at + HEAD_V4.size_bytes + 63, 1),
+}
+
+
+@pytest.mark.parametrize("slot", [VICTIM, COUNT - 1], ids=["in the middle", "the last"])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_put_keeps_what_a_repair_would_have_saved(image, name, slot):
+    DAMAGE[name](image, image.starts[slot])
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        assert [one.code for one in store.recovery.findings if one.messages] == ["record-mended"]
+        store.put("U", b"hi")
+        assert slots(store) == [*range(COUNT)]
+        assert {(queue.topic, queue.queue_id) for queue in store.queues()} == {
+            *(("T", number) for number in range(4)),
+            ("U", 0),
+        }
+    plan, pack = repair_store(RealFiles(), image.root, new_clock(), lambda _plan: True)
+    assert (plan.actions, pack) == ([], None)
+
+
+def test_what_a_mend_wrote_over_is_in_the_attic(image):
+    image.write(image.starts[VICTIM] + 4, b"\xde\xad\xbe\xef")
+    MessageStore.open(image.root, clock=new_clock()).close()
+    assert [(kept.data, kept.attic_file) for kept in iter_kept(RealFiles(), image.root)] == [
+        (b"\xde\xad\xbe\xef", "seglog/attic/0000000001.kept")
+    ]
+
+
+def test_each_opening_keeps_under_a_generation_of_its_own(image):
+    for slot in (COUNT - 3, COUNT - 2):
+        image.rot(image.starts[slot] + 100)
+        MessageStore.open(image.root, clock=new_clock()).close()
+    generations = sorted({kept.attic_file for kept in iter_kept(RealFiles(), image.root)})
+    assert [name.rpartition("/")[2] for name in generations] == ["0000000001.kept", "0000000002.kept"]
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_the_part_behind_a_recovery_point_is_mended_too(name, memory_path):
+    (memory_path / "of").mkdir()
+    image = made(memory_path / "of", record_crc=False, recovery_step_bytes=4096)
+    with MessageStore.open(
+        image.root, clock=new_clock(), record_crc=False, recovery_step_bytes=1 << 30
+    ) as store:
+        puts = [store.put("T", b"%d " % slot + bytes(60)) for slot in range(COUNT, COUNT + 9)]
+        copy = copy_store(image.root, memory_path / "killed")
+    damaged = Image(copy, [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+    DAMAGE[name](damaged, damaged.starts[4])
+    with MessageStore.open(copy, clock=new_clock(), recovery_step_bytes=1 << 30) as store:
+        # An offset that cannot be puts the point in doubt.
+        assert store.recovery.walked_from == (0 if name == "flip in the queue id" else image.end)
+        assert slots(store) == [*range(COUNT + 9)]
+
+
+@pytest.mark.parametrize("name", ["d-magic", "d-bodyflip-first", "d-bodyflip-last", "d-bodyflip-first-halt"])
+def test_golden_stores_lose_nothing_by_an_opening(name, tmp_path):
+    root = golden.extract(name, tmp_path)
+    intact = golden.extract("roll-halt" if name.endswith("-halt") else "roll", tmp_path)
+    with MessageStore.open(intact, read_only=True) as store:
+        wanted = served(store)
+    with MessageStore.open(root, create=False) as store:
+        store.put("BrandNew", b"hi")
+    with MessageStore.open(root, read_only=True) as store:
+        assert read_all(store, "BrandNew", 0)[0].body == b"hi"
+        found = {key: messages for key, messages in served(store).items() if key[0] != "BrandNew"}
+    assert found == wanted
