@@ -20,6 +20,7 @@ from seglog.storage.format.properties import CRC_NAME
 from seglog.storage.store import MessageStore
 from tests.support.campaign import COMPACTED, KINDS, Key, Outcome, Stored, Subject, judge, read_records
 from tests.support.golden import tree_digest
+from tests.support.laws import differing, opened_then_repaired, served_by, served_otherwise
 from tests.support.stores import new_clock
 from tests.support.unseen import COPIES, why_unseen
 
@@ -31,6 +32,9 @@ REFUSED: Final = "refused: no log is left"
 
 _PLANNED_AGAIN: Final = 4
 """How often a second repair is asked what it would do: it looks at little else than the check before it."""
+
+_LAWS: Final = 2
+"""How often the three laws of opening are tried: they cost two more repairs."""
 
 Said = set[tuple[str, str, int, str]]
 
@@ -118,6 +122,7 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
     reason = "" if seen else why_unseen(subject, copy)
     if not seen and not reason:
         broken.append("unseen")
+    seen_before = _before_repair(subject, copy) if seed % _LAWS == 0 else None
     plan, pack = repair_store(files, copy, clock, lambda _plan: True, subject.sizes)
     if is_all_gone(subject, copy):
         broken += [] if seen and not plan.changes and digest(copy) == before else ["not refused"]
@@ -131,7 +136,10 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         again = plan_repair(files, copy, clock, subject.sizes)
         if again.changes:
             broken.append(f"not done: {again.actions}")
-    broken += _of_messages(subject, copy, outcome, plan, copies_differ=COPIES in reason)
+    served, of_messages = _of_messages(subject, copy, outcome, plan, copies_differ=COPIES in reason)
+    broken += of_messages
+    if seen_before is not None:
+        broken += seen_before.broken_by(served)
     if pack is not None:
         undo_repair(files, copy)
     if digest(copy) != before:
@@ -151,6 +159,36 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         len(outcome.changed),
         broken,
     )
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What a damaged store serves before it is repaired.
+
+    Attributes:
+        reader: To a reader.
+        dry_run: In the draft of a dry run.
+        opened: In that of one behind an opening.
+        not_kept: What that opening wrote over and did not keep.
+    """
+
+    reader: dict[Key, Stored] | str
+    dry_run: dict[Key, Stored] | str
+    opened: dict[Key, Stored] | str
+    not_kept: list[str]
+
+    def broken_by(self, served: dict[Key, Stored]) -> list[str]:
+        """Returns which laws are broken, given what the repaired store serves."""
+        broken = [f"law a, behind an opening: {one}" for one in differing(self.opened, served)]
+        broken += [f"law b, given up: {one}" for one in self.not_kept[:3]]
+        broken += [f"law c, a dry run: {one}" for one in differing(self.dry_run, served)]
+        return broken + [f"law c, a reader: {one}" for one in served_otherwise(self.reader, served)]
+
+
+def _before_repair(subject: Subject, copy: Path) -> _Before:
+    plan = plan_repair(RealFiles(), copy, new_clock(), subject.sizes)
+    opened, given_up = opened_then_repaired(subject, copy, copy.with_name(f"{copy.name}-opened"))
+    return _Before(served_by(copy), served_by(copy, plan.draft), opened, given_up)
 
 
 def declared(plan: Plan) -> set[tuple[str, int, int]]:
@@ -180,8 +218,8 @@ def _said(report: CheckReport) -> Said:
 
 def _of_messages(
     subject: Subject, copy: Path, outcome: Outcome, plan: Plan, *, copies_differ: bool
-) -> list[str]:
-    """Reads the repaired store, and returns what of its messages broke a promise."""
+) -> tuple[dict[Key, Stored], list[str]]:
+    """Reads the repaired store; returns what it serves, and what of its messages broke a promise."""
     broken = []
     with MessageStore.open(copy, read_only=True, clock=new_clock()) as store:
         served = read_records(store)
@@ -201,7 +239,7 @@ def _of_messages(
     under_crc = {key for key in outcome.changed if CRC_NAME in served[key].properties}
     if under_crc:
         broken.append(f"served otherwise in spite of record CRC: {sorted(under_crc)}")
-    return broken
+    return served, broken
 
 
 def _undeclared(subject: Subject, plan: Plan, served: dict[Key, Stored], store: MessageStore) -> set[Key]:
