@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.clock import Clock
+from seglog.doctor.attic_erase import erase_in_attic
 from seglog.doctor.branch_names import stores_of
 from seglog.doctor.erase_journal import (
     JOURNAL,
@@ -170,6 +171,7 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
         for name in names:
             own = [copy for copy in plan.copies if copy.store == name]
             renewed, left = _erase_in(files, plan.root / name, own, clock)
+            erase_in_attic(files, plan.root / name, _segment_bytes(files, plan.root / name), {}, plan.wanted)
             sealed += [(name, first) for first in renewed]
             unsealed += [(name, first) for first in left]
     leftovers = find_leftovers(files, plan.root, [copy.message.body for copy in plan.copies])
@@ -207,6 +209,7 @@ def finish_in(files: Files, root: Path) -> int:
     segment, rewrites = journal
     remove_recovery_point(files, root)
     apply_rewrites(files, root, segment, rewrites)
+    erase_in_attic(files, root, segment, {one.phy_offset: len(one.data) for one in rewrites})
     for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
         if first in list_seals(files, root):
             remove_seal(files, root, first)  # nobody knows whether it matched before
@@ -282,6 +285,7 @@ def _erase_in(
             for start in set(matching) & set(list_seals(files, root)):
                 remove_seal(files, root, start)  # a stop in here must leave none that does not match
             apply_rewrites(files, root, segment, group)
+            erase_in_attic(files, root, segment, {one.phy_offset: len(one.data) for one in group})
             remove_journal(files, root)
     for start in matching:
         made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)

@@ -51,7 +51,7 @@ DAMAGE = {
     "flip in the body": lambda i, at: i.flip(at + 100, 4),
     "flip in the body CRC": lambda i, at: i.flip(at + 9, 4),
     "flip in the queue id": lambda i, at: i.flip(at + HEAD_V4.offsets["queue_id"] + 3, 1),
-    "flip in the topic": lambda i, at: i.flip(at + HEAD_V4.size_bytes + 63, 1),
+    "flip in the topic": lambda i, at: i.flip(at + HEAD_V4.size_bytes + 64, 1),
 }
 
 
@@ -69,6 +69,18 @@ def test_a_put_keeps_what_a_repair_would_have_saved(image, name, slot):
         }
     plan, pack = repair_store(RealFiles(), image.root, new_clock(), lambda _plan: True)
     assert (plan.actions, pack) == ([], None)
+
+
+@pytest.mark.parametrize("slot", [VICTIM, COUNT - 1], ids=["in the middle", "the last"])
+@pytest.mark.parametrize("letter", [b"\xc3", b"e", b"\n"])
+def test_a_topic_that_never_was_is_what_its_old_queue_says(slot, letter, memory_path):
+    (memory_path / "of").mkdir()
+    image = made(memory_path / "of", record_crc=False)
+    image.write(image.starts[slot] + HEAD_V4.size_bytes + 63 + (slot > 9), letter)
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        assert slots(store) == [*range(COUNT)]
+        assert {queue.topic for queue in store.queues()} == {"T"}
+        assert store.put("T", b"%d next" % COUNT).queue_offset == COUNT
 
 
 def test_what_a_mend_wrote_over_is_in_the_attic(image):

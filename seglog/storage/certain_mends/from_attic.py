@@ -113,7 +113,7 @@ def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_
 def records_in_attic(files: Files, root: Path, segment_size_bytes: int) -> Iterator[AtticRecord]:
     """Yields the whole records that lie in the attic, wherever in the log they say that they were."""
     for kept in iter_kept(files, root):
-        if _log_place(kept.name, kept.position_bytes) is None:
+        if log_place(kept.name, kept.position_bytes) is None:
             continue
         view = memoryview(kept.data)
         for match in _MAGIC.finditer(kept.data, MAGIC_AT):
@@ -134,14 +134,19 @@ def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stret
     """Returns what the attic has of the log, newest first, one behind the other joined."""
     found: list[_Stretch] = []
     for kept in iter_kept(files, root):
-        place = _log_place(kept.name, kept.position_bytes)
+        place = log_place(kept.name, kept.position_bytes)
         if place is not None and place % segment_size_bytes + len(kept.data) <= segment_size_bytes:
             found.append(_Stretch(kept.attic_file, kept.data_at, place, len(kept.data)))
     return found
 
 
-def _log_place(name: str | None, position_bytes: int) -> int | None:
-    """Returns where in the log kept bytes lay; None for those of other files."""
+def log_place(name: str | None, position_bytes: int) -> int | None:
+    """Returns where in the log kept bytes lay; None for those of other files.
+
+    Args:
+        name: The file that they were in, as :class:`~seglog.storage.attic.Kept` has it.
+        position_bytes: Where in that file.
+    """
     if name is None:
         return position_bytes
     folder, _, file = name.rpartition("/")

@@ -1,7 +1,8 @@
 """Records that one flipped bit made another queue's, and those of which the offset cannot be, get it back.
 
 Nothing covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
-check. But the queue that it was in still leads to it, by place and size. That counts where the queue's own
+check. But the queue that it was in still leads to it, by place and size. A topic may differ in more than one
+bit where nothing else in the store has the one that the record names. That counts where the queue's own
 records around it agree with their units, and the queue that the record names does not know it. An offset
 counts where its neighbours leave only one.
 """
@@ -81,12 +82,21 @@ def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
             if right is None or right == record:
                 continue
             bits = _bits_between(record, right)
-            # More than a bit is believed of an offset that cannot be, but not of topic and queue.
-            if place in by_neighbours or bits == 1:
+            # More than a bit is believed of an offset that cannot be, and of a topic that nobody else names.
+            if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
                 kind = BIT if bits == 1 else HEAD
                 yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
     finally:
         reader.close()
+
+
+def _is_unknown(found: Survey, row: np.void, identity: _Identity) -> bool:
+    """Returns whether a record names a topic that nothing else of the store has, and its queue's number."""
+    topic, queue_id = found.scan.queues.names[int(row["queue"])]
+    if queue_id != identity.queue_id or any(name == topic for name, _queue_id in found.queue_files):
+        return False
+    of_topic = [number for number, (name, _id) in enumerate(found.scan.queues.names) if name == topic]
+    return int(np.isin(found.rows["queue"], of_topic).sum()) == 1
 
 
 def _by_neighbours(found: Survey) -> dict[int, _Identity]:

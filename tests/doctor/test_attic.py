@@ -1,0 +1,145 @@
+"""What openings gave up comes back from the attic where it fits and proves itself, and never once erased."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.clock import SystemClock
+from seglog.doctor.check import check_store
+from seglog.doctor.erase import apply_erase, plan_erase
+from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.undo import undo_repair
+from seglog.storage.attic import iter_kept
+from seglog.storage.files import RealFiles
+from seglog.storage.holes_file import load_holes
+from seglog.storage.store import MessageStore
+from tests.support.golden import tree_digest
+from tests.support.images import Image, slots, swap
+from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, copy_store, new_clock, read_all
+
+COUNT = 60
+BODY = bytes(range(60))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "record CRC"])
+def whole(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    with MessageStore.open(
+        folder / "store", clock=new_clock(), record_crc=request.param, **SMALL, **SMALL_INDEX
+    ) as store:
+        puts = [store.put("T", b"%d " % slot + BODY, keys=f"k{slot}") for slot in range(COUNT)]
+    return Image(folder / "store", [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+
+
+@pytest.fixture
+def image(whole, memory_path):
+    return Image(copy_store(whole.root, memory_path / "store"), whole.starts, whole.sizes)
+
+
+def exchange(image, one, other):
+    """Swaps two records of the log's last file, which then lie at the places of each other."""
+    assert image.sizes[one] == image.sizes[other]
+    first, second = image.record(one), image.record(other)
+    image.write(image.starts[one], second)
+    image.write(image.starts[other], first)
+
+
+def open_once(image):
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        return slots(store)
+
+
+def codes(image):
+    return {finding.code for finding in check_store(image.root, clock=new_clock()).findings}
+
+
+def repaired(image):
+    return repair_store(RealFiles(), image.root, new_clock(), lambda _plan: True)
+
+
+def test_what_states_another_place_comes_back_there_also_behind_an_opening(image):
+    exchange(image, 57, 59)
+    direct = Image(copy_store(image.root, image.root.with_name("direct")), image.starts, image.sizes)
+    plan, _pack = repaired(direct)
+    assert (plan.left, [one for action in plan.actions for one in action.lost]) == ([], [])
+    assert open_once(direct) == [*range(COUNT)]
+    assert open_once(image) == [slot for slot in range(COUNT) if slot not in (57, 59)]
+    assert "attic-record" in codes(image)
+    before = tree_digest(image.root)
+    plan, _pack = repaired(image)
+    assert [action.kind for action in plan.actions if action.kind == "attic"] == ["attic"] * 2
+    assert "attic-record" not in codes(image)
+    assert load_holes(RealFiles(), image.root) == []
+    assert not plan_repair(RealFiles(), image.root, new_clock()).changes
+    undo_repair(RealFiles(), image.root)
+    after = tree_digest(image.root)
+    assert {name: after[name] for name in before if name != "lock"} == {
+        name: before[name] for name in before if name != "lock"
+    }
+    repaired(image)
+    assert open_once(image) == [*range(COUNT)]
+
+
+def test_it_comes_back_beside_messages_that_were_put_since(image):
+    exchange(image, 57, 59)
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        store.put("T", b"%d more" % COUNT)
+    repaired(image)
+    assert open_once(image) == [*range(COUNT + 1)]
+
+
+def test_log_files_under_each_others_name_lose_nothing_by_an_opening(image):
+    last = (image.end - 1) // SEGMENT_BYTES * SEGMENT_BYTES
+    swap(image.segment(last), image.segment(last - SEGMENT_BYTES))
+    served = open_once(image)
+    assert len(served) < COUNT
+    repaired(image)
+    assert open_once(image) == [*range(COUNT)]
+
+
+def test_what_was_erased_does_not_come_back(image):
+    exchange(image, 57, 59)
+    open_once(image)
+    repaired(image)
+    shutil.rmtree(image.root / "seglog" / "undo")
+    plan = plan_erase(RealFiles(), image.root, "k57")
+    erased = apply_erase(RealFiles(), plan, SystemClock())
+    assert erased.leftovers.found == ()
+    assert not any(b"57 " + BODY in kept.data for kept in iter_kept(RealFiles(), image.root))
+    assert "attic-record" not in codes(image)
+
+
+def test_a_key_that_is_erased_is_erased_where_only_the_attic_has_it(image):
+    exchange(image, 57, 59)
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        store.put("T", b"%d once more" % COUNT, keys="k57")
+    apply_erase(RealFiles(), plan_erase(RealFiles(), image.root, "k57"), SystemClock())
+    repaired(image)
+    with MessageStore.open(image.root, read_only=True) as store:
+        bodies = {message.queue_offset: message.body for message in read_all(store, "T", 0)}
+    assert (57 in bodies, any(bodies[COUNT]), bodies[59]) == (False, False, b"59 " + BODY)
+
+
+def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
+    exchange(image, 57, 59)
+    open_once(image)
+    (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
+    data = bytearray(kept.read_bytes())
+    data[40] ^= 1
+    kept.write_bytes(data)
+    assert not plan_repair(RealFiles(), image.root, new_clock()).changes
+
+
+def test_nothing_comes_back_where_a_message_lies(image):
+    exchange(image, 57, 59)
+    open_once(image)
+    attic = copy_store(image.root / "seglog" / "attic", image.root.with_name("attic"))
+    other = Image(
+        copy_store(image.root.with_name("store"), image.root.with_name("other")), image.starts, image.sizes
+    )
+    repaired(other)
+    shutil.rmtree(other.root / "seglog" / "attic")
+    shutil.copytree(attic, other.root / "seglog" / "attic")
+    assert not plan_repair(RealFiles(), other.root, new_clock()).changes
