@@ -150,11 +150,12 @@ def open_writer(
             geometry = _geometry(found, wanted)
             written = read_lengths(files, root)
             index_geometry = written.index or index_geometry
-            write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
             if found is None:
                 report = _create(root, files)
             else:
                 report = recover(found, files, os.getpid(), clock.now_ms())
+            # A folder of ours alone is no store: lengths come behind what RocketMQ knows.
+            write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
             crc = found is None or found.record_crc
             side = Writer(
                 root,
