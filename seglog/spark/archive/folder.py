@@ -13,8 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.errors import ConfigError, StoreError
+from seglog.errors import ConfigError, CorruptError, StoreError
 from seglog.storage.files import HeldLock
+from seglog.storage.format.json_line import decode_json_object
+from seglog.storage.format.names import MAX_QUEUE_ID
+from seglog.storage.store_names import untrusted
 from seglog.storage.store_root import StoreRoot
 
 DATA: Final = "data"
@@ -22,6 +25,7 @@ _MANIFESTS: Final = "_manifest"
 _STAGED: Final = "_staged"
 _SUFFIX: Final = ".json"
 _DIGITS: Final = 8
+_MAX_NUMBER: Final = (1 << 63) - 1
 
 
 class Interval(NamedTuple):
@@ -181,12 +185,45 @@ def starting_offsets(held: Mapping[tuple[str, int], list[Interval]]) -> dict[str
 
 
 def _read(files: StoreRoot, path: Path) -> Run:
+    """Returns what a manifest says, once all of it was checked: it may come from anybody.
+
+    Raises:
+        ConfigError: It is no manifest.
+        UnsafePathError: It names what is no file of the archive's.
+    """
     try:
-        fields = json.loads(files.read_file(path))
-        intervals = tuple(Interval(*one) for one in fields.pop("intervals"))
-        return Run(files=tuple(fields.pop("files")), intervals=intervals, **fields)
-    except (ValueError, TypeError, KeyError) as error:
+        fields = decode_json_object(files.read_file(path))
+        intervals = tuple(_interval(one) for one in fields.pop("intervals"))
+        run = Run(files=tuple(fields.pop("files")), intervals=intervals, **fields)
+        numbers = (run.number, run.made_ms, run.messages, run.size_bytes)
+        if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in numbers):
+            raise ValueError("a number is none")
+        if not all(isinstance(name, str) for name in run.files):
+            raise TypeError("a file's name is none")
+        if run.number != int(path.name.removesuffix(_SUFFIX)) or len(set(run.files)) < len(run.files):
+            raise ValueError("a file twice, or the number of another run")
+    except (CorruptError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{path} is no manifest: {error}") from error
+    for name in run.files:
+        untrusted(path.parent, name)
+    return run
+
+
+def _interval(fields: object) -> Interval:
+    """Returns an interval of a manifest.
+
+    Raises:
+        TypeError: It has other fields.
+        ValueError: It cannot be.
+    """
+    if not isinstance(fields, list):
+        raise TypeError("an interval is a list")
+    if [type(value) for value in fields] != [str, int, int, int]:
+        raise TypeError("an interval has a topic and three numbers")
+    one = Interval(*fields)
+    if not (0 <= one.queue_id <= MAX_QUEUE_ID and 0 <= one.first < one.end <= _MAX_NUMBER):
+        raise ValueError(f"{one.first} to {one.end} is no interval of a queue {one.queue_id}")
+    return one
 
 
 def _move(files: StoreRoot, staged: Path, data: Path, names: Iterable[str]) -> None:

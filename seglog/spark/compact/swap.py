@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.branch_names import branch_names
-from seglog.errors import ConfigError, NotFoundError, UndoError, UnsupportedStoreError
+from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
 from seglog.storage.copies import remove_tree
 from seglog.storage.files import SwappingFiles
+from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
 from seglog.storage.store_root import StoreRoot
 
@@ -116,10 +117,10 @@ def read_manifest(files: SwappingFiles, root: Path) -> Manifest | None:
     if not files.exists(path):
         return None
     try:
-        fields = json.loads(files.read_file(path))
+        fields = decode_json_object(files.read_file(path))
         fields["segments"] = tuple(tuple(segment) for segment in fields["segments"])
         return Manifest(**fields)
-    except (ValueError, TypeError, KeyError) as error:
+    except (CorruptError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{path} is no manifest: {error}", help="remove its folder") from error
 
 

@@ -16,10 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 from seglog.doctor.export import is_system_topic
-from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, MessageIllegalError
 from seglog.spark.source.staging import NewRow, Staged, staged_rows
 from seglog.storage.files import Files
 from seglog.storage.format import properties as props
+from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import OURS, check_queue_id, check_topic
 from seglog.storage.kernels.decode import decode_message
@@ -102,7 +103,11 @@ class _Journal:
         """Returns the place, :data:`_DONE` for a job that is done, None for one that did not begin."""
         if not self._files.exists(self._path):
             return None
-        return int(json.loads(self._files.read_file(self._path))["physicalOffset"])
+        try:
+            place = decode_json_object(self._files.read_file(self._path))["physicalOffset"]
+            return int(place)
+        except (CorruptError, KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"{self._path} is no journal of an append job: {error}") from error
 
     def save(self, phy_offset: int) -> None:
         """Notes a place, durably."""

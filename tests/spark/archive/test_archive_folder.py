@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from seglog.errors import ConfigError, StoreError
+from seglog.errors import ConfigError, StoreError, UnsafePathError
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
 
 NAME = "topic=T/day=2026-11-21/part-0.parquet"
@@ -54,6 +56,46 @@ def test_damaged_manifest_is_said(tmp_path):
     archive.commit(run_of(1, (0, 5)))
     next((tmp_path / "_manifest").iterdir()).write_text("{")
     with pytest.raises(ConfigError, match="is no manifest"):
+        archive.runs()
+
+
+NO_MANIFESTS = {
+    "brackets": lambda _fields: "[" * 100_000,
+    "a list": lambda _fields: "[]",
+    "no files": lambda fields: fields | {"files": None},
+    "a file that is a number": lambda fields: fields | {"files": [7]},
+    "a file twice": lambda fields: fields | {"files": [NAME, NAME]},
+    "a number that is none": lambda fields: fields | {"messages": "many"},
+    "the number of another run": lambda fields: fields | {"number": 7},
+    "a number of bytes below nothing": lambda fields: fields | {"size_bytes": -1},
+    "an interval without end": lambda fields: fields | {"intervals": [["T", 0, 5, 5]]},
+    "an interval of no queue": lambda fields: fields | {"intervals": [["T", -1, 0, 5]]},
+    "an interval of no topic": lambda fields: fields | {"intervals": [[None, 0, 0, 5]]},
+    "an interval that is a text": lambda fields: fields | {"intervals": ["T005"]},
+    "a field more": lambda fields: fields | {"more": 1},
+}
+
+
+@pytest.mark.parametrize("name", NO_MANIFESTS)
+def test_a_manifest_is_checked_whole(name, tmp_path):
+    archive = ArchiveFolder(tmp_path)
+    stage(archive, 1)
+    archive.commit(run_of(1, (0, 5)))
+    path = next((tmp_path / "_manifest").iterdir())
+    other = NO_MANIFESTS[name](json.loads(path.read_text()))
+    path.write_text(other if isinstance(other, str) else json.dumps(other))
+    with pytest.raises(ConfigError, match="is no manifest"):
+        archive.runs()
+
+
+@pytest.mark.parametrize("name", ["../../outside.parquet", "/outside.parquet", "a/../b", "", "a\0b"])
+def test_a_manifest_names_no_file_outside_of_its_archive(name, tmp_path):
+    archive = ArchiveFolder(tmp_path)
+    stage(archive, 1)
+    archive.commit(run_of(1, (0, 5)))
+    path = next((tmp_path / "_manifest").iterdir())
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"files": [name]}))
+    with pytest.raises(UnsafePathError):
         archive.runs()
 
 
