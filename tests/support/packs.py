@@ -8,6 +8,7 @@ from pathlib import Path
 from seglog.doctor.store_state import state_of, walk_store
 from seglog.doctor.undo_pack import pack_folder
 from seglog.storage.files import RealFiles
+from seglog.storage.format.seal import checksum
 from seglog.storage.format.undo_journal import UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
 from tests.support.broker_damage import small_store
 from tests.support.stores import fill
@@ -74,10 +75,11 @@ def surroundings(store: Path) -> dict[str, tuple[bytes, int]]:
 
 def outside_entries(store: Path, up: str = "../") -> list[UndoEntry]:
     """Returns a pack that fits, and writes over one file outside and deletes another one."""
-    state = state_of(RealFiles(), store.parent / KEYS)
+    content = (store.parent / KEYS).read_bytes()
+    undone = b"theirs" + content[6:]
     return [
         *entries_of(store),
-        file_entry(f"{up}{KEYS}", state.size_bytes, state.content_crc32c, mode=0o777),
+        file_entry(f"{up}{KEYS}", len(undone), checksum(undone), mode=0o777),
         UndoEntry(UndoKind.BYTES, f"{up}{KEYS}", b"theirs", position_bytes=0, size_bytes=6),
         UndoEntry(UndoKind.CREATED, f"{up}{PLAN}"),
     ]

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import random
+import stat
 import struct
 import zlib
 from collections.abc import Callable
@@ -135,9 +136,11 @@ def forge_erasing(dice: random.Random, _data: bytes, root: Path) -> bytes:
     """Writes the journal of an erase that is to write something somewhere."""
     listing = list_store(RealFiles(), root)
     segment = listing.geometry.segment_size_bytes
-    path = dice.choice(sorted((root / "commitlog").iterdir()))
-    data = path.read_bytes()
-    first = int(path.name) if path.name.isdecimal() else 0
+    folder = root / "commitlog"
+    names = [path for path in sorted(folder.iterdir()) if _is_small_file(path)]
+    path = dice.choice(names) if names else None
+    data = path.read_bytes() if path is not None else b""
+    first = int(path.name) if path is not None and path.name.isdecimal() else 0
     records: list[object] = []
     for at, size in _records(data)[: dice.choice((1, 2, 50))]:
         record = data[at : at + size]
@@ -149,6 +152,11 @@ def forge_erasing(dice: random.Random, _data: bytes, root: Path) -> bytes:
         records.append({"phyOffset": place, "data": base64.b64encode(made).decode()})
     stated = segment if dice.random() < 0.7 else number(dice)
     return json.dumps({"segmentBytes": stated, "records": records}).encode()
+
+
+def _is_small_file(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_size < 1 << 24
 
 
 def forge_seal(dice: random.Random, data: bytes, _root: Path) -> bytes:

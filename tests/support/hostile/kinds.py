@@ -6,14 +6,17 @@ import os
 import random
 import shutil
 import socket
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from seglog.errors import SeglogError
 from tests.support.hostile import forging
 from tests.support.hostile.values import FILE_NAMES, lines, noise, tree
 
+_MOST_BYTES: Final = 1 << 27
 Change = Callable[[random.Random, Path, Path], str]
 """Given dice, a path in the store and the folder outside, changes something and names it."""
 
@@ -113,8 +116,8 @@ def damage(dice: random.Random, kind: Kind, store: Path, outside: Path) -> str:
     """
     try:
         return _damage(dice, kind, store, outside)
-    except OSError as error:  # an earlier damage took the folder away
-        return f"{kind.pattern}: {error.strerror}"
+    except (OSError, SeglogError) as error:  # an earlier damage took the folder away, or what is looked at
+        return f"{kind.pattern}: {error}"
 
 
 def _damage(dice: random.Random, kind: Kind, store: Path, outside: Path) -> str:
@@ -122,7 +125,7 @@ def _damage(dice: random.Random, kind: Kind, store: Path, outside: Path) -> str:
     path = dice.choice(found) if found else store / kind.pattern.replace("*", "0" * 20)
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind.forge is not None and dice.random() < 0.65:
-        data = path.read_bytes() if path.is_file() else b""
+        data = path.read_bytes() if _is_regular(path) else b""
         forged = kind.forge if dice.random() < 0.75 else _noise
         made = forged(dice, data, store)
         path.unlink(missing_ok=True)
@@ -130,6 +133,14 @@ def _damage(dice: random.Random, kind: Kind, store: Path, outside: Path) -> str:
         return f"{path.relative_to(store)}: {forged.__name__} of {len(made)} bytes"
     way = dice.choice(_FOLDER_WAYS if kind.forge is None else _FILE_WAYS)
     return f"{path.relative_to(store)}: {way(dice, path, outside)}"
+
+
+def _is_regular(path: Path) -> bool:
+    """Returns whether a path is a file itself, of no great length: a pipe would keep us waiting."""
+    if not os.path.lexists(path):
+        return False
+    status = path.lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_size < _MOST_BYTES
 
 
 def _gone(path: Path) -> None:
@@ -152,7 +163,7 @@ def _link(dice: random.Random, path: Path, outside: Path) -> str:
 def _same_content(_dice: random.Random, path: Path, outside: Path) -> str:
     """A link to a file outside that holds the very bytes, so that nothing looks wrong."""
     twin = outside / "twin"
-    if path.is_file():
+    if _is_regular(path):
         shutil.copyfile(path, twin)
     _gone(path)
     path.symlink_to(twin)
@@ -161,7 +172,7 @@ def _same_content(_dice: random.Random, path: Path, outside: Path) -> str:
 
 def _hard_link(_dice: random.Random, path: Path, outside: Path) -> str:
     twin = outside / "hard"
-    if path.is_file():
+    if _is_regular(path):
         twin.unlink(missing_ok=True)
         os.link(path, twin)
         return "one name of two, the other outside"
@@ -203,6 +214,8 @@ def _huge(dice: random.Random, path: Path, _outside: Path) -> str:
     size = dice.choice((1 << 32, 1 << 36, (1 << 40) + 7, 1 << 43))
     if path.is_dir():
         path = path / dice.choice(("x", "0" * 20))
+    if not _is_regular(path):
+        _gone(path)
     path.touch()
     with path.open("r+b") as file:
         file.truncate(size)
@@ -221,7 +234,7 @@ def _neighbour(dice: random.Random, path: Path, outside: Path) -> str:
         if os.path.lexists(place):
             continue
         way = dice.choice(("file", "copy", "folder", "link", "pipe"))
-        if way == "copy" and path.is_file():
+        if way == "copy" and _is_regular(path):
             shutil.copyfile(path, place)
         elif way == "folder":
             place.mkdir()
