@@ -67,8 +67,9 @@ def may_hold_numbers(folder: Sequence[str]) -> bool:
     Args:
         folder: Names of the folder that it is in, from the store down.
     """
-    depth = len(folder)
-    return depth < 2 or (depth == _QUEUE_DEPTH and folder[0] in _QUEUES)
+    if len(folder) == 1:
+        return folder[0] == names.CONFIG or folder[0] in _ROWS
+    return not folder or (len(folder) == _QUEUE_DEPTH and folder[0] in _QUEUES)
 
 
 def _is_file_name(folder: Sequence[str], name: str) -> bool:

@@ -17,9 +17,12 @@ from typing import NoReturn
 from seglog.errors import InvalidArgumentError
 from seglog.storage.beneath import PATH_ONLY, Opener, choose_opener, openat2_beneath
 from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of
-from seglog.storage.store_names import parts_of
+from seglog.storage.store_names import MAX_NAME_BYTES, parts_of
 
-_NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV})
+_SHORT = MAX_NAME_BYTES // 4
+"""No name of so many characters is too long."""
+NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV})
+"""What the system says of a way that is no way of plain folders."""
 
 
 class RootFolder:
@@ -67,6 +70,11 @@ class RootFolder:
         return os.fsencode(text[len(self._prefix) :])
 
     def _parts(self, path: Path) -> tuple[str, ...]:
+        text = str(path)
+        if text.startswith(self._prefix) and "\0" not in text:
+            parts = tuple(text[len(self._prefix) :].split("/"))
+            if ".." not in parts and max(map(len, parts)) <= _SHORT:
+                return parts
         return parts_of(self.path, path if path.is_absolute() else path.absolute())
 
     def _name(self, path: Path) -> str:
@@ -118,7 +126,7 @@ class RootFolder:
         try:
             return opener(base, rest or (".",), access)
         except OSError as error:
-            if error.errno in _NOT_THROUGH:
+            if error.errno in NOT_THROUGH:
                 self._explain(base, parts, rest)
             raise OSError(error.errno, error.strerror, str(self.path.joinpath(*parts))) from error
 

@@ -21,22 +21,24 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.beneath import PATH_ONLY
+from seglog.storage.beneath import FOLDER_FLAGS, PATH_ONLY
 from seglog.storage.exchange import exchange
 from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of, may_hold_numbers, wanted_kind
 from seglog.storage.files import DiskUsage, Entry, RealFile, RealFiles, Stamp, check_whole, translate
 from seglog.storage.format.names import COMMIT_LOG, CONFIG, INDEX, LOCK_FILE, OURS
-from seglog.storage.kernels.beneath import native_mode_beneath, native_open_plain
+from seglog.storage.kernels.beneath import native_mode_beneath, native_open_beneath, native_open_plain
 from seglog.storage.links import break_link, unfinished_path
-from seglog.storage.root_folder import RootFolder
+from seglog.storage.root_folder import NOT_THROUGH, RootFolder
 from seglog.storage.store_lock import StoreLock, lock_holder
 
 SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags with which a name of a store is opened."""
 _MOST_TRIES: Final = 8
+_NAME: Final = attrgetter("name")
 _RIGHTS: Final = 0o777
 _LOOK_CLOSER: Final = 1
 """No mode of anything."""
@@ -65,16 +67,29 @@ class StoreRoot(RootFolder):
             FileKindError: One is neither a file nor a folder, or a folder called like a file.
         """
         parts = self._parts(path)
-        looks_at_files, looks_at_folders = not parts, may_hold_numbers(parts)
+        is_checked = may_hold_numbers(parts)
         entries: list[Entry] = []
-        for name, status in self.scan(path):
-            is_file, is_dir = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
-            if not ((is_file and not looks_at_files) or (is_dir and not looks_at_folders)):
-                kind = kind_of(status.st_mode)
-                if expected := wanted_kind(parts, name, kind):
-                    self.meet_odd(path / name, kind, expected)
+        folder = self._open_listing(path, parts)
+        if folder < 0:
+            return entries
+        try:
+            for item in _items_of(folder):
+                if not is_checked and item.is_dir(follow_symlinks=False):
+                    entries.append(Entry(item.name, is_dir=True, size_bytes=0))  # most, and without a look
                     continue
-            entries.append(Entry(name, is_dir, status.st_size))
+                status = self._status_of(item, parts)
+                if status is None:
+                    continue
+                if parts and stat.S_ISREG(status.st_mode):
+                    entries.append(Entry(item.name, is_dir=False, size_bytes=status.st_size))
+                    continue
+                kind = kind_of(status.st_mode)
+                if expected := wanted_kind(parts, item.name, kind):
+                    self.meet_odd(path / item.name, kind, expected)
+                    continue
+                entries.append(Entry(item.name, kind == FOLDER, status.st_size))
+        finally:
+            os.close(folder)
         return entries
 
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
@@ -83,25 +98,39 @@ class StoreRoot(RootFolder):
         Links are not followed. An absent directory, or a file in place of one, has no names.
         """
         parts = self._parts(path)
-        try:
-            folder = self._open_folder(parts, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+        folder = self._open_listing(path, parts)
+        if folder < 0:
             return []
         try:
-            with os.scandir(folder) as found:
-                names = sorted(found, key=lambda entry: entry.name)
-            seen: list[tuple[str, os.stat_result]] = []
-            for item in names:
-                try:
-                    status = item.stat(follow_symlinks=False)
-                except FileNotFoundError:  # removed by its owner while we looked
-                    continue
-                if not parts and item.name in self._mounts:
-                    status = os.fstat(self._mounts[item.name])
-                seen.append((item.name, status))
+            seen = [(item.name, self._status_of(item, parts)) for item in _items_of(folder)]
         finally:
             os.close(folder)
-        return seen
+        return [(name, status) for name, status in seen if status is not None]
+
+    def _status_of(self, item: os.DirEntry[str], parts: tuple[str, ...]) -> os.stat_result | None:
+        """Returns what the system keeps of an item, None if its owner removed it while we looked."""
+        if not parts and item.name in self._mounts:
+            return os.fstat(self._mounts[item.name])
+        try:
+            return item.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def _open_listing(self, path: Path, parts: tuple[str, ...]) -> int:
+        """Opens a folder to list it, most in one call; returns -1 where there is none."""
+        name = self._plain_name(path)
+        if name is not None and self._root is not None and native_open_beneath is not None:
+            try:
+                return native_open_beneath(self._root, name, os.O_RDONLY | FOLDER_FLAGS)
+            except FileNotFoundError:
+                return -1
+            except OSError as error:
+                if error.errno not in NOT_THROUGH:
+                    raise OSError(error.errno, error.strerror, str(path)) from error
+        try:
+            return self._open_folder(parts, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return -1
 
     def status(self, path: Path) -> os.stat_result:
         """Returns what the system keeps of a file or folder; of a link, of the link itself.
@@ -372,6 +401,11 @@ class StoreRoot(RootFolder):
         except OSError as error:
             raise translate(error, path) from error
         self.sync_dir(path.parent)
+
+
+def _items_of(folder: int) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        return sorted(found, key=_NAME)
 
 
 def _set_rights(descriptor: int, mode: int) -> None:

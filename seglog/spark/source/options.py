@@ -45,7 +45,8 @@ class Options:
         ending_ms: Store time from which they are not wanted any more.
         max_offsets_per_trigger: Messages in a batch of a stream; None for all that are there.
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
-        decompress: Whether bodies are inflated.
+        decompress: Whether bodies are inflated. One that does not inflate, or would to more than 64 MiB,
+            stays as stored, as do lz4 and zstd bodies; ``sysFlag`` goes on saying that it is compressed.
         job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
         table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
