@@ -145,7 +145,8 @@ def overlay_queue(
     if kept.any():
         # Behind the file's units come no more messages than the log has room for.
         room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
-        rows = rows[rows["queue_offset"] <= first_slot + len(stored) + room]
+        is_within = rows["queue_offset"] <= first_slot + len(stored) + room
+        rows = rows if is_within.all() else rows[is_within]
     lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
     rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
     if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
@@ -281,7 +282,7 @@ def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
     course = rows["queue_offset"] - np.arange(len(rows))
     middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
     wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
-    return rows[~wild], rows[wild]
+    return (rows[~wild], rows[wild]) if wild.any() else (rows, rows[:0])
 
 
 def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
