@@ -27,6 +27,7 @@ from seglog.storage.message_filter import MessageFilter
 DEFAULT_MAX_COUNT: Final = 32
 RECHECK_S: Final = 0.001
 """How often it is made sure that nobody cut a file."""
+_ONE: Final = 1
 _STRETCH_UNITS: Final = 4096
 _STRETCH_BYTES: Final = 8 << 20
 _MIN_STRETCH_UNITS: Final = 512
@@ -174,8 +175,6 @@ class PlainReads:
             and filter is None
             and type(queue_offset) is int
             and type(queue_id) is int
-            and type(max_count) is int
-            and max_count > 0
             and (max_bytes is MAX_TOTAL_BYTES or (type(max_bytes) is int and max_bytes > 0))
         ):
             tip = known.tip
@@ -185,9 +184,10 @@ class PlainReads:
                     known.recheck_at_s = now_s + RECHECK_S
                     known.queue.recheck()
                     self._log.recheck()
-                if max_count == 1:
+                found = None
+                if max_count is _ONE:  # and no True, which is equal to it
                     found = self._one(known, queue_offset, low, high)
-                else:
+                elif type(max_count) is int and max_count > 0:
                     found = self._pull(known, queue_offset, max_count, max_bytes, low, high)
                 if found is not None:
                     return found
