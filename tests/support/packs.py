@@ -7,9 +7,9 @@ from pathlib import Path
 
 from seglog.doctor.store_state import state_of, walk_store
 from seglog.doctor.undo_pack import pack_folder
-from seglog.storage.files import RealFiles
 from seglog.storage.format.seal import checksum
 from seglog.storage.format.undo_journal import UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
+from seglog.storage.store_root import StoreRoot
 from tests.support.broker_damage import small_store
 from tests.support.stores import fill
 
@@ -20,7 +20,7 @@ BEGIN = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=1_700_
 
 def entries_of(root: Path, *, mode: int = 0o644) -> list[UndoEntry]:
     """Returns the entries that say what a store is like now."""
-    files = RealFiles()
+    files = StoreRoot(root)  # which waits for no pipe
     entries = []
     for name, entry in walk_store(files, root):
         if entry.is_dir:
