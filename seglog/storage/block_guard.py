@@ -207,6 +207,8 @@ class BlockGuard:
                 count = block_count(min(self._segment_bytes, self.end_phy_offset - first))
                 try:
                     crcs = self._sums.of_segment(first)
+                    if len(crcs) < count:  # a point from anybody: its own checksum can be right
+                        raise CorruptError("block-sums", expected=count, found=len(crcs))
                     states = bytearray(count)
                 except (CorruptError, OSError):
                     crcs = np.zeros(0, np.uint32)
