@@ -8,6 +8,7 @@ that Spark runs is one's, which has the session.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -55,6 +56,9 @@ def memory_path():
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts what runs in its background with SIGINT ignored; children of tests would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     full = bool(config.getoption("full"))
     scale.set_full(full)
     usual = "ci" if os.environ.get("CI") else "dev"
