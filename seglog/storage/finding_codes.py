@@ -64,6 +64,13 @@ LOG_CODES: Final[dict[str, Code]] = {
         "a record was damaged; a checksum or its queue proved what it had been, and opening wrote it again",
         _INTACT + "; what was written over is in seglog/attic",
     ),
+    "record-repairable": Code(
+        _WARNING,
+        "a record is damaged, and a checksum or its queue proves what it was; a reader steps over it",
+        "none is lost: it is served again once it is mended",
+        "opening the store for writing mends it, as repair does",
+        _REPAIR,
+    ),
     "log-torn-tail": Code(
         _NOTE,
         "the last write did not finish; nothing after it is valid",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from seglog.errors import (
 )
 from seglog.storage.attic import Attic
 from seglog.storage.broker_conf import read_lengths, write_lengths
-from seglog.storage.certain_mends import mended_survey
+from seglog.storage.certain_mends import certain_mends, mended_survey
 from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.fast_survey import survey_from_point
 from seglog.storage.file_facts import Certainty
@@ -73,6 +74,8 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         files = look_again(lambda: as_stated(met, root))
         found = survey_moving(lambda: survey(root, files), root, files)
         records = len(found.rows)
+        with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
+            withhold(found, certain_mends(found, files))
         side = Reader(found, files, clock)
     if isinstance(met, ReadingRoot):
         found.findings += met.findings

@@ -71,6 +71,17 @@ def test_a_put_keeps_what_a_repair_would_have_saved(image, name, slot):
     assert (plan.actions, pack) == ([], None)
 
 
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_reader_steps_over_what_is_repairable_and_does_not_call_it_lost(image, name):
+    DAMAGE[name](image, image.starts[VICTIM])
+    with MessageStore.open(image.root, read_only=True) as store:
+        assert slots(store) == [slot for slot in range(COUNT) if slot != VICTIM]
+        assert {queue.topic for queue in store.queues()} == {"T"}
+        codes = [one.code for one in store.recovery.findings]
+    assert codes.count("record-repairable") == 1
+    assert "log-hole" not in codes
+
+
 @pytest.mark.parametrize("slot", [VICTIM, COUNT - 1], ids=["in the middle", "the last"])
 @pytest.mark.parametrize("letter", [b"\xc3", b"e", b"\n"])
 def test_a_topic_that_never_was_is_what_its_old_queue_says(slot, letter, memory_path):
