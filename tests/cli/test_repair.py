@@ -27,7 +27,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog, hole):
     assert "saves 352 messages" in shown.stdout
     assert "lost for good: 10 messages, TopicA/1 3, TopicA/2 3" in shown.stdout
     assert "consumequeue/TopicB/1/00000000000000000000" in shown.stdout
-    assert "13 files, 14,625 bytes to write; 352 messages saved, 10 lost for good" in shown.stdout
+    assert "13 files, 15,543 bytes to write; 352 messages saved, 10 lost for good" in shown.stdout
     assert f"nothing was written; `seglog repair --apply {hole}` does this" in shown.stdout
     assert tree_digest(hole) == before
 
