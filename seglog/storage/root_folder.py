@@ -53,7 +53,13 @@ class RootFolder:
 
     def __del__(self) -> None:
         """Gives the descriptors back."""
-        for descriptor in (*self._mounts.values(), *(() if self._root is None else (self._root,))):
+        self.close()
+
+    def close(self) -> None:
+        """Gives the descriptors back; the next call that needs them opens the folder again."""
+        mounts, root = self._mounts, self._root
+        self._mounts, self._root = {}, None
+        for descriptor in (*mounts.values(), *(() if root is None else (root,))):
             os.close(descriptor)
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:

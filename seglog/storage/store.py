@@ -131,6 +131,7 @@ class MessageStore(AsyncCalls):
         self.record_crc = opened.record_crc if appender is None else appender.record_crc
         self._side: Writer | Reader = opened.side
         self._lock = opened.lock
+        self._own_folder: StoreRoot | None = None
         self._waiters = waiters
         self.files = opened.files
         self._appender = appender
@@ -233,7 +234,10 @@ class MessageStore(AsyncCalls):
             if size is not None:
                 as_int(name, size, 1, MAX_I32)
         clock = clock or SystemClock()
-        files = files or (ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow))
+        own = None
+        if files is None:
+            own = ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow)
+            files = own
         waiters = Waiters(clock)
         if read_only:
             opened = open_reader(root, files, clock)
@@ -261,7 +265,9 @@ class MessageStore(AsyncCalls):
                 max_message_size_bytes=max_message_size_bytes,
             )
             opened.side.start_background(flush_interval_ms)
-        return cls(root, opened, waiters, appender)
+        store = cls(root, opened, waiters, appender)
+        store._own_folder = own
+        return store
 
     def __enter__(self) -> Self:
         return self
@@ -766,6 +772,9 @@ class MessageStore(AsyncCalls):
                 self._async.close()
             if self._lock is not None:
                 self._lock.release()
+            if self._own_folder is not None:
+                # An open folder keeps its file system from being unmounted.
+                self._own_folder.close()
 
     def _queue_of(self, topic: str, queue_id: int) -> AnyQueue | None:
         if type(topic) is not str or type(queue_id) is not int:
