@@ -31,7 +31,7 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.geometry import MAX_SEGMENT_BYTES
 from seglog.storage.kernels.walk import next_record
-from seglog.storage.log_files import LogFile
+from seglog.storage.log_files import LogFile, has_data
 
 _STEP_BYTES: Final = 512 << 10
 _SEARCH_STEP_BYTES: Final = 4 << 20
@@ -197,7 +197,7 @@ def _data_end(handle: OpenFile) -> int:
         stretches.append((at, stop))
         at = handle.next_data(stop)
     for start, stop in reversed(stretches):
-        data = bytes(_read(handle, start, stop - start)).rstrip(b"\0")
-        if data:
-            return start + len(data)
+        data = _read(handle, start, stop - start)
+        if has_data(data):  # space that was reserved ahead is zeros, up to 256 MiB of them
+            return start + len(bytes(data).rstrip(b"\0"))
     return 0
