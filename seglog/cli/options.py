@@ -41,6 +41,11 @@ def followed_store(command: Command) -> Command:
     return _take_store(command, "--follow-folder")
 
 
+def store_path(command: Command) -> Command:
+    """Hands ``path`` to the command; the jobs of Spark follow no link in a store."""
+    return click.argument("path", metavar="STORE", type=click.Path(path_type=Path))(command)
+
+
 def _take_store(command: Command, option: str) -> Command:
     follow = click.option(
         option,
@@ -50,7 +55,7 @@ def _take_store(command: Command, option: str) -> Command:
         callback=_keep_followed,
         help="A folder in STORE that may be a link to a folder elsewhere, such as commitlog.",
     )
-    return follow(click.argument("path", metavar="STORE", type=click.Path(path_type=Path))(command))
+    return follow(store_path(command))
 
 
 def followed() -> tuple[str, ...]:

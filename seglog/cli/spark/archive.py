@@ -16,7 +16,7 @@ from seglog.spark.archive.folder import Run
 
 
 @click.command
-@options.store
+@options.store_path
 @click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
 @click.option(
     "--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all but the broker's own]"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
-@options.store
+@options.store_path
 @click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
 @click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
 @click.option("--queue-file-size", type=Size(), help="Length of its queue files.  [default: 6000000]")
