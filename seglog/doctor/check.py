@@ -157,9 +157,10 @@ class StoreCheck:
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
         self._holder = self._forgiving.lock_holder()
         self._tables = load_tables(self._files, self._root)
-        self._of_tree, self._has_rocksdb = tree_findings(self._forgiving, self._root)
+        is_live = self._holder is not None
+        self._of_tree, self._has_rocksdb = tree_findings(self._forgiving, self._root, is_live=is_live)
         self.seals = load_seals(self.plan, self._files)
-        self.index = load_index(self.plan, self._files, is_live=self._holder is not None)
+        self.index = load_index(self.plan, self._files, is_live=is_live)
         self._resumed_bytes = 0
 
     def run(

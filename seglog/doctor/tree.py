@@ -62,8 +62,10 @@ class _Findings:
         return [group.finding(code) for (code, *_rest), group in self.groups.items()]
 
 
-def tree_findings(files: ReadingRoot, root: Path) -> tuple[list[Finding], bool]:
+def tree_findings(files: ReadingRoot, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
     """Returns what is to be said of names, owners and rights, and whether a RocksDB lies beside the files.
+
+    Beside an open writer (``is_live``) a staged file is one that it is about to rename.
 
     Files in the wrong place that keep RocketMQ from starting are told by who looks into them; what is neither
     a file nor a folder is remembered by the files.
@@ -85,7 +87,7 @@ def tree_findings(files: ReadingRoot, root: Path) -> tuple[list[Finding], bool]:
             found.add("file-permission", name, f"{rights:#o} for its owner", stat.filemode(status.st_mode))
         if expected := wanted_kind(parts[:-1], parts[-1], kind):
             files.meet_odd(root / name, kind, expected)
-        elif wrong := _judge(parts, is_dir=is_dir):
+        elif (wrong := _judge(parts, is_dir=is_dir)) and not (is_live and wrong == "leftover"):
             found.add(wrong, name, "", "a folder" if is_dir else "a file")
     return found.list(), has_rocksdb
 

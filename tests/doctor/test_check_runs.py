@@ -190,6 +190,15 @@ def test_an_intact_store_is_clean_beside_a_process_that_only_has_it_open(name, t
     assert {finding.code for finding in report.findings} - usual <= {"in-use"}
 
 
+def test_a_staged_file_is_left_over_only_where_nobody_writes(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
+        fill(store, 10)
+        (root / "consumequeue" / "A-0.new").write_bytes(b"")
+        assert "leftover" not in {finding.code for finding in check_store(root).findings}
+    assert "leftover" in {finding.code for finding in check_store(root).findings}
+
+
 def test_damage_is_found_beside_a_process_that_has_the_store_open(tmp_path):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
