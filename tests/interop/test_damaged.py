@@ -21,10 +21,10 @@ RECOVERED = {
     "d-zerotail-halt": 3,
     "d-zeropage-last": 11,
     "d-zeropage-last-halt": 11,
-    "d-bodyflip-last": 1,
-    "d-magic": 1,
+    "d-bodyflip-last": 0,
+    "d-magic": 0,
 }
-"""name: how many messages the damage took."""
+"""name: how many messages the damage took; one flipped bit, and a magic, are put right."""
 
 
 def readable(store):
@@ -66,7 +66,7 @@ def test_real_store_serves_what_recovery_left(judge, tmp_path, copied, name, los
     stones = [line for line in dump.of_kind("msg") if place(line) not in intact]
     assert differences(ours, served) == []
     assert len(stones) == lost
-    assert {line["properties"].get("SEGLOG_LOST") for line in stones} == {"1"}
+    assert {line["properties"].get("SEGLOG_LOST") for line in stones} == ({"1"} if lost else set())
 
     queues = sorted(ends(whole))
     asked = [JavaMessages(topic=topic, queue_id=queue_id, count=3) for topic, queue_id in queues]
