@@ -128,7 +128,7 @@ def test_intact_records_stay_readable_at_their_offsets_whatever_happens_around_t
                 store = MessageStore.open(root, read_only=read_only, clock=new_clock(), create=False)
             except SeglogError as error:
                 note(f"refused: {error}")
-                # To write to a log of which a file says that it is another one is for repair to make possible.
+                # A log with a file under the name of another is not written to before a repair.
                 is_misnamed = isinstance(error, MisnamedFileError) and not read_only
                 is_unknown = re.search(r"segment_size_bytes|no RocketMQ store", str(error))
                 assert not kept or is_misnamed or is_unknown
