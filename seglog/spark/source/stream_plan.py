@@ -193,9 +193,11 @@ class StreamPlan:
         """Puts a scan where a stream goes on, or behind what retention took since."""
         place = start["physicalOffset"]
         first = listing.log_files[0].first_offset if listing.log_files else place
-        last = listing.log_files[-1].first_offset if listing.log_files else place
-        if place > last + listing.geometry.segment_size_bytes and self.options.fail_on_data_loss:
-            raise CorruptError("log-shorter", expected=f"a log up to {place}", found=f"files up to {last}")
+        # Files have their whole length from the start, so none ends before what was read of it.
+        last = listing.log_files[-1] if listing.log_files else None
+        end = place if last is None else last.first_offset + last.size_bytes
+        if place > end and self.options.fail_on_data_loss:
+            raise CorruptError("log-shorter", expected=f"a log up to {place}", found=f"files up to {end}")
         queues = {
             (topic, int(queue_id)): queue_offset
             for topic, found in start["queues"].items()
