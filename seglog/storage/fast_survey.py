@@ -217,10 +217,11 @@ class _Attempt:
         newest_ms, last_ms = point.newest_store_timestamp_ms, point.last_store_timestamp_ms
         _demand(start == point.min_phy_offset or newest_ms <= last_ms, "the newest record may have expired")
         below = [file for file in self._log_files if file.first_offset < end]
+        whole = "segments below the point are missing or not in full length"
         # Counted before they are listed: the point may claim any length.
-        _demand(segment > 0 and len(below) == (end - start + segment - 1) // segment, "segments are missing")
+        _demand(segment > 0 and len(below) == (end - start + segment - 1) // segment, whole)
         wanted = [LogFile(first, segment) for first in range(start, end, segment)]
-        _demand(below == wanted, "segments below the point are missing or not in full length")
+        _demand(below == wanted, whole)
         behind = [file.first_offset for file in self._log_files if file.first_offset >= end]
         # At the end of a segment the walk must find the next one where it is, or nothing at all.
         _demand(bool(end % segment) or not behind or behind[0] == end, "the segment behind it is missing")

@@ -13,8 +13,9 @@ STEPS = (8, 19, 60)
 YEAR_MS = 365 * 86_400_000
 
 
-def flip(image: Image, slot: int) -> list[int]:
-    image.flip(image.starts[slot] + 90)
+def spoil(image: Image, slot: int) -> list[int]:
+    """Writes over a body more than the one bit that an opening puts right; returns what it costs."""
+    image.write(image.starts[slot] + image.sizes[slot] // 2, b"\x5a" * 8)
     return [slot]
 
 
@@ -31,15 +32,15 @@ def spoil_file(image: Image) -> list[int]:
 def before_a_step_and_at_the_start_of_the_next_file(image: Image) -> list[int]:
     step = STEPS[-1]
     return [
-        *flip(image, step - 1),
-        *flip(image, in_segment(image, image.starts[step] // SEGMENT_BYTES + 1)[0]),
+        *spoil(image, step - 1),
+        *spoil(image, in_segment(image, image.starts[step] // SEGMENT_BYTES + 1)[0]),
     ]
 
 
 DAMAGES = {
-    "flip in a body": lambda i: flip(i, 6),
-    "last record of a file": lambda i: flip(i, in_segment(i, 0)[-1]),
-    "first record of the last file": lambda i: flip(i, in_segment(i, i.starts[-1] // SEGMENT_BYTES)[0]),
+    "noise in a body": lambda i: spoil(i, 6),
+    "last record of a file": lambda i: spoil(i, in_segment(i, 0)[-1]),
+    "first record of the last file": lambda i: spoil(i, in_segment(i, i.starts[-1] // SEGMENT_BYTES)[0]),
     "filler of zeros": spoil_filler,
     "whole middle file": spoil_file,
     "before a step and the first record of the next file": before_a_step_and_at_the_start_of_the_next_file,

@@ -100,13 +100,15 @@ class CutOnceMapped(RealFiles):
         opened = super().open(path, writable=writable)
         if path.name != name:
             return opened
+        return _CutOnceMapped(opened, path, size, self)
+
+    def forget(self):
         self._cut = "", 0
-        return _CutOnceMapped(opened, path, size)
 
 
 class _CutOnceMapped:
-    def __init__(self, opened, path, size):
-        self._opened, self._path, self._size = opened, path, size
+    def __init__(self, opened, path, size, files):
+        self._opened, self._path, self._size, self._files = opened, path, size, files
 
     def __getattr__(self, name):
         return getattr(self._opened, name)
@@ -114,6 +116,7 @@ class _CutOnceMapped:
     def map(self):
         view = self._opened.map()
         cut(self._path, self._size)
+        self._files.forget()  # a file may be opened before, to be looked at
         return view
 
 

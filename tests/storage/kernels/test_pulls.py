@@ -191,7 +191,7 @@ def test_a_block_that_is_not_as_it_was_is_never_read_in_c(open_store, tmp_path):
             put(store, number, 0, None, "usual", 100)
     path = tmp_path / "store" / "commitlog" / f"{4096:020}"
     data = bytearray(path.read_bytes())
-    data[1000] ^= 1
+    data[1000:1008] = b"\x5a" * 8  # more than the one bit that an opening puts right
     path.write_bytes(data)
     watched = Watched(open_store())
     in_second = [
