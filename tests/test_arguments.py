@@ -141,6 +141,7 @@ WORDS = {
     "properties": "propert",
 }
 """What the error for an argument says, if that is not its name."""
+NO_FOLDERS = ("commitlog", 5, None, [5], [".."], ["a/b"], ["/etc"], [""])
 OPENED = {
     "path": (5, b"bytes", None),
     "create": NO_FLAGS,
@@ -155,6 +156,7 @@ OPENED = {
     "flush_interval_ms": (*NO_COUNTS, 0, None),
     "recovery_step_bytes": (*NO_COUNTS, None),
     "store_host": NO_HOSTS,
+    "follow": NO_FOLDERS,
 }
 NOT_CHECKED = {"clock", "files"}
 """Objects that a caller makes; their methods say what is wrong."""
@@ -311,6 +313,7 @@ BROKER = {
     "segment_size_bytes": (*NO_COUNTS, 0),
     "queue_file_size_bytes": (*NO_COUNTS, 0),
     "record_crc": NO_FLAGS,
+    "follow": NO_FOLDERS,
 }
 PRODUCER = {
     "group": (*NO_TEXTS, ""),

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from seglog.errors import InvalidArgumentError
+from seglog.errors import InvalidArgumentError, UnsafePathError
 from seglog.storage.beneath import PATH_ONLY, Opener, choose_opener, openat2_beneath
 from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of
 from seglog.storage.store_names import MAX_NAME_BYTES, parts_of
@@ -23,6 +23,25 @@ _SHORT = MAX_NAME_BYTES // 4
 """No name of so many characters is too long."""
 NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV})
 """What the system says of a way that is no way of plain folders."""
+
+
+def _names_of(follow: object) -> tuple[str, ...]:
+    # A text is a collection of texts too, of its letters.
+    if isinstance(follow, str) or not isinstance(follow, Collection):
+        raise InvalidArgumentError(f"follow={follow!r} must be a list of names, such as ('commitlog',)")
+    names: list[str] = []
+    for name in follow:
+        if not isinstance(name, str) or _is_path(name):
+            raise InvalidArgumentError(f"follow={name!r} is not the name of a folder in a store")
+        names.append(name)
+    return tuple(names)
+
+
+def _is_path(name: str) -> bool:
+    try:
+        return parts_of(Path(), Path(name)) != (name,)
+    except UnsafePathError:
+        return True
 
 
 class RootFolder:
@@ -44,10 +63,7 @@ class RootFolder:
         self._mounts: dict[str, int] = {}
         self.path = Path(path).absolute()
         self._prefix = f"{self.path}/"
-        self.follow = tuple(follow)
-        for name in self.follow:
-            if parts_of(Path(), Path(name)) != (name,):
-                raise InvalidArgumentError(f"follow={name!r} is not the name of a folder in a store")
+        self.follow = _names_of(follow)
         self._opener = opener
         self._lock = threading.Lock()
 

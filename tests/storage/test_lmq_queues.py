@@ -12,6 +12,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import survey
 from seglog.storage.values import NewMessage
 from tests.support.archives import unpack
@@ -146,14 +147,14 @@ def test_put_for_which_a_further_queue_has_no_space_leaves_nothing(tmp_path, mon
     with open_store(tmp_path) as store:
         put(store, "%LMQ%a")
         end = store.max_phy_offset
-        reserve = RealFiles.create
+        reserve = StoreRoot.create
 
         def create(self, path, size_bytes):
             if "LMQ%b" in str(path):
                 raise FullError("full")
             return reserve(self, path, size_bytes)
 
-        monkeypatch.setattr(RealFiles, "create", create)
+        monkeypatch.setattr(StoreRoot, "create", create)
         with pytest.raises(FullError):
             put(store, "%LMQ%c,%LMQ%b", queue_id=5)
         monkeypatch.undo()
