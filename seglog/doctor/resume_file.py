@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, BinaryIO, Final, TextIO
 
 from seglog.doctor.key_check import KeyDiff, Places
 from seglog.doctor.log_walk import SplitOutcome
@@ -23,9 +23,16 @@ from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.json_line import decode_json_line
 from seglog.storage.format.record import Damage
+from seglog.storage.named_file import open_regular
 from seglog.storage.seal_check import segment_path
 from seglog.storage.store_root import StoreRoot
 
+MAX_RESUME_BYTES: Final = 1 << 30
+"""Largest file that a check goes on from; it has some KiB for each 128 MiB of the log."""
+
+_MAX_HEADER_BYTES: Final = 16 << 20
+_MAX_LINE_BYTES: Final = 256 << 20
+_HELP: Final = "start anew without --resume"
 _VERSION: Final = 1
 _Json = Any  # what json.loads gives: every field is built anew from it, and a wrong shape is refused
 
@@ -96,22 +103,28 @@ def load_outcomes(path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOu
         InvalidArgumentError: The file is none, or of another store or another way of checking.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        header = decode_json_line(lines[0]) if lines else None
+        with open_regular(path, MAX_RESUME_BYTES, advice=_HELP) as file:
+            return _read_outcomes(file, path, plan, files)
     except FileNotFoundError as error:
         raise InvalidArgumentError(
             f"there is no resume file {path}", help="a check that was stopped says where it left one"
         ) from error
+
+
+def _read_outcomes(file: BinaryIO, path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOutcome]:
+    first = file.readline(_MAX_HEADER_BYTES)
+    try:
+        header = decode_json_line(first) if first else None
     except (ValueError, CorruptError) as error:
         raise InvalidArgumentError(f"{path} is no resume file: {error}") from error
     if header != json.loads(json.dumps(_header(plan))):
         raise InvalidArgumentError(
             f"{path} is not the resume file of a check of this store",
-            help="start anew without --resume",
+            help=_HELP,
         )
     found: dict[int, SplitOutcome] = {}
     numbers = {(split.start, split.end): split for split in plan.splits}
-    for line in lines[1:]:
+    while line := file.readline(_MAX_LINE_BYTES):
         try:
             start, end, stamp, fields = decode_json_line(line)
             split = numbers.get((start, end))

@@ -9,8 +9,6 @@ Source: ``MessageStoreConfig.java``; ``getMappedFileSizeConsumeQueue`` rounds up
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -25,6 +23,7 @@ from seglog.storage.format.java_properties import parse_java_properties
 from seglog.storage.format.names import OURS
 from seglog.storage.format.seal import checksum
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
+from seglog.storage.named_file import open_regular
 
 LENGTHS_FILE: Final = f"{OURS}/lengths.conf"
 MAX_CONF_BYTES: Final = 1 << 20
@@ -57,7 +56,8 @@ def read_broker_conf(path: Path) -> FileSizes:
         InvalidArgumentError: The file cannot be read, is no configuration, or has a value that cannot be.
     """
     try:
-        data = _read_bounded(path)
+        with open_regular(path, MAX_CONF_BYTES, advice=_HELP) as file:
+            data = file.read(MAX_CONF_BYTES)
     except OSError as error:
         raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}", help=_HELP) from error
     try:
@@ -65,18 +65,6 @@ def read_broker_conf(path: Path) -> FileSizes:
         return _sizes(_DEFAULTS | _numbers(said))
     except CorruptError as error:
         raise InvalidArgumentError(f"{path}: {error}", help=_HELP) from error
-
-
-def _read_bounded(path: Path) -> bytes:
-    # A pipe must not stop us, nor a device fill the memory.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidArgumentError(f"{path} is no regular file", help=_HELP)
-        data = file.read(MAX_CONF_BYTES + 1)
-    if len(data) > MAX_CONF_BYTES:
-        raise InvalidArgumentError(f"{path} has more than {MAX_CONF_BYTES} bytes", help=_HELP)
-    return data
 
 
 _HELP: Final = "give the broker's configuration file, such as conf/broker.conf"

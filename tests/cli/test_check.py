@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from seglog.doctor.resume_file import MAX_RESUME_BYTES
 from tests.support import golden
 from tests.support.patience import patience_s
 from tests.support.sealed import flip, sealed_store, segment
@@ -69,6 +71,21 @@ def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog, tmp_path):
     assert done.exit_code == 1
     assert "seal-rot" in done.stdout
     assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("pipe", "is no regular file"), ("large", f"has more than {MAX_RESUME_BYTES} bytes")]
+)
+def test_a_resume_file_is_a_regular_file_of_bounded_size(seglog, damaged, tmp_path, kind, said):
+    kept = tmp_path / "kept"
+    if kind == "pipe":
+        os.mkfifo(kept)
+    else:
+        with kept.open("wb") as file:
+            file.truncate(MAX_RESUME_BYTES + 1)
+    ran = seglog("check", damaged, "--resume", kept)
+    assert ran.exit_code == 24
+    assert said in ran.stderr
 
 
 SLOW_CHECK = """

@@ -37,6 +37,7 @@ OWN = {
     "cli/spark/compaction.py": "the path of the store that the user gave",
     "cli/version.py": "the JDK's release file",
     "doctor/backup.py": "compares the paths that the user gave",
+    "doctor/outside.py": "asks whether a file that the user names is in the store",
     "doctor/resume_file.py": "the resume file, which lies outside of every store",
     "spark/archive/restore.py": "the path of the store that the user gave",
     "spark/compact/compact.py": "the path of the store that the user gave",
@@ -46,7 +47,7 @@ OWN = {
     "spark/session.py": "a temporary folder of the session, and the package's own",
     "spark/source/append_job.py": "the staging folder beside the store, which the job made",
     "spark/source/staging.py": "the staging folder beside the store, which the job made",
-    "storage/broker_conf.py": "the broker's configuration, which the user names",
+    "storage/named_file.py": "a file that the user names",
 }
 
 OF_OS = {
