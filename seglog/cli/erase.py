@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.certificate import certificate, copy_fields, is_complete, not_looked_at
 from seglog.doctor.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
 from seglog.doctor.family import Scan
+from seglog.doctor.outside import check_outside
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import OURS
 
@@ -49,6 +51,10 @@ def command(
     anywhere in the store, or if something could not be looked at.
     """
     files = options.reading(path) if dry_run else options.writing(path)
+    if target is not None:
+        check_outside(files, target)
+        if os.path.lexists(target):
+            raise InvalidArgumentError(f"{target} exists already", help="name a new file for the certificate")
     if not dry_run:
         finished = finish_erase(files, path)
         if finished and not as_json:

@@ -13,6 +13,7 @@ import click
 from seglog.cli import options, render
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.offset_table import OffsetTable
+from seglog.doctor.outside import check_outside
 from seglog.doctor.parquet_rows import write_parquet
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
@@ -87,14 +88,17 @@ def command(
     is_stdout = str(target) == "-"
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
+    # Under its name only once it is whole.
+    part = target.with_name(target.name + ".part")
+    if not is_stdout:
+        check_outside(options.reading(path), target)
+        check_outside(options.reading(path), part)
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         rows = iter_rows(store, wanted, offsets)
         if is_stdout:
             write_jsonl(sys.stdout, rows)
             return
-        # Under its name only once it is whole.
-        part = target.with_name(target.name + ".part")
         try:
             count = write_parquet(part, rows) if form == "parquet" else _write_file(part, rows)
             part.replace(target)

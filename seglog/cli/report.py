@@ -11,7 +11,7 @@ from seglog.cli.findings import counts_text
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store
 from seglog.doctor.html_report import render_report
-from seglog.errors import InvalidArgumentError
+from seglog.doctor.outside import check_outside
 
 
 @click.command
@@ -30,11 +30,7 @@ def command(*, path: Path, html_file: Path, as_json: bool) -> None:
 
     Ends as `check` does: with 0 if nothing was found but notes, else with 1.
     """
-    if html_file.absolute().is_relative_to(path.absolute()):
-        raise InvalidArgumentError(
-            f"{html_file} would lie in the store, which a report never writes to",
-            help="name a file outside of the store",
-        )
+    check_outside(options.reading(path), html_file)
     with render.progress("checking the log") as tell:
         report = check_store(path, progress=tell, follow=options.followed())
     page = render_report(report, SystemClock().now_ms())

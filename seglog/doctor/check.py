@@ -30,6 +30,7 @@ from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
+from seglog.doctor.outside import check_outside
 from seglog.doctor.record_watch import Seen
 from seglog.doctor.rescan import excuse_rescanned
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
@@ -37,7 +38,7 @@ from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
 from seglog.doctor.tree import tree_findings
 from seglog.doctor.unfinished import unfinished_findings
-from seglog.errors import InvalidArgumentError, StoppedError
+from seglog.errors import StoppedError
 from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
@@ -261,11 +262,7 @@ class StoreCheck:
         """
         if path is None:
             return None
-        if path.absolute().is_relative_to(self._root):
-            raise InvalidArgumentError(
-                f"the resume file {path} would lie in the store, which a check never writes to",
-                help="name a file outside of the store with --resume",
-            )
+        check_outside(self._forgiving, path)
         kept = ResumeFile(path, self.plan, self._forgiving)
         try:
             kept.begin()

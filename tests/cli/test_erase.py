@@ -81,6 +81,25 @@ def test_every_copy_loses_its_body_and_nothing_else_changes(seglog, tmp_path, re
         assert [m.phy_offset for m in store.query(TOPIC, "order-1")] == [life.born.phy_offset]
 
 
+@pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "exists"])
+def test_a_certificate_overwrites_no_file(seglog, life, tmp_path, place):
+    log = life.path / "commitlog" / ("0" * 20)
+    beside = tmp_path / "paper.json"
+    paper_file = {"in": log, "folder link": tmp_path / "link" / "paper.json"}.get(place, beside)
+    if place == "symlink":
+        paper_file.symlink_to(log)
+    elif place == "folder link":
+        (tmp_path / "link").symlink_to(life.path)
+    elif place == "hard link":
+        paper_file.hardlink_to(log)
+    elif place == "exists":
+        paper_file.write_text("mine")
+    before = golden.tree_digest(tmp_path)
+    ran = seglog("erase", life.path, UNIQUE, "--yes", "--certificate", paper_file)
+    assert (ran.exit_code, golden.tree_digest(tmp_path)) == (24, before)
+    assert ("exists already" if place == "exists" else "store") in ran.stderr
+
+
 def test_the_certificate_names_places_and_sums(seglog, life, tmp_path):
     log = raw(life.path)
     paper_file = tmp_path / "paper.json"

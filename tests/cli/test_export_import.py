@@ -169,6 +169,26 @@ def test_nothing_is_left_of_an_export_that_failed(seglog, tmp_path):
     assert not list(tmp_path.glob("x*"))
 
 
+@FORMS
+@pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "part"])
+def test_an_export_overwrites_no_file_of_the_store(seglog, tmp_path, form, place):
+    source = odd_store(tmp_path / "s")
+    log = source / "commitlog" / ("0" * 20)
+    target = {"in": log, "folder link": tmp_path / "link" / "all"}.get(place, tmp_path / "all")
+    if place == "symlink":
+        target.symlink_to(log)
+    elif place == "folder link":
+        (tmp_path / "link").symlink_to(source / "commitlog")
+    elif place == "hard link":
+        target.hardlink_to(log)
+    elif place == "part":
+        (tmp_path / "all.part").symlink_to(log)
+    before = golden.tree_digest(tmp_path)
+    ran = seglog("export", source, "--format", form, "-o", target)
+    assert (ran.exit_code, golden.tree_digest(tmp_path)) == (24, before)
+    assert "name a file outside of the store" in ran.stderr
+
+
 def test_parquet_without_pyarrow_says_what_to_install(seglog, tmp_path, monkeypatch):
     path = odd_store(tmp_path / "s")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
