@@ -115,7 +115,8 @@ def test_commands_that_read_do_not_fail_beside_it(path):
             command = [sys.executable, "-m", "seglog.cli.main", *words]
             ran = subprocess.run(command, capture_output=True, text=True, check=False)
             assert ran.returncode == 0, (words, ran.stderr)
-            assert "lost" not in ran.stdout
+            # A queue whose newest units are on their way is said to be short, with the words "none is lost".
+            assert "lost" not in ran.stdout.replace("none is lost", "")
 
 
 class Vanishing(ReadingRoot):
