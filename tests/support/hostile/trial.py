@@ -29,7 +29,7 @@ from typing import Final
 from seglog.cli.main import commands
 from seglog.errors import error_classes
 from tests.support.hostile.bases import BASES, EXPORTED, Base
-from tests.support.hostile.commands import READING, Subject, command_paths, words_of
+from tests.support.hostile.commands import ALL, READING, Subject, command_paths, words_of
 from tests.support.hostile.kinds import KINDS, damage
 from tests.support.hostile.watching import Watch
 
@@ -145,6 +145,17 @@ def _surroundings(folder: Path) -> Iterator[tuple[str, object]]:
         status = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
         yield name, (status.st_mode, status.st_uid, status.st_mtime_ns, len(content), zlib.crc32(content))
+
+
+def run_on_sound_store(folder: Path) -> dict[str, Said]:
+    """Runs every command alone on a sound store of its own; returns what each said."""
+    base = make_bases(folder / "bases")["everyday"]
+    said = {}
+    for number, name in enumerate(ALL):
+        place = folder / str(number)
+        place.mkdir()
+        said[name] = run_forked(subject_of(base, place), [name])
+    return said
 
 
 def run_forked(subject: Subject, names: list[str]) -> Said:
