@@ -127,3 +127,24 @@ def test_length_of_the_only_log_file_can_be_given(seglog, tmp_path):
 def test_no_store_is_no_store(seglog, tmp_path):
     for command in ("repair", "undo"):
         assert seglog(command, tmp_path / "nothing").exit_code == 13
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--queue-file-bytes", "0"),
+        ("--queue-file-bytes", "21"),
+        ("--queue-file-bytes", "-20"),
+        ("--queue-file-bytes", "99999999999999999999999"),
+        ("--index-division", "0", "0"),
+        ("--index-division", "-5", "100"),
+        ("--index-division", "2147483647", "2147483647"),
+    ],
+    ids=" ".join,
+)
+def test_lengths_that_no_file_can_have_are_refused(seglog, hole, words):
+    before = tree_digest(hole)
+    ran = seglog("repair", hole, "--apply", "--yes", *words)
+    assert ran.exit_code == 24
+    assert words[0] in ran.stderr
+    assert tree_digest(hole) == before
