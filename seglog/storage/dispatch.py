@@ -69,7 +69,8 @@ def topics_with_inner_batches(rows: Rows, queues: QueueTable) -> set[str]:
     """Returns the topics that have inner batches: RocketMQ takes those for batch queues only."""
     found: set[int] = set()
     for part in parts(rows):
-        found.update(np.unique(part["queue"][part["sys_flag"] & INNER_BATCH != 0]).tolist())
+        counts = np.bincount(part["queue"][part["sys_flag"] & INNER_BATCH != 0])
+        found.update(np.flatnonzero(counts).tolist())
     return {queues.names[number][0] for number in found}
 
 

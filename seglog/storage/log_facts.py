@@ -31,11 +31,11 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.geometry import MAX_SEGMENT_BYTES
 from seglog.storage.kernels.walk import next_record
-from seglog.storage.log_files import LogFile, has_data
+from seglog.storage.log_files import LogFile
+from seglog.storage.queue_files import data_end
 
-_STEP_BYTES: Final = 512 << 10
 _SEARCH_STEP_BYTES: Final = 4 << 20
-_TAIL_WINDOWS_BYTES: Final = (64 << 10, 1 << 20, 16 << 20)
+_TAIL_WINDOWS_BYTES: Final = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
 _SEARCH_BYTES: Final = 16 << 20
 """How much of a file whose first record is damaged is searched for another one."""
 _MOST_RECORD_BYTES: Final = 8 << 20
@@ -147,7 +147,7 @@ def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:
 
 def _tail(handle: OpenFile, first_offset: int) -> tuple[int, int | None]:
     """Returns how long the file must be at least by its last record, and how long by a filler behind it."""
-    end = _data_end(handle)
+    end = data_end(handle, 1)  # space that was reserved ahead is zeros, up to 256 MiB of them
     for size in _TAIL_WINDOWS_BYTES:
         start = max(0, end - size)
         window = _read(handle, start, end - start + MIN_RECORD_BYTES)
@@ -186,18 +186,3 @@ def _behind(handle: OpenFile, first_offset: int, position: int) -> tuple[int, in
     if is_head and MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES:
         return position + size + FILLER_BYTES, None  # a record that is cut, or damaged
     return needed, None
-
-
-def _data_end(handle: OpenFile) -> int:
-    """Returns where the last byte ends that is not 0."""
-    stretches = []
-    size, at = handle.size_bytes, handle.next_data(0)
-    while at is not None and at < size:
-        stop = min(size, at + _STEP_BYTES)
-        stretches.append((at, stop))
-        at = handle.next_data(stop)
-    for start, stop in reversed(stretches):
-        data = _read(handle, start, stop - start)
-        if has_data(data):  # space that was reserved ahead is zeros, up to 256 MiB of them
-            return start + len(bytes(data).rstrip(b"\0"))
-    return 0

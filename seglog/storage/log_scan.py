@@ -235,7 +235,8 @@ class LogScan:
         """Looks into the records that say more about queues; stretches that hold them are read for that."""
         ends = ahead.rows["phy_offset"] + ahead.rows["size_bytes"]
         places = np.array(ahead.saying_more, np.int64) + first
-        for number in np.unique((places - first) // _WINDOW_BYTES).tolist():
+        # Not np.unique, whose first call imports numpy.ma: that takes longer than opening a small store.
+        for number in np.flatnonzero(np.bincount((places - first) // _WINDOW_BYTES)).tolist():
             here = places[(places - first) // _WINDOW_BYTES == number]
             start = int(here[0])
             end = int(ends[np.searchsorted(ahead.rows["phy_offset"], here[-1])])

@@ -27,10 +27,12 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
+from seglog.storage.log_files import has_data
 from seglog.storage.scratch import Room, Scratch
 from seglog.storage.segments import STAGED_SUFFIX
 
 _CHUNK_BYTES = 1 << 20
+_FIRST_BYTES = 64 << 10
 _STEP_BYTES = 4096
 _SHORT_BYTES = (4 << 10, 64 << 10)
 _QUEUE_ID = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -269,13 +271,14 @@ def _read_data(
 
 def data_end(handle: OpenFile, unit_bytes: int) -> int:
     """Returns the end of the last unit of a file of which any byte is not 0, within the file."""
-    stretches: list[int] = []
-    size, at = handle.size_bytes, handle.next_data(0)
+    stretches: list[tuple[int, int]] = []
+    size, at, length = handle.size_bytes, handle.next_data(0), _FIRST_BYTES
     while at is not None and at < size:
-        stretches.append(at)
-        at = handle.next_data(min(size, at + _CHUNK_BYTES)) if at + _CHUNK_BYTES < size else None
-    for start in reversed(stretches):
-        chunk = np.empty(min(_CHUNK_BYTES, size - start), np.uint8)
+        stop = min(size, at + length)
+        stretches.append((at, stop))
+        at, length = handle.next_data(stop) if stop < size else None, min(2 * length, _CHUNK_BYTES)
+    for start, stop in reversed(stretches):
+        chunk = np.empty(stop - start, np.uint8)
         end = _last_data_end(chunk[: handle.read_into(chunk.data, start)], start)
         if end:
             return min(-(-end // unit_bytes) * unit_bytes, size // unit_bytes * unit_bytes)
@@ -284,10 +287,15 @@ def data_end(handle: OpenFile, unit_bytes: int) -> int:
 
 def _last_data_end(chunk: npt.NDArray[np.uint8], position: int) -> int:
     """Returns the end of the last byte other than 0 in a chunk that begins at a position; 0 without one."""
-    for start in range((len(chunk) - 1) // _STEP_BYTES * _STEP_BYTES, -1, -_STEP_BYTES):
-        step = chunk[start : start + _STEP_BYTES]
-        if step.any():
-            return position + start + len(step.tobytes().rstrip(b"\0"))
+    end, step = len(chunk), _STEP_BYTES
+    while end:
+        start = max(0, end - step)
+        if not has_data(chunk[start:end].data):
+            end, step = start, 2 * step
+        elif end - start <= _STEP_BYTES:
+            return position + start + len(chunk[start:end].tobytes().rstrip(b"\0"))
+        else:
+            step = _STEP_BYTES
     return 0
 
 
