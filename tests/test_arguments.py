@@ -21,6 +21,7 @@ from seglog.broker.config import BrokerConfig, GuardPolicy
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.storage.format.host import Host
 from seglog.storage.values import RawMessage
 from seglog.testing import VirtualBroker
 from tests.support.kernels import BOTH, native
@@ -155,7 +156,7 @@ OPENED = {
     "max_message_size_bytes": (*NO_COUNTS, None),
     "flush_interval_ms": (*NO_COUNTS, 0, None),
     "recovery_step_bytes": (*NO_COUNTS, None),
-    "store_host": NO_HOSTS,
+    "store_host": (*NO_HOSTS, Host(bytes(4), 0)),
     "follow": NO_FOLDERS,
 }
 NOT_CHECKED = {"clock", "files"}

@@ -31,6 +31,7 @@ from seglog.storage.format.host import Host
 from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.tombstone import would_be_lost
 from seglog.storage.kernels.append import Draft
 from seglog.storage.order import INNER, Order, check_unordered, make_order
 from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -127,7 +128,10 @@ class Appender:
         code = _checked_tags_code(code)
         if born_host is not None:
             as_kind("born_host", Host, born_host)
-        store_host = self.store_host if store_host is None else as_kind("store_host", Host, store_host)
+        if store_host is None:
+            store_host = self.store_host
+        elif would_be_lost(flag, as_kind("store_host", Host, store_host).port, as_body("body", body)):
+            raise refusal("store_host", store_host, "a port that is not 0, which marks tombstones")
         if delay_ms is not None:
             as_int("delay_ms", delay_ms)
 

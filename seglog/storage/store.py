@@ -196,7 +196,8 @@ class MessageStore(AsyncCalls):
             recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
                 it is walked by the open after a crash, see :mod:`seglog.storage.fast_survey`. 0 for no
                 points: every open walks the whole log.
-            store_host: Address written into records, part of message ids.
+            store_host: Address written into records, part of message ids; its port is not 0, which marks
+                tombstones.
             clock: Source of time stamps.
             follow: Folders directly in the store that may be links to folders elsewhere, such as
                 ``("commitlog",)`` where ``storePathCommitLog`` is on another disk. Through no other link is
@@ -222,7 +223,8 @@ class MessageStore(AsyncCalls):
         as_int("max_message_size_bytes", max_message_size_bytes, 0, MAX_I32)
         as_int("flush_interval_ms", flush_interval_ms, 1, MAX_TIMEOUT_MS)
         as_int("recovery_step_bytes", recovery_step_bytes, 0)
-        as_kind("store_host", Host, store_host)
+        if as_kind("store_host", Host, store_host).port == 0:
+            raise refusal("store_host", store_host, "a port that is not 0, which marks tombstones")
         if index_geometry is not None:
             as_kind("index_geometry", IndexGeometry, index_geometry)
         if compaction_sizes is not None:
@@ -378,7 +380,8 @@ class MessageStore(AsyncCalls):
             flag: The application's own 32 bits.
             born_timestamp_ms: The client's time; now by default.
             born_host: The client; the store's own host by default.
-            store_host: The broker; the store's own host by default.
+            store_host: The broker; the store's own host by default. With port 0, :data:`LOST_FLAG` and a body
+                of zeros the message would be a tombstone: that is refused.
             reconsume_times: Deliveries that failed.
             prepared_transaction_offset: Physical offset of the half message of a COMMIT.
             durability: As in :meth:`put`.

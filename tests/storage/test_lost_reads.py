@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from seglog.errors import InvalidArgumentError
+from seglog.storage.format.host import Host
 from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
@@ -80,7 +82,7 @@ def test_consumer_that_goes_on_where_it_is_told_gets_everything_and_ends(store):
     assert store.max_offset("T", 0) == COUNT
 
 
-@pytest.mark.parametrize("body", [b"payload", b"\0\0\0x"])
+@pytest.mark.parametrize("body", [b"payload", b"\0\0\0x", bytes(40), b""])
 def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_path, body):
     with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL) as store:
         for tags in (None, "SEGLOG_LOST"):
@@ -89,3 +91,17 @@ def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_
         assert store.get("T", 0, 0, filter="SEGLOG_LOST").messages[0].queue_offset == 1
         assert store.get("T", 0, 0).lost == ()
         assert store.queue("T", 0).columns(["is_message"])["is_message"].all()
+        assert store.message_at(store.get("T", 0, 0).messages[0].phy_offset).body == body
+        root = store.path
+    with MessageStore.open(root, clock=new_clock()) as again:
+        assert [message.body for message in again.get("T", 0, 0)] == [body, body]
+        assert again.get("T", 0, 0).lost == ()
+
+
+def test_message_that_a_tombstone_could_be_is_refused(memory_path):
+    nowhere = Host(b"\x7f\0\0\1", 0)
+    with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL) as store:
+        with pytest.raises(InvalidArgumentError, match="store_host"):
+            store.append("T", 0, bytes(4), b"", 0, flag=LOST_FLAG, store_host=nowhere)
+        store.append("T", 0, b"text", b"", 0, flag=LOST_FLAG, store_host=nowhere)
+        assert [message.body for message in store.get("T", 0, 0)] == [b"text"]

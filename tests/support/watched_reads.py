@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from seglog.storage.commit_log import CommitLog
+from seglog.storage.format.record import HEAD_V4
 from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
@@ -73,7 +74,14 @@ def put_kind(
 ) -> int:
     body = bytes(body_bytes) if kind in {"lost", "empty"} else b"%d" % number + b"b" * body_bytes
     flag = LOST_FLAG if kind in {"lost", "filler"} else 0
-    return store.put("T", body, queue_id=queue_id, tags=tag, flag=flag).phy_offset
+    phy_offset = store.put("T", body, queue_id=queue_id, tags=tag, flag=flag).phy_offset
+    if kind == "lost":
+        # No put makes a tombstone: its store host has port 0.
+        first = phy_offset - phy_offset % SMALL["segment_size_bytes"]
+        with (store.path / "commitlog" / f"{first:020}").open("r+b") as file:
+            file.seek(phy_offset - first + HEAD_V4.offsets["store_port"])
+            file.write(bytes(4))
+    return phy_offset
 
 
 def damage(root: Path, phy_offset: int) -> None:

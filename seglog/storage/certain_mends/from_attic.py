@@ -34,7 +34,7 @@ from seglog.storage.format.record import (
     examine,
 )
 from seglog.storage.format.restated import restate
-from seglog.storage.format.tombstone import has_lost_flag, is_tombstone
+from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.log_files import LogReader
 
@@ -178,7 +178,7 @@ def _is_stone(record: bytes, place: int) -> bool:
     view = memoryview(record)
     row = examine(view, 0, place)
     whole = isinstance(row, RecordRow) and row.size_bytes == len(record)
-    return whole and has_lost_flag(view) and is_tombstone(view)
+    return whole and is_tombstone(view)
 
 
 def _window(
@@ -215,7 +215,7 @@ def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
         return None
     for record in _candidates(window, place):
         row = examine(memoryview(record), 0, place)
-        if isinstance(row, Damage) or has_lost_flag(memoryview(record)):
+        if isinstance(row, Damage) or is_tombstone(memoryview(record)):
             continue
         same = (row.size_bytes, row.topic, row.queue_id, row.queue_offset) == (
             len(stone),

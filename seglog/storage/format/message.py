@@ -26,7 +26,7 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
-from seglog.storage.format.tombstone import LOST_FLAG
+from seglog.storage.format.tombstone import would_be_lost
 
 _I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
 MESSAGE_ID: Final = Layout(
@@ -117,7 +117,7 @@ class Message:
     @property
     def is_tombstone(self) -> bool:
         """Whether it stands for a message that was lost."""
-        return self.flag == LOST_FLAG and not any(self.body)
+        return would_be_lost(self.flag, self.store_host.port, self.body)
 
     @cached_property
     def body_error(self) -> str | None:

@@ -5,8 +5,10 @@ RocketMQ takes it for a message, so the offset is never given again, whoever ope
 behind it keeps its place. Stretches of which no queue knows anything become fillers: ROLLBACK records, to
 which RocketMQ gives neither offset nor queue nor index entry.
 
-How readers tell them apart: :data:`LOST_FLAG` in the record's head, which every tombstone and filler has,
-however small it is. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes
+How readers tell them apart: :data:`LOST_FLAG` and a store host with port 0 in the record's head, which
+every tombstone and filler has, however small it is. An application may use the flag, with a body of zeros
+too; the store host is the address that the broker listens at, whatever a client sends, and no broker
+listens at port 0. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes
 brokers leave tombstones out of what they send to consumers that asked for tags. It also gives the queue
 unit the code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code or
 none.
@@ -70,6 +72,8 @@ _BODY_BITS: Final = COMPRESSED | COMPRESSION_MASK | NEED_UNWRAP | INNER_BATCH
 _LOCALHOST: Final = b"\x7f\x00\x00\x01"
 _I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _FLAG: Final = HEAD_V4.picking("flag").unpack_from
+_NO_PORT: Final = 0
+_STORE_PORT: Final = {bits: layout.picking("store_port").unpack_from for bits, layout in HEADS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ def _encode_legible(record: bytes, phy_offset: int, *, record_crc: bool) -> byte
     head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
     head["body_bytes"] = len(body)
     head["flag"] = LOST_FLAG
+    head["store_port"] = _NO_PORT
     head["sys_flag"] = row.sys_flag & ~_BODY_BITS
     made = layout.struct.pack(*head.values()) + body + topic + _I16.pack(len(kept) + crc_bytes) + kept
     return made + props.crc_property(zlib.crc32(made) & CRC_MASK) if with_crc else made
@@ -219,19 +224,24 @@ def encode_fillers(
         phy_offset += size
 
 
+def would_be_lost(flag: int, store_port: int, body: bytes | memoryview) -> bool:
+    """Returns whether a message with these would be taken for a tombstone."""
+    return flag == LOST_FLAG and store_port == _NO_PORT and not any(body)
+
+
 def has_lost_flag(record: memoryview) -> bool:
     """Returns whether the head of a record may be that of a tombstone; applications may use any flag."""
     return bool(_FLAG(record)[0] == LOST_FLAG)
 
 
 def is_tombstone(record: memoryview) -> bool:
-    """Returns whether a whole record is a tombstone or filler: marked, and nothing but zeros for a body."""
+    """Returns whether a whole record is a tombstone or filler: marked, of no broker, a body of zeros."""
     if len(record) < MIN_RECORD_BYTES or not has_lost_flag(record):
         return False
     # Where it lies was looked at when it was found; here only its parts are wanted.
     own_offset = HEAD_V4.picking("phy_offset").unpack_from(record)[0]
     row = examine(record, 0, own_offset, verify=False)
-    if isinstance(row, Damage):
+    if isinstance(row, Damage) or _STORE_PORT[row.sys_flag & HOST_BITS](record)[0] != _NO_PORT:
         return False
     return not any(record[row.body_at : row.body_at + row.body_bytes])
 
@@ -303,7 +313,7 @@ def _encode(
         0,
         store_timestamp_ms,
         _LOCALHOST,
-        0,
+        _NO_PORT,
         0,
         0,
         len(body),

@@ -124,9 +124,11 @@ def test_smallest_filler_is_the_smallest_record():
 
 
 def test_message_that_happens_to_have_the_flag_is_no_tombstone():
-    record = Record(flag=LOST_FLAG, body=b"\0\0payload").pack()
-    assert has_lost_flag(memoryview(record))
-    assert not is_tombstone(memoryview(record))
+    for body in (b"\0\0payload", bytes(40), b""):
+        record = Record(flag=LOST_FLAG, body=body).pack()
+        assert has_lost_flag(memoryview(record))
+        assert not is_tombstone(memoryview(record))
+    assert not is_tombstone(memoryview(Record(flag=LOST_FLAG, store_port=0, body=b"\0\0payload").pack()))
     assert not is_tombstone(memoryview(Record(body=bytes(40)).pack()))
     assert not is_tombstone(memoryview(record)[:50])
 
@@ -154,7 +156,7 @@ def tombstone_of(rotten, *, record_crc=False, damage=b"?"):
 
 def wanted(rotten, properties, **changes):
     """Returns the bytes of a record of the same size with other properties, the rest of it zeros."""
-    made = replace(rotten, flag=LOST_FLAG, properties=properties, **changes)
+    made = replace(rotten, flag=LOST_FLAG, store_port=0, properties=properties, **changes)
     spare = len(rotten.pack()) - len(replace(made, body=b"").pack())
     return replace(made, body=bytes(spare)).pack()
 
@@ -175,6 +177,7 @@ def test_tombstone_keeps_addresses_of_either_kind(length):
     address = bytes(range(4 if length == 15 else 16))
     rotten = replace(ROTTEN, born_address=address, store_address=address)
     assert tombstone_of(rotten) == wanted(rotten, KEPT + MARKS)
+    assert is_tombstone(memoryview(tombstone_of(rotten)))
 
 
 def test_tombstone_of_a_record_with_checksum_has_a_new_one():
