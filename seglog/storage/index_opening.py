@@ -29,14 +29,13 @@ from seglog.storage.format.index import (
 )
 from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
-from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import INDEX
 from seglog.storage.gathered import place_of
 from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files
 from seglog.storage.kernels.entries import follow
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex
-from seglog.storage.log_files import LogReader
+from seglog.storage.log_files import LogReader, has_data
 from seglog.storage.log_records import iter_records
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.survey import Survey
@@ -45,6 +44,7 @@ _SAMPLE_FIRST = 1024
 _SAMPLE_RECORDS = 64
 _SAMPLE_BYTES = 256 << 10
 _PIECE_ITEMS = 1 << 16
+_STORED_SLOT = INDEX_SLOT.dtype["newest_entry"]
 
 
 def open_key_index(
@@ -153,31 +153,39 @@ def _is_whole(files: Files, file: IndexFile) -> bool:
     count, slots = file.header.index_count, file.geometry.slot_count
     if not 1 <= count <= file.geometry.entry_count:
         return False
-    newest = np.zeros(slots, np.int32)
+    newest, used = np.zeros(slots, np.int32), 0
     handle = files.open(file.path, writable=False)
     try:
         if handle.size_bytes != file.geometry.file_size_bytes:
             return False
         for first in range(1, count, _PIECE_ITEMS):
             at = file.geometry.entries_at + first * INDEX_ENTRY.size_bytes
-            entries = _read_items(handle, at, min(_PIECE_ITEMS, count - first), INDEX_ENTRY)
+            size = min(_PIECE_ITEMS, count - first) * INDEX_ENTRY.size_bytes
+            entries = _read_piece(handle, at, size).view(INDEX_ENTRY.dtype)
             if (entries["key_hash"] < 0).any() or follow(entries, first, newest):
                 return False
         for first in range(0, slots, _PIECE_ITEMS):
             of_slots = newest[first : first + _PIECE_ITEMS]
             at = INDEX_HEADER.size_bytes + first * INDEX_SLOT.size_bytes
-            stored = _read_items(handle, at, len(of_slots), INDEX_SLOT)
-            if not np.array_equal(stored["newest_entry"], of_slots):
+            is_used = has_data(of_slots.view(np.uint8).data)
+            if is_used:
+                used += int(np.count_nonzero(of_slots))
+            data_at = handle.next_data(at)
+            if not is_used and (data_at is None or data_at >= at + of_slots.nbytes):
+                continue  # hardly any slot of a new file was ever written
+            stored = _read_piece(handle, at, of_slots.nbytes)
+            if stored.tobytes() != of_slots.astype(_STORED_SLOT).tobytes():
                 return False
     finally:
         handle.close()
-    return int(np.count_nonzero(newest)) == file.header.hash_slot_count
+    return used == file.header.hash_slot_count
 
 
-def _read_items(handle: OpenFile, position: int, count: int, layout: Layout) -> npt.NDArray[np.void]:
-    buffer = memoryview(bytearray(count * layout.size_bytes))
-    handle.read_into(buffer, position)
-    return np.frombuffer(buffer, layout.dtype, count)
+def _read_piece(handle: OpenFile, position: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Returns bytes of a file; zeros where it is shorter."""
+    buffer = np.empty(size_bytes, np.uint8)
+    buffer[handle.read_into(buffer.data, position) :] = 0
+    return buffer
 
 
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
