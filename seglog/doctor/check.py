@@ -8,6 +8,7 @@ beside a process that writes to it: no lock is taken.
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,7 @@ from seglog.errors import StoppedError
 from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
+from seglog.storage.finding_codes import Severity
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
@@ -51,6 +53,9 @@ from seglog.storage.seal_check import Concerned
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
+
+_PAUSES_MS: Final = (0, 50, 100, 200, 400, 800)
+"""Before each further look at a store that a process writes to."""
 
 _OF_NO_LOG: Final = frozenset(
     {
@@ -219,7 +224,7 @@ class StoreCheck:
         of_index = index_findings(index, of_chains, log.seen.keys, self.plan, self._files, end)
         of_log = [*log.report.findings, *self._other_findings(log)]
         if self._holder is not None:
-            of_log = self._lasting(of_log, outcomes)
+            of_log = self._lasting(of_log, outcomes, end)
         findings = state_findings(self._files, self._root, self._holder) + of_log + of_seals + of_index
         findings += self._of_tree + self._forgiving.findings + unfinished_findings(self._files, self._root)
         if self._holder is None:
@@ -357,12 +362,36 @@ class StoreCheck:
         segment = plan.geometry.segment_size_bytes
         return findings + own_findings(files, root, segment, log.report.end_phy_offset)
 
-    def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome]) -> list[Finding]:
-        """Returns the findings of a store that is being written which a second look finds again.
+    def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome], end: int) -> list[Finding]:
+        """Returns the findings of a store that is being written which further looks find again.
 
         Log, queues and tables never are of one moment there: what is ahead of the others in one look is
-        behind in the next.
+        behind in the next. And a writer may stand between two of its steps (the record is in the log, its
+        unit is not yet in the queue) for as long as the system runs something else. So what is more than a
+        note must be there still once the log has grown, or has not for a while.
+
+        Args:
+            findings: What the first look found.
+            outcomes: What it saw of the log.
+            end: Where the log ended in it.
         """
+        has_grown = False
+        for pause_ms in _PAUSES_MS:
+            self._pause(pause_ms)
+            log = self._look_again(outcomes)
+            seen = {_place(finding) for finding in [*log.report.findings, *self._other_findings(log)]}
+            findings = [finding for finding in findings if _place(finding) in seen]
+            if has_grown or all(finding.severity is Severity.NOTE for finding in findings):
+                break
+            has_grown = log.report.end_phy_offset > end  # the next look lists the files after that
+        return findings
+
+    def _pause(self, pause_ms: int) -> None:
+        with (moved := threading.Condition()):
+            self._clock.wait(moved, pause_ms)
+
+    def _look_again(self, outcomes: list[SplitOutcome]) -> _Log:
+        """Walks the newest file again, and holds everything against the log as it is now."""
         plan = self.plan
         last = plan.log_files[-1].first_offset if plan.log_files else 0
         again = plan_audit(
@@ -374,9 +403,7 @@ class StoreCheck:
         walk = LogWalk(again, self._files, self.seals.present, self.index)
         newest = walk.run(again.splits[len(whole) :], lambda: False)
         self._tables = load_tables(self._files, self._root)
-        log = self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)
-        second = {_place(finding) for finding in [*log.report.findings, *self._other_findings(log)]}
-        return [finding for finding in findings if _place(finding) in second]
+        return self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)
 
 
 def _place(finding: Finding) -> tuple[str, str, int]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
 from seglog.storage.audit.plan import plan_audit
-from seglog.storage.files import RealFile
+from seglog.storage.files import RealFile, RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.store_root import StoreRoot
@@ -179,6 +180,37 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
     report = check_store(root)
     assert report.state == "crashed"
     assert report.counts[Severity.LOSS] == 0
+
+
+class _SlowQueueFiles(RealFiles):
+    """Takes its time where a queue gets a file: the record is in the log by then, its unit nowhere."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        if "consumequeue" in target.parts:
+            time.sleep(0.2)
+        super().rename(source, target)
+
+
+def test_a_writer_that_stands_between_log_and_queue_is_no_finding(tmp_path):
+    root, stop = tmp_path / "store", threading.Event()
+
+    def write() -> None:
+        with MessageStore.open(root, files=_SlowQueueFiles(), **SMALL, **SMALL_INDEX) as store:
+            while not stop.is_set():
+                for _ in range(SMALL["queue_file_size_bytes"] // 20):
+                    store.put("A", b"x")
+                opened.set()
+
+    opened, writer = threading.Event(), threading.Thread(target=write)
+    writer.start()
+    try:
+        assert opened.wait(patience_s(30))
+        for _ in range(8):
+            report = check_store(root)
+            assert report.is_clean, [str(finding) for finding in report.findings]
+    finally:
+        stop.set()
+        writer.join()
 
 
 @pytest.mark.parametrize("name", ["basic", "real-conf"])
