@@ -11,29 +11,22 @@ another chain), and the queue's unit must have the tag of the record that result
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.doctor.actions import Action
 from seglog.doctor.index_entries import IndexEntries
 from seglog.doctor.index_problems import index_of
+from seglog.storage.certain_mends.properties import property_bits
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.flipped_bit import Bit, flipped
-from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
-from seglog.storage.format.record import Damage, examine
 from seglog.storage.gathered import place_of
-from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import read_units
 from seglog.storage.queue_overlay import has_own_tags_code
 from seglog.storage.rewrite import rewrite_record
 from seglog.storage.survey import Survey
-
-_MAX_PROPERTIES_BYTES: Final = 4096
-_Hashes = npt.NDArray[np.int32]
 
 
 def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Iterator[Action]:
@@ -59,30 +52,13 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
             if at == len(found.rows) or int(found.rows["phy_offset"][at]) != place:
                 continue
             record = bytes(reader.read(place, int(found.rows["size_bytes"][at])))
-            known = entries.in_range(place, place + 1)["key_hash"]
+            known = set(entries.in_range(place, place + 1)["key_hash"].tolist())
             tags_codes = _tags_codes(found, files, found.rows[at])
-            bits = list(_bits(record, place, known, tags_codes, has_tags=facts.has_tags))
+            bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
             if len(bits) == 1:
                 yield _flip(found, files, place, record, bits[0])
     finally:
         reader.close()
-
-
-def _bits(
-    record: bytes, place: int, known: _Hashes, tags_codes: set[int], *, has_tags: bool
-) -> Iterator[Bit]:
-    """Yields the bits of which each alone gives a record the keys and the tag that are known of it."""
-    row = examine(memoryview(record), 0, place)
-    is_covered = record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME)
-    if isinstance(row, Damage) or is_covered or row.properties_bytes > _MAX_PROPERTIES_BYTES:
-        return
-    for position in range(row.properties_at, row.properties_at + row.properties_bytes):
-        for value in (1, 2, 4, 8, 16, 32, 64, 128):
-            right = memoryview(flipped(record, (position, value)))
-            if np.array_equal(index_keys(right, place, tags=has_tags).rows["key_hash"], known):
-                mended = examine(right, 0, place)
-                if not isinstance(mended, Damage) and tags_codes <= {mended.tags_code}:
-                    yield position, value
 
 
 def _tags_codes(found: Survey, files: Files, row: np.void) -> set[int]:

@@ -1,7 +1,7 @@
 """Mends of the log that a checksum or a queue unit proves: one engine for opening a store and for repair.
 
 Opening a store for writing makes them in the part of the log that it walks, a repair in all of it. Mends that
-need the index, or a file moved, are the doctor's alone.
+only the index asks for, or that need a file moved, are the doctor's alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.heads import mends_of_identities
 from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends.properties import mends_of_tags
 from seglog.storage.files import Files
 from seglog.storage.rewrite import rewrite_record
 from seglog.storage.survey import Survey
@@ -27,7 +28,11 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
         found: The survey.
         files: Where the store is, its queues as the survey saw them.
     """
-    return [*mends_of_records(found, files), *mends_of_identities(found, files)]
+    return [
+        *mends_of_records(found, files),
+        *mends_of_identities(found, files),
+        *mends_of_tags(found, files),
+    ]
 
 
 def write_mend(found: Survey, files: Files, mend: Mend) -> None:

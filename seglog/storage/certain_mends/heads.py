@@ -20,6 +20,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import HEAD_V4, Damage, examine
+from seglog.storage.kernels.walk import ROW
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import has_record_crc
 from seglog.storage.queue_files import read_units
@@ -119,7 +120,7 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
     wanted: dict[int, _Identity] = {}
     for topic, queue_id in doubtful:
         first, units = stored.units(topic, queue_id)
-        rows, leads = _rows_of(found, units)
+        rows, leads = rows_led_to(found, units)
         number = found.scan.queues.find(topic.encode("utf-8", "surrogateescape"), queue_id)
         is_own: _Mask = leads & (rows["queue"] == (-1 if number is None else number))
         is_own &= rows["queue_offset"] == first + np.arange(len(units))
@@ -148,11 +149,11 @@ def _may_know_others(found: Survey, key: Key) -> bool:
     return min(found.queue_files[key].sizes) // CQ_UNIT_BYTES < state.file_slot
 
 
-def _rows_of(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
+def rows_led_to(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
     """Returns for each unit a record of the log, and whether it is the one that the unit leads to."""
     starts = found.rows["phy_offset"]
-    if not len(units):
-        return found.rows[:0], np.zeros(0, np.bool_)
+    if not len(units) or not len(found.rows):
+        return np.zeros(len(units), ROW), np.zeros(len(units), np.bool_)
     at = np.searchsorted(starts, units["phy_offset"]).clip(max=len(starts) - 1)
     rows = found.rows[at]
     leads: _Mask = is_message(units) & (rows["phy_offset"] == units["phy_offset"])

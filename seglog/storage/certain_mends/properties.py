@@ -1,0 +1,108 @@
+"""Records whose tag one flipped bit changed get it back, by what their queue and the index know of them.
+
+Nothing covers the properties of a record without ``__CRC32#``. But its queue unit has the code of the tag,
+and the index has hashes of keys and tag. Where one bit, and only one, gives a record both, that bit was
+flipped. Either alone proves nothing: the last letter of a tag changes the code as a flipped bit of the code
+does, and a unit may be of an older life. Mends that only the index asks for are the doctor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.certain_mends.heads import rows_led_to
+from seglog.storage.certain_mends.mend import BIT, Mend
+from seglog.storage.files import Files
+from seglog.storage.format.flipped_bit import Bit, flipped
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record import Damage, examine, unit_tags_code
+from seglog.storage.format.tombstone import LOST_TAGS_CODE
+from seglog.storage.index_files import hashes_at, list_index_files
+from seglog.storage.kernels.keys import index_keys
+from seglog.storage.log_files import LogReader
+from seglog.storage.queue_files import read_units
+from seglog.storage.queue_overlay import QueueState, has_own_tags_code
+from seglog.storage.survey import Survey
+
+_MAX_PROPERTIES_BYTES: Final = 4096
+_MAX_DOUBTED: Final = 256
+"""Where more units have another tag than their records, it was no flipped bit of a record."""
+
+
+def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
+    """Yields the mends of tags, in the order of queues."""
+    states = [state for state in found.queues.values() if _has_wrong_units(state)]
+    doubted = list(islice(_doubted(found, files, states), _MAX_DOUBTED + 1)) if states else []
+    if not 0 < len(doubted) <= _MAX_DOUBTED:
+        return
+    index, _damaged = list_index_files(files, found.root)
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        for state, row, code in doubted:
+            place = int(row["phy_offset"])
+            known = set().union(*(hashes_at(files, file, place) for file in index))
+            record = bytes(reader.read(place, int(row["size_bytes"])))
+            bits = {
+                bit
+                for tags in (True, False)
+                if known != _hashes(record, place, tags=tags)
+                for bit in property_bits(record, place, known, {code}, tags=tags)
+            }
+            if len(bits) == 1:
+                key = (state.topic, state.queue_id, int(row["queue_offset"]))
+                proof = ", for the tag that its queue and the index know"
+                yield Mend(BIT, place, record, flipped(record, bits.pop()), *key, proof)
+
+
+def property_bits(
+    record: bytes, place: int, known: Collection[int], tags_codes: Collection[int], *, tags: bool
+) -> Iterator[Bit]:
+    """Yields the bits of properties of which each alone gives a record the keys and the tag known of it.
+
+    Args:
+        record: The record; with a record CRC, none is yielded.
+        place: Where it lies.
+        known: The hashes that the index has of it, each once.
+        tags_codes: What codes its tag may have; any if there are none.
+        tags: Whether tags are among the keys.
+    """
+    row = examine(memoryview(record), 0, place)
+    is_covered = record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME)
+    if isinstance(row, Damage) or is_covered or row.properties_bytes > _MAX_PROPERTIES_BYTES:
+        return
+    start, end = row.properties_at, row.properties_at + row.properties_bytes
+    for position in range(start, end):
+        for value in (1, 2, 4, 8, 16, 32, 64, 128):
+            right = flipped(record, (position, value))
+            code = unit_tags_code(row.topic, right[start:end], row.store_timestamp_ms)
+            if (not tags_codes or code in tags_codes) and _hashes(right, place, tags=tags) == known:
+                yield position, value
+
+
+def _hashes(record: bytes, place: int, *, tags: bool) -> set[int]:
+    return set(index_keys(memoryview(record), place, tags=tags).rows["key_hash"].tolist())
+
+
+def _has_wrong_units(state: QueueState) -> bool:
+    is_own = not state.topic.startswith(LMQ_PREFIX)
+    return is_own and any(finding.code == "queue-unit-wrong" for finding in state.findings)
+
+
+def _doubted(
+    found: Survey, files: Files, states: Collection[QueueState]
+) -> Iterator[tuple[QueueState, np.void, int]]:
+    """Yields the records of which the unit has another tag, and its code."""
+    for state in states:
+        queue = found.queue_files[state.topic, state.queue_id]
+        _first, units = read_units(files, queue, found.geometry.queue_file_size_bytes)
+        rows, leads = rows_led_to(found, units)
+        number = found.scan.queues.find(state.topic.encode("utf-8", "surrogateescape"), state.queue_id)
+        leads &= rows["queue"] == (-1 if number is None else number)
+        leads &= (rows["tags_code"] != units["tags_code"]) & (rows["tags_code"] != LOST_TAGS_CODE)
+        for at in np.flatnonzero(leads & ~has_own_tags_code(state.topic, units)).tolist():
+            yield state, rows[at], int(units["tags_code"][at])
