@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
 
-from seglog.cli import options, render
+from seglog.cli import messages, options, render
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.outside import check_outside
@@ -20,6 +20,8 @@ from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
 from seglog.storage.message_rows import MessageRow, to_fields
 from seglog.storage.store import MessageStore
+
+_MAX_LOST_SHOWN: Final = 20
 
 
 @click.command
@@ -40,6 +42,7 @@ from seglog.storage.store import MessageStore
 @click.option("--group-lag", "lag_of", metavar="GROUP", help="Only what GROUP has not consumed yet.")
 @click.option("--inflate", is_flag=True, help="Inflate zlib bodies; without it bodies are as stored.")
 @click.option("--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option("--allow-lost", is_flag=True, help="End with 0 although messages are lost.")
 @click.option(
     "-o",
     "--output",
@@ -63,13 +66,15 @@ def command(
     lag_of: str | None,
     inflate: bool,
     form: str,
+    allow_lost: bool,
     target: Path,
     as_json: bool,
 ) -> None:
     """Write messages of STORE to a file that `seglog import` reads.
 
     Nothing is lost on the way: bodies that are no text go as base64, properties, keys, flags, births and
-    places go with them. Works beside a process that has STORE open.
+    places go with them. Works beside a process that has STORE open. Messages that are lost are named on
+    stderr; the others are written, and the command ends with 1.
     """
     for topic in topics:
         check_topic(topic)
@@ -94,20 +99,74 @@ def command(
         check_outside(options.reading(path), target)
         check_outside(options.reading(path), part)
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
+    lost = _Lost(as_json=as_json)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
-        rows = iter_rows(store, wanted, offsets)
+        rows = iter_rows(store, wanted, offsets, lost.add)
         if is_stdout:
-            write_jsonl(sys.stdout, rows)
-            return
-        try:
-            count = write_parquet(part, rows) if form == "parquet" else _write_file(part, rows)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    if as_json:
-        render.emit({"kind": "export", "messages": count, "format": form, "file": str(target)})
-    else:
+            count = write_jsonl(sys.stdout, rows)
+        else:
+            try:
+                count = write_parquet(part, rows) if form == "parquet" else _write_file(part, rows)
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+    lost.end(path)
+    if as_json and not is_stdout:
+        fields = {"messages": count, "lost": lost.messages, "format": form, "file": str(target)}
+        render.emit({"kind": "export", **fields})
+    elif not is_stdout:
         render.say(f"{render.count_text(count, 'message')} in {target}")
+    if lost.messages and not allow_lost:
+        raise click.exceptions.Exit(1)
+
+
+class _Lost:
+    """Names messages that are lost on stderr, neighbours together, and counts them.
+
+    Attributes:
+        messages: How many were named.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.messages = 0
+        self._as_json = as_json
+        self._runs = 0
+        self._last: tuple[str, int, range] | None = None
+
+    def add(self, topic: str, queue_id: int, offsets: range) -> None:
+        """Takes lost messages, in the order of their queue."""
+        if self._last is not None:
+            *key, before = self._last
+            if (key, before.stop) == ([topic, queue_id], offsets.start):
+                self._last = topic, queue_id, range(before.start, offsets.stop)
+                return
+        self._tell()
+        self._last = topic, queue_id, offsets
+
+    def end(self, path: Path) -> None:
+        """Names the last, and how many they are."""
+        self._tell()
+        if not self.messages or self._as_json:
+            return
+        if self._runs > _MAX_LOST_SHOWN:
+            places = render.count_text(self._runs - _MAX_LOST_SHOWN, "place")
+            render.say(f"… and in {places} more; --json names all", err=True)
+        count = render.count_text(self.messages, "message")
+        render.say(
+            f"warning: {count} lost, all others are written; `seglog check {path}` says why and what to do",
+            err=True,
+        )
+
+    def _tell(self) -> None:
+        if self._last is None:
+            return
+        self.messages += len(self._last[2])
+        self._runs += 1
+        if self._as_json:
+            render.say(render.json_text(messages.lost_fields(*self._last)), err=True)
+        elif self._runs <= _MAX_LOST_SHOWN:
+            render.say(messages.lost_text(*self._last), err=True)
+        self._last = None
 
 
 def write_jsonl(stream: TextIO, rows: Iterable[MessageRow]) -> int:

@@ -156,14 +156,11 @@ def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) 
 
 def _print(item: Item, *, as_json: bool) -> None:
     if isinstance(item, Lost):
-        offsets = item.offsets
+        lost = item.topic, item.queue_id, item.offsets
         if as_json:
-            fields = {"topic": item.topic, "queueId": item.queue_id, "firstOffset": offsets.start}
-            render.emit({"kind": "lost", **fields, "count": len(offsets)})
+            render.emit(messages.lost_fields(*lost))
         else:
-            last = f"..{offsets.stop - 1}" if len(offsets) > 1 else ""
-            place = messages.place_text(item.topic, item.queue_id, offsets.start)
-            render.say(f"{place}{last}  lost")
+            render.say(messages.lost_text(*lost))
     elif as_json:
         render.emit(messages.message_fields(item, "text"))
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from seglog.doctor.offset_table import GroupOffset
 from seglog.doctor.queue_messages import iter_queue
@@ -50,13 +51,20 @@ def is_system_topic(topic: str) -> bool:
     return topic in (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC) or topic.startswith(SYSTEM_PREFIX)
 
 
-def iter_rows(store: MessageStore, wanted: Selection, offsets: Sequence[GroupOffset]) -> Iterator[MessageRow]:
+def iter_rows(
+    store: MessageStore,
+    wanted: Selection,
+    offsets: Sequence[GroupOffset],
+    on_lost: Callable[[str, int, range], object],
+) -> Iterator[MessageRow]:
     """Yields the messages that a selection names, by topic, queue and queue offset.
 
     Args:
         store: The store.
         wanted: Which messages.
         offsets: Where groups go on.
+        on_lost: Called with topic, queue and queue offsets of messages that are lost: of all that the
+            selection names by place and tag, because a lost message tells neither time nor keys.
 
     Raises:
         NotFoundError: The store has no such topic or queue, or the group has no offset in them.
@@ -72,7 +80,8 @@ def iter_rows(store: MessageStore, wanted: Selection, offsets: Sequence[GroupOff
         if wanted.begin_ms:
             start = max(start, store.offset_by_time(queue.topic, queue.queue_id, wanted.begin_ms))
         end = queue.max_offset if wanted.to_offset is None else min(queue.max_offset, wanted.to_offset + 1)
-        for message in iter_queue(store, queue.topic, queue.queue_id, start, end, wanted.tags):
+        key = queue.topic, queue.queue_id
+        for message in iter_queue(store, *key, start, end, wanted.tags, partial(on_lost, *key)):
             if _is_wanted(message, wanted):
                 row = row_of(message, message.queue_offset)
                 yield inflated(row, message) if wanted.inflate else row

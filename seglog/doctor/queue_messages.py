@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from seglog.storage.format.message import Message
@@ -12,15 +12,33 @@ _AT_A_TIME: Final = 256
 
 
 def iter_queue(
-    store: MessageStore, topic: str, queue_id: int, start: int, end: int, tags: str | None = None
+    store: MessageStore,
+    topic: str,
+    queue_id: int,
+    start: int,
+    end: int,
+    tags: str | None = None,
+    on_lost: Callable[[range], object] | None = None,
 ) -> Iterator[Message]:
     """Yields the messages of queue offsets ``[start, end)``; what the log lost is passed over.
+
+    Args:
+        store: The store.
+        topic: Of the queue.
+        queue_id: Its number.
+        start: First queue offset.
+        end: Behind the last.
+        tags: ``TagA || TagB``; None for all.
+        on_lost: Called with queue offsets that are passed over because their messages are lost.
 
     Raises:
         CorruptError: A record cannot be taken apart.
     """
     while start < end:
         result = store.get(topic, queue_id, start, min(_AT_A_TIME, end - start), tags)
+        for lost in result.lost if on_lost is not None else ():
+            if lost.start < end:
+                on_lost(range(lost.start, min(lost.stop, end)))
         for message in result:
             if message.queue_offset >= end:
                 return

@@ -74,7 +74,7 @@ def test_everything_comes_back(seglog, tmp_path, form):
     before = golden.file_digest(source)
     file = tmp_path / "all.out"
     ran = seglog("export", source, "--format", form, "-o", file, "--json")
-    assert (ran.exit_code, ran.lines[0]["messages"]) == (0, 60)
+    assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0]["lost"], ran.stderr) == (0, 60, 0, "")
     assert golden.file_digest(source) == before
     with MessageStore.open(tmp_path / "t", **SMALL) as store:
         store.put("odd", b"was there before", queue_id=1)
@@ -167,6 +167,53 @@ def test_nothing_is_left_of_an_export_that_failed(seglog, tmp_path):
         seglog("export", path, "--topic", "nosuch", "-o", tmp_path / "x").exit_code == NotFoundError.exit_code
     )
     assert not list(tmp_path.glob("x*"))
+
+
+def lost_by_dump(seglog, path):
+    """Topic, queue, first queue offset and count of what a store lost, as a dump says."""
+    lines = seglog("dump", path, "--json").lines
+    return [
+        (line["topic"], line["queueId"], line["cqOffset"], line["count"])
+        for line in lines
+        if line["kind"] == "lost"
+    ]
+
+
+@FORMS
+@pytest.mark.parametrize(("name", "count"), [("d-zeropage-first", 10), ("d-trunclast", 32), ("d-magic", 1)])
+def test_messages_that_are_lost_are_named_and_end_with_1(seglog, tmp_path, name, count, form):
+    path = golden.extract(name, tmp_path)
+    lost = lost_by_dump(seglog, path)
+    assert sum(messages for *_place, messages in lost) == count
+    target = tmp_path / "out"
+    ran = seglog("export", path, "--format", form, "-o", target)
+    *named, summary = ran.stderr.splitlines()
+    assert ran.exit_code == 1
+    assert named == [
+        f"{topic}/{queue} @{first}{f'..{first + messages - 1}' if messages > 1 else ''}  lost"
+        for topic, queue, first, messages in lost
+    ]
+    noun = "message" if count == 1 else "messages"
+    assert summary.startswith(f"warning: {count} {noun} lost, all others are written; `seglog check")
+    assert target.exists()
+    ran = seglog("export", path, "--format", form, "-o", target, "--json", "--allow-lost")
+    assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0]["lost"]) == (0, 400 - count, count)
+    told = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert [(one["topic"], one["queueId"], one["firstOffset"], one["count"]) for one in told] == lost
+    assert {one["kind"] for one in told} == {"lost"}
+
+
+def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog, tmp_path):
+    path = golden.extract("d-zeropage-first", tmp_path)  # TopicB/1 lost 6 and 7
+    queue = ("--topic", "TopicB", "--queue", 1, "-o", "-")
+    ran = seglog("export", path, *queue)
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (1, "TopicB/1 @6..7  lost")
+    assert 6 not in [line["queueOffset"] for line in ran.lines]
+    ran = seglog("export", path, *queue, "--to-offset", 6)
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (1, "TopicB/1 @6  lost")
+    for ends in (("--to-offset", 5), ("--from-offset", 8)):
+        ran = seglog("export", path, *queue, *ends)
+        assert (ran.exit_code, ran.stderr) == (0, "")
 
 
 @FORMS
