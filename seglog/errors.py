@@ -136,7 +136,7 @@ class ReadOnlyError(StoreError):
 
     exit_code = 18
     response_code = _SERVICE_NOT_AVAILABLE
-    help = "open the store without read_only, on a file system that can be written"
+    help = "reading works; to write, open it for writing, where the file system and its rights allow that"
 
 
 class ClosedError(StoreError):

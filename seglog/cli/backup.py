@@ -27,7 +27,8 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
     """Back STORE up to the new folder TARGET, also while a broker writes to it.
 
     Full files are linked, others copied; where TARGET is on another file system all are copied. The backup
-    holds everything that was acknowledged before it began. Ends with 1 if records of it cannot be read.
+    holds everything that was acknowledged before it began. A STORE that cannot be written here is not locked
+    meanwhile. Ends with 1 if records of it cannot be read.
     """
     done = make_backup(options.writing(path), path, target, links=not copies)
     found = None
@@ -41,6 +42,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
                 "kind": "backup",
                 "target": str(target),
                 "hot": done.is_hot,
+                "locked": done.is_locked,
                 "linkedFiles": len(done.linked),
                 "linkedBytes": sum(done.linked),
                 "copiedFiles": len(done.copied),
@@ -62,8 +64,14 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
 
 def show_copied(done: Copied, found: Survey | None) -> None:
     """Prints what was linked and copied, and what a reader finds there."""
+    if done.is_hot:
+        state = "the store was open"
+    elif done.is_locked:
+        state = "nobody had the store open"
+    else:
+        state = "the store cannot be written here, so it was not locked: nobody was seen to have it open"
     named = {
-        "copy": f"{done.target} ({'the store was open' if done.is_hot else 'nobody had the store open'})",
+        "copy": f"{done.target} ({state})",
         "linked": f"{render.count_text(len(done.linked), 'file')}, {render.size_text(sum(done.linked))}",
         "copied": f"{render.count_text(len(done.copied), 'file')}, {render.size_text(sum(done.copied))} long",
     }

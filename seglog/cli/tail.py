@@ -18,8 +18,10 @@ import click
 from seglog.cli import messages, options, render
 from seglog.cli.get import check_range
 from seglog.clock import Clock, SystemClock
+from seglog.errors import NotFoundError
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import check_topic
+from seglog.storage.known_topics import known_topics
 from seglog.storage.store import MessageStore
 from seglog.storage.values import QueueInfo
 
@@ -64,6 +66,8 @@ def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json:
     if topic is not None:
         check_topic(topic)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+        if topic is not None and topic not in store.topics():
+            _miss(path, topic, is_waiting=follow)
         positions = {key: store.max_offset(*key) for key in _queues(store, topic)}
         for item in newest(store, topic, count):
             _print(item, as_json=as_json)
@@ -72,6 +76,17 @@ def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json:
             for item in iter_following(store, topic, positions, SystemClock()):
                 _print(item, as_json=as_json)
                 sys.stdout.flush()
+
+
+def _miss(path: Path, topic: str, *, is_waiting: bool) -> None:
+    """Refuses a topic that the store does not have, or says that its first message is waited for."""
+    if is_waiting:
+        render.say(f"note: the store has no topic {topic} yet; its first message is waited for", err=True)
+    elif topic not in (known_topics(options.reading(path), path) or ()):
+        raise NotFoundError(
+            f"the store has no topic {topic}",
+            help="`seglog queues STORE` lists them; --follow waits for one that is to come",
+        )
 
 
 def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:

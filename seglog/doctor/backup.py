@@ -21,9 +21,9 @@ from typing import Final
 
 from seglog.doctor.branch_names import UNFINISHED
 from seglog.doctor.log_view import LogView
-from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
+from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
 from seglog.storage.copies import copy_file, link_or_copy
-from seglog.storage.files import Files, HeldLock
+from seglog.storage.files import HeldLock
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.log_files import LogReader
@@ -48,6 +48,7 @@ class Copied:
         target: Where it is.
         end_phy_offset: Where its log ends; of a store that nobody had open, the end of its last file.
         is_hot: Whether somebody had the store open meanwhile.
+        is_locked: Whether everybody else was kept from opening the store for writing meanwhile.
         linked: Files that share their bytes with the store, and their length together.
         copied: Files that do not.
         left_out: What lies in the store and is nothing of a store, or nothing that is read here.
@@ -56,6 +57,7 @@ class Copied:
     target: Path
     end_phy_offset: int = 0
     is_hot: bool = False
+    is_locked: bool = True
     linked: list[int] = field(default_factory=list)
     copied: list[int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -88,9 +90,10 @@ def make_backup(
         raise InvalidArgumentError(f"{target} exists and is no empty folder", help="name a new folder")
     made = target.with_name(target.name + UNFINISHED)
     others.remove_tree(made)
-    lock = _try_lock(files, root)
+    lock, is_hot = _try_lock(files, root)
     try:
-        done = _Backup((files, root), (others, made), is_hot=lock is None, links=links).run()
+        done = _Backup((files, root), (others, made), is_hot=is_hot, links=links).run()
+        done.is_locked = lock is not None
         if others.exists(target):
             others.remove_dir(target)
         others.rename(made, target)
@@ -113,12 +116,18 @@ def _check_target(root: Path, target: Path) -> None:
         )
 
 
-def _try_lock(files: Files, root: Path) -> HeldLock | None:
-    """Returns the store's lock, so that nobody opens it meanwhile; None if somebody has it open."""
+def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
+    """Returns the store's lock, so that nobody opens it meanwhile, and whether somebody has it open.
+
+    There is no lock for a store that somebody has open, nor for one that must not be written here: on a file
+    system mounted for reading, or another user's.
+    """
     try:
-        return files.lock(root)
+        return files.lock(root), False
     except StoreLockedError:
-        return None
+        return None, True
+    except ReadOnlyError:
+        return None, files.lock_holder() is not None
 
 
 class _Backup:

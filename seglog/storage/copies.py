@@ -45,7 +45,7 @@ def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path)
     try:
         files.link(source, other, target)
     except OSError as error:
-        if not can_link(error):
+        if can_link(error):
             raise
         copy_file(files, source, other, target)
         return False

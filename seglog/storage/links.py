@@ -71,7 +71,7 @@ def _copy_whole(source: Place, target: Place) -> None:
 
 
 def can_link(error: OSError) -> bool:
-    """Returns whether there can be a second name, and something else made the system refuse it."""
+    """Returns whether a second name was refused for another reason than that there can be none."""
     return error.errno not in _NO_LINKS
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from seglog.arguments import refusal
 from seglog.errors import InvalidArgumentError, UnsafePathError
 from seglog.storage.beneath import PATH_ONLY, Opener, choose_opener, openat2_beneath
 from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of
@@ -28,11 +29,11 @@ NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV})
 def _names_of(follow: object) -> tuple[str, ...]:
     # A text is a collection of texts too, of its letters.
     if isinstance(follow, str) or not isinstance(follow, Collection):
-        raise InvalidArgumentError(f"follow={follow!r} must be a list of names, such as ('commitlog',)")
+        raise refusal("follow", follow, "a list of names, such as ('commitlog',)")
     names: list[str] = []
     for name in follow:
         if not isinstance(name, str) or _is_path(name):
-            raise InvalidArgumentError(f"follow={name!r} is not the name of a folder in a store")
+            raise refusal("follow", name, "the bare name of a folder in the store, such as commitlog")
         names.append(name)
     return tuple(names)
 
@@ -133,10 +134,29 @@ class RootFolder:
                 try:
                     flags = PATH_ONLY | os.O_DIRECTORY | os.O_CLOEXEC
                     self._mounts[name] = os.open(name, flags, dir_fd=root)
-                except FileNotFoundError:  # a store without that folder
-                    continue
+                except (FileNotFoundError, NotADirectoryError):
+                    if self._is_missing(root, name):  # a store without that folder
+                        continue
+                    os.close(root)
+                    raise self._no_folder(name) from None
             self._opener = self._opener or choose_opener(root)
             self._root = root
+
+    @staticmethod
+    def _is_missing(root: int, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return False
+
+    def _no_folder(self, name: str) -> InvalidArgumentError:
+        return refusal(
+            "follow",
+            name,
+            f"a folder or a link to one at {self.path / name}",
+            "mount or make its folder first",
+        )
 
     def _open_folder(self, parts: tuple[str, ...], access: int) -> int:
         """Returns a new descriptor of a folder."""

@@ -882,7 +882,7 @@ class MessageStore(AsyncCalls):
 
     def _refusal(self) -> ReadOnlyError:
         self._check_open()
-        return ReadOnlyError(f"{self.path} was opened for reading")
+        return ReadOnlyError(f"{self.path} was opened for reading", help="open it without read_only=True")
 
     def _check_open(self) -> None:
         if self._closed:

@@ -18,6 +18,7 @@ from seglog.storage.store_root import StoreRoot
 from seglog.storage.verify import verify_store
 from tests.support import golden
 from tests.support.lives import live
+from tests.support.read_only_disk import on_read_only_disk
 from tests.support.stores import SMALL_INDEX, fill, served
 
 
@@ -146,6 +147,30 @@ def test_a_backup_of_a_store_that_another_process_has_open(seglog, tmp_path):
     assert (done["hot"], done["losses"]) == (True, [])
     with MessageStore.open(tmp_path / "b", read_only=True) as backup:
         assert set(places) <= {m.phy_offset for queue in served(backup).values() for m in queue}
+
+
+def test_a_store_on_a_disk_that_is_mounted_for_reading(command_line, tmp_path):
+    life = live(tmp_path / "s", others=200)
+    words = [*command_line, "backup", tmp_path / "disk" / "store", tmp_path / "b"]
+    ran = on_read_only_disk(tmp_path, *words)
+    assert ran.returncode == 0, ran.stderr
+    assert b"cannot be written here, so it was not locked" in ran.stdout
+    copied = golden.file_digest(tmp_path / "b")
+    assert copied == {
+        name: digest
+        for name, digest in golden.file_digest(life.path).items()
+        if name not in ("lock", "seglog/recovery-point")
+    }
+
+
+def test_a_store_that_is_written_to_beside_a_mount_for_reading(command_line, tmp_path):
+    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
+        written = fill(store, 50)
+        words = [*command_line, "backup", tmp_path / "disk" / "store", tmp_path / "b", "--json"]
+        ran = on_read_only_disk(tmp_path, *words, is_same=True)
+    assert ran.returncode == 0, ran.stderr
+    done = json.loads(ran.stdout)
+    assert (done["hot"], done["locked"], done["records"]) == (True, False, len(written))
 
 
 def test_what_makes_no_sense_is_refused(seglog, tmp_path):

@@ -20,6 +20,7 @@ from seglog.errors import (
 )
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.read_only_disk import on_read_only_disk
 
 
 def check_refused(ran, kind, *words):
@@ -154,37 +155,16 @@ def test_get_of_an_unknown_topic_says_so(seglog, tmp_path):
     check_refused(seglog("get", tmp_path / "s", "nosuch"), NotFoundError, "nosuch")
 
 
-_ON_READ_ONLY_DISK = """
-mount -t tmpfs -o size=64M none "$1" && cp -a "$2" "$1/store" && mount -o remount,ro "$1" || exit 99
-shift 2
-exec "$@"
-"""
-
-
-def on_read_only_disk(tmp_path, store, *command):
-    """Runs a command where ``store`` lies at ``tmp_path/disk/store`` on a file system mounted read-only."""
-    disk = tmp_path / "disk"
-    disk.mkdir(exist_ok=True)
-    words = ["unshare", "-rm", "sh", "-c", _ON_READ_ONLY_DISK, "sh", disk, store, *command]
-    try:
-        done = subprocess.run(words, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no unshare here to mount a disk with")
-    if done.returncode in (1, 99) and b"error:" not in done.stderr:
-        pytest.skip(f"no disk can be mounted here: {done.stderr.decode().strip()}")
-    return done
-
-
 def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line, seglog):
     with MessageStore.open(tmp_path / "s", **SMALL) as store:
         store.put("t", b"x")
     disk = tmp_path / "disk"
     for target in ("store", "new"):
-        refused = on_read_only_disk(tmp_path, tmp_path / "s", *command_line, "put", disk / target, "t", "y")
+        refused = on_read_only_disk(tmp_path, *command_line, "put", disk / target, "t", "y")
         assert refused.returncode == ReadOnlyError.exit_code
         assert b"Read-only file system" in refused.stderr
     for words in (["info", disk / "store"], ["get", disk / "store", "t"], ["dump", disk / "store"]):
-        assert on_read_only_disk(tmp_path, tmp_path / "s", *command_line, *words).returncode == 0
+        assert on_read_only_disk(tmp_path, *command_line, *words).returncode == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

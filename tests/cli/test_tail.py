@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from seglog.errors import NotFoundError
 from seglog.storage.store import MessageStore
 from tests.support import golden
 
@@ -72,6 +73,34 @@ def test_a_lost_end_is_shown_last(seglog, tmp_path):
     shown = seglog("tail", path, "-n", 5, "--json").lines
     assert [line.get("kind") == "lost" for line in shown[:5]] == [False] * 5
     assert sum(line["count"] for line in shown[5:]) == 32
+
+
+def test_a_topic_that_is_not_there_is_named_with_the_next_command(seglog, store):
+    ran = seglog("tail", store, "Nope")
+    assert (ran.exit_code, ran.stdout) == (NotFoundError.exit_code, "")
+    assert "no topic Nope" in ran.stderr
+    assert "seglog queues STORE" in ran.stderr
+
+
+def test_a_topic_without_messages_is_no_error(seglog, store):
+    assert seglog("topic", "create", store, "fresh").exit_code == 0
+    ran = seglog("tail", store, "fresh")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_following_waits_for_a_topic_that_is_to_come(command_line, seglog, store):
+    tail = subprocess.Popen(
+        [*command_line, "tail", store, "later", "-f", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert b"no topic later yet" in tail.stderr.readline()
+        seglog("put", store, "later", "first")
+        assert json.loads(tail.stdout.readline())["body"] == "first"
+    finally:
+        tail.kill()
+        tail.communicate()
 
 
 def test_following_shows_what_another_process_writes_also_to_new_queues(command_line, seglog, store):

@@ -371,6 +371,20 @@ def test_a_folder_that_is_a_link_is_followed_if_the_caller_names_it(root, elsewh
     assert (elsewhere / "a" / "b").is_dir()
 
 
+@pytest.mark.parametrize("kind", ["file", "link to nothing", "link to a file"])
+def test_what_is_to_be_followed_is_a_folder(root, outside, opener, kind):
+    if kind == "file":
+        (root / "commitlog").write_bytes(b"")
+    else:
+        (root / "commitlog").symlink_to(outside / ("nothing" if kind == "link to nothing" else "keys"))
+    with pytest.raises(InvalidArgumentError, match=r"follow='commitlog'.* a folder or a link to one at"):
+        StoreRoot(root, follow=("commitlog",), opener=opener).list_dir(root)
+
+
+def test_a_folder_that_is_not_there_yet_may_be_named(root, opener):
+    assert StoreRoot(root, follow=("commitlog",), opener=opener).list_dir(root / "commitlog") == []
+
+
 def test_it_is_not_followed_otherwise_and_the_error_says_how(root, elsewhere, opener):
     with pytest.raises(FileKindError) as error:
         StoreRoot(root, opener=opener).list_dir(root / "commitlog")
