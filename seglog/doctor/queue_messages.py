@@ -36,9 +36,10 @@ def iter_queue(
     """
     while start < end:
         result = store.get(topic, queue_id, start, min(_AT_A_TIME, end - start), tags)
-        for lost in result.lost if on_lost is not None else ():
-            if lost.start < end:
-                on_lost(range(lost.start, min(lost.stop, end)))
+        if on_lost is not None:
+            for lost in result.lost:
+                if lost.start < end:
+                    on_lost(range(lost.start, min(lost.stop, end)))
         for message in result:
             if message.queue_offset >= end:
                 return
