@@ -30,7 +30,10 @@ from perf.no_dearer_work import COUNTING
 HERE: Final = Path(__file__).resolve().parents[1]
 ALLOWED: Final = 0.03
 MOST_SPREAD: Final = 0.05
-_FILLED: Final = 300_000
+_FILLED: Final = {"fill": 300_000, "fill small": 100, "fill queues": 3_000}
+"""How many messages the stores hold that are read."""
+_FEW: Final = {"fill": 10_000, "fill small": 100, "fill queues": 300}
+_OF_OTHER_STORES: Final = {"reopen small": "fill small", "open queues": "fill queues"}
 _COUNTS: Final = {
     "put": 400_000,
     "batch": 1_000_000,
@@ -39,7 +42,10 @@ _COUNTS: Final = {
     "pull": 600_000,
     "random get": 100_000,
     "query": 600,
+    "query read only": 600,
     "reopen": 1,
+    "reopen small": 1,
+    "open queues": 1,
     "check": 1,
 }
 _COUNTED: Final = {
@@ -50,7 +56,10 @@ _COUNTED: Final = {
     "pull": 8_000,
     "random get": 2_000,
     "query": 40,
+    "query read only": 40,
     "reopen": 1,
+    "reopen small": 1,
+    "open queues": 1,
     "check": 1,
 }
 _FRESH: Final = ("put", "batch", "sync", "sync batch")
@@ -109,19 +118,27 @@ def run(tree: Path, row: str, folder: Path, count: int, command: Sequence[str] =
     return done.stdout + done.stderr
 
 
-def sample(tree: Path, row: str, filled: Path, count: int, command: Sequence[str] = ()) -> str:
+def sample(tree: Path, row: str, stores: Path, count: int, command: Sequence[str] = ()) -> str:
     """Runs a cell in a folder of its own, with a copy of the filled store where it needs one."""
-    with tempfile.TemporaryDirectory(prefix="cell-", dir=filled.parent) as made:
+    with tempfile.TemporaryDirectory(prefix="cell-", dir=stores) as made:
         folder = Path(made) / "store"
         if row not in _FRESH:
+            filled = stores / _OF_OTHER_STORES.get(row, "fill")
             subprocess.run(["cp", "-a", "--sparse=always", str(filled), str(folder)], check=True)
         return run(tree, row, folder, count, command)
 
 
-def instructions(tree: Path, row: str, filled: Path) -> int:
+def fill(tree: Path, stores: Path, rows: Sequence[str], counts: dict[str, int]) -> None:
+    """Makes the stores that rows read."""
+    stores.mkdir()
+    for name in {_OF_OTHER_STORES.get(row, "fill") for row in rows if row not in _FRESH}:
+        run(tree, name, stores / name, counts[name])
+
+
+def instructions(tree: Path, row: str, stores: Path) -> int:
     """Returns how many instructions the work of a row runs in user space."""
     counter = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=/dev/null"]
-    told = re.search(r"Collected : (\d+)", sample(tree, row, filled, _COUNTED[row], counter))
+    told = re.search(r"Collected : (\d+)", sample(tree, row, stores, _COUNTED[row], counter))
     if told is None:
         raise SystemExit("callgrind did not say how many instructions it counted")
     return int(told[1])
@@ -130,14 +147,14 @@ def instructions(tree: Path, row: str, filled: Path) -> int:
 def measure(trees: dict[str, Path], rows: Sequence[str], rounds: int, folder: Path) -> dict[str, Row]:
     """Measures rows, one round after the other."""
     found = {row: Row() for row in rows}
-    filled = folder / "filled"
-    run(trees["a"], "fill", filled, _FILLED)
+    stores = folder / "stores"
+    fill(trees["a"], stores, rows, _FILLED)
     chance = random.Random(1)
     cells = [(row, who) for row in rows for who in trees]
     for number in range(rounds):
         chance.shuffle(cells)
         for row, who in cells:
-            told = sample(trees[who], row, filled, _COUNTS[row]).splitlines()[0]
+            told = sample(trees[who], row, stores, _COUNTS[row]).splitlines()[0]
             wall_s, cpu_s = json.loads(told)
             found[row].wall_s.setdefault(who, []).append(wall_s)
             found[row].cpu_s.setdefault(who, []).append(cpu_s)
@@ -147,11 +164,11 @@ def measure(trees: dict[str, Path], rows: Sequence[str], rounds: int, folder: Pa
 
 def count(trees: dict[str, Path], found: dict[str, Row], folder: Path) -> None:
     """Counts the instructions of rows."""
-    filled = folder / "few"
-    run(trees["a"], "fill", filled, _FILLED // 30)
+    stores = folder / "few"
+    fill(trees["a"], stores, list(found), _FEW)
     for row, figures in found.items():
         for who in ("a", "b"):
-            figures.instructions[who] = instructions(trees[who], row, filled)
+            figures.instructions[who] = instructions(trees[who], row, stores)
         print(f"counted {row}", file=sys.stderr, flush=True)
 
 

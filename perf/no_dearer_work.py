@@ -46,6 +46,26 @@ def fill(folder: Path, count: int) -> None:
     os._exit(0)
 
 
+def fill_small(folder: Path, count: int) -> None:
+    """Makes a store of few messages, in one file of the log, and leaves it as a kill does."""
+    store = open_store(folder)
+    for number in range(count):
+        store.put(TOPIC, _BODY, queue_id=number % QUEUES)
+    store.flush()
+    os._exit(0)
+
+
+def fill_queues(folder: Path, count: int) -> None:
+    """Makes a store of many queues with one message each, and leaves it as a kill does."""
+    store = MessageStore.open(
+        folder, segment_size_bytes=64 << 20, queue_file_size_bytes=600_000, flush_interval_ms=_NEVER_MS
+    )
+    for number in range(count):
+        store.put(f"{TOPIC}{number // 100}", _BODY, queue_id=number % 100)
+    store.flush()
+    os._exit(0)
+
+
 def put(folder: Path, count: int) -> Callable[[], None]:
     """Puts one by one."""
     store = open_store(folder)
@@ -130,7 +150,15 @@ def random_get(folder: Path, count: int) -> Callable[[], None]:
 
 def query(folder: Path, count: int) -> Callable[[], None]:
     """Finds messages by key."""
-    store = open_store(folder)
+    return _query(open_store(folder), count)
+
+
+def query_read_only(folder: Path, count: int) -> Callable[[], None]:
+    """Finds messages by key in a store that is open for reading."""
+    return _query(MessageStore.open(folder, read_only=True), count)
+
+
+def _query(store: MessageStore, count: int) -> Callable[[], None]:
     store.query(TOPIC, "k0")
 
     def work() -> None:
@@ -167,10 +195,19 @@ ROWS: Final[dict[str, Callable[[Path, int], Callable[[], None]]]] = {
     "pull": pull,
     "random get": random_get,
     "query": query,
+    "query read only": query_read_only,
     "reopen": reopen,
+    "reopen small": reopen,
+    "open queues": reopen,
     "check": check,
 }
 """What is measured, by name; from ``pull`` on of a store that was filled before."""
+FILLS: Final[dict[str, Callable[[Path, int], None]]] = {
+    "fill": fill,
+    "fill small": fill_small,
+    "fill queues": fill_queues,
+}
+"""What makes the stores that are read."""
 
 
 def count_instructions(state: str) -> None:
@@ -182,8 +219,8 @@ def count_instructions(state: str) -> None:
 
 def main(row: str, folder: Path, count: int) -> None:
     """Does the work of a row, or fills a store."""
-    if row == "fill":
-        fill(folder, count)
+    if row in FILLS:
+        FILLS[row](folder, count)
     work = ROWS[row](folder, count)
     count_instructions("on")
     cpu, begun = time.process_time(), time.perf_counter()
