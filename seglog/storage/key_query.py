@@ -40,6 +40,8 @@ class KeyQuery:
         segment_size_bytes: Length of the log's files.
         message_at: Returns the message of a record, None if it cannot be served.
         holes: The log's unreadable stretches.
+        indexed: Where every key of the records below is in the index, and the last record of its newest
+            file (-1 without a file), for a store whose index is open; None if nobody knows.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class KeyQuery:
         segment_size_bytes: int,
         message_at: Callable[[int], Message | None],
         holes: Sequence[Hole] = (),
+        indexed: tuple[int, int] | None = None,
     ) -> None:
         self._files = files
         self._root = root
         self._segment_size_bytes = segment_size_bytes
         self._message_at = message_at
         self._holes = holes
+        self._indexed = indexed
 
     def find(
         self,
@@ -111,8 +115,12 @@ class KeyQuery:
         index, _damaged = list_index_files(self._files, self._root)
         used = [file for file in index if file.header.index_count > 1]
         ends = [file.header.end_phy_offset for file in used]
-        for place in self._in_log(wanted, max([start, *(place for place in ends if place < end)]), end):
-            yield (place,)
+        behind = max([start, *(place for place in ends if place < end)])
+        if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
+            behind = max(behind, self._indexed[0])  # all of its files are there
+        if behind < end:
+            for place in self._in_log(wanted, behind, end):
+                yield (place,)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
                 try:

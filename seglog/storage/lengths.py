@@ -62,12 +62,15 @@ class Lengths:
         queue: Of queue files.
         batch: Of batch-queue files.
         written: What was written down when they were made.
+        are_queues_asked: Whether the length of the log's only file was held against what its queues know, or
+            needs not be.
     """
 
     segment: Inferred
     queue: Inferred
     batch: Inferred
     written: FileSizes = NOTHING_KNOWN
+    are_queues_asked: bool = True
 
     def geometry(self, given: FileSizes, root: Path) -> StoreGeometry:
         """Returns the lengths to go by: what is known, then what the caller gives, then RocketMQ's.
@@ -98,15 +101,32 @@ def find_lengths(
     log_files: Sequence[LogFile],
     queues: Iterable[QueueFiles],
     batch_queues: Iterable[QueueFiles] = (),
+    *,
+    asks_queues: bool = True,
 ) -> Lengths:
-    """Works out how long the files of a store are."""
+    """Works out how long the files of a store are.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        log_files: The files of its log, in order.
+        queues: Those of its queues.
+        batch_queues: Those of its batch queues.
+        asks_queues: Whether a log of one file is held against the last units of every queue. Who reads all
+            units anyway need not open each queue for that: where every queue says what the log says, none
+            knows of records behind its end.
+    """
     written = read_lengths(files, root)
     queues = list(queues)
+    segment, are_asked = _segment(
+        files, root, log_files, queues if asks_queues else None, written.segment_bytes
+    )
     return Lengths(
-        _segment(files, root, log_files, queues, written.segment_bytes),
+        segment,
         _of_queues(files, queues, CQ_UNIT_BYTES, written.queue_file_bytes),
         _of_queues(files, list(batch_queues), BATCH_UNIT_BYTES, written.batch_file_bytes),
         written,
+        are_asked,
     )
 
 
@@ -137,27 +157,30 @@ def _segment(
     files: Files,
     root: Path,
     log_files: Sequence[LogFile],
-    queues: Sequence[QueueFiles],
+    queues: Sequence[QueueFiles] | None,
     written: int | None,
-) -> Inferred:
+) -> tuple[Inferred, bool]:
+    """Returns the length of the log's files, and whether queues were asked that have to be."""
     named = [(file.first_offset, file.size_bytes) for file in log_files]
     size = quick_length(named, 1)
     if size is not None and MIN_SEGMENT_BYTES <= size <= MAX_SEGMENT_BYTES:
-        return Inferred(size, Certainty.PROVEN)
+        return Inferred(size, Certainty.PROVEN), True
     if written is not None and len(named) == 1 and named[0][1] == written and named[0][0] % written == 0:
-        return Inferred(written, Certainty.WRITTEN)
+        return Inferred(written, Certainty.WRITTEN), True
     facts = [_believed(read_log_facts(files, root, file), file, log_files) for file in log_files]
     if facts and not any(fact.size_bytes for fact in facts):
-        return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN)
-    if len(facts) == 1 and facts[0].exact_bytes is None:
+        return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN), True
+    is_open = len(facts) == 1 and facts[0].exact_bytes is None
+    if is_open and queues is not None:
         facts += _behind_sole_file(files, facts[0], queues)
-    return infer_length(
+    found = infer_length(
         facts,
         unit_bytes=1,
         range_bytes=_LOG_RANGE,
         known_bytes=written,
         sole_unit_bytes=PAGE_BYTES,
     )
+    return found, queues is not None or not is_open
 
 
 def _believed(fact: FileFacts, file: LogFile, log_files: Sequence[LogFile]) -> FileFacts:

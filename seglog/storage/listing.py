@@ -40,13 +40,16 @@ class Listing:
     lengths: Lengths
 
 
-def list_store(files: Files, root: Path, given: FileSizes = NOTHING_KNOWN) -> Listing:
+def list_store(
+    files: Files, root: Path, given: FileSizes = NOTHING_KNOWN, *, asks_queues: bool = True
+) -> Listing:
     """Lists the files of a store.
 
     Args:
         files: Where it is.
         root: The store directory.
         given: Lengths that the caller knows, for what the files do not prove.
+        asks_queues: As :func:`~seglog.storage.lengths.find_lengths` takes it.
 
     Raises:
         InvalidArgumentError: The files prove another length than is given.
@@ -59,7 +62,9 @@ def list_store(files: Files, root: Path, given: FileSizes = NOTHING_KNOWN) -> Li
         (queue.topic, queue.queue_id): queue
         for queue in list_queues(files, root, BATCH_CONSUME_QUEUE, BATCH_UNIT)
     }
-    lengths = find_lengths(files, root, log_files, queue_files.values(), batch_files.values())
+    lengths = find_lengths(
+        files, root, log_files, queue_files.values(), batch_files.values(), asks_queues=asks_queues
+    )
     geometry = lengths.geometry(given, root)
     log_files, misplaced = place_log_files(log_files, geometry.segment_size_bytes)
     findings += misplaced + _unknown_lengths(lengths, geometry, log_files, queue_files)

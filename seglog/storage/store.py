@@ -589,15 +589,14 @@ class MessageStore(AsyncCalls):
         as_text("key", key)
         max_count = as_int("max_count", max_count, 1)
         begin_ms, end_ms = as_int("begin_ms", begin_ms), as_int("end_ms", end_ms)
-        side = self._side
-        if isinstance(side, Writer):
-            with explained():
-                side.index.catch_up()
-        lookup = KeyQuery(
-            self.files, self.path, self.geometry.segment_size_bytes, self._message_or_none, side.holes
-        )
-        log = (max(0, self.min_phy_offset), self.max_phy_offset)
+        side, indexed = self._side, None
         with explained():
+            if isinstance(side, Writer):
+                side.index.catch_up()
+                indexed = side.index.position
+            size = self.geometry.segment_size_bytes
+            lookup = KeyQuery(self.files, self.path, size, self._message_or_none, side.holes, indexed)
+            log = (max(0, self.min_phy_offset), self.max_phy_offset)
             return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
 
     def message_by_id(self, message_id: str) -> Message:

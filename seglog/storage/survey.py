@@ -37,7 +37,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.record import Damage
 from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord
@@ -47,7 +47,7 @@ from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.lengths import Lengths
-from seglog.storage.listing import list_store
+from seglog.storage.listing import Listing, list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
@@ -215,7 +215,31 @@ def survey(
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    found = _survey(root, files, list_store(files, root, given, asks_queues=False), verify, progress)
+    if found.lengths.are_queues_asked or _queues_agree(found):
+        return found
     listing = list_store(files, root, given)
+    if replace(listing.lengths, are_queues_asked=False) == found.lengths:
+        return found
+    return _survey(root, files, listing, verify, progress)
+
+
+def _queues_agree(found: Survey) -> bool:
+    """Returns whether the files of every queue say what the log says, and nothing else."""
+    size = found.geometry.queue_file_size_bytes
+    for key, queue in found.queue_files.items():
+        last, state = max(queue.sizes, default=-1), found.queues.get(key)
+        if last >= 0 and not (
+            state is not None
+            and state.agrees
+            and last < state.max_offset * CQ_UNIT_BYTES
+            and queue.sizes[last] <= size
+        ):
+            return False
+    return True
+
+
+def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: Progress | None) -> Survey:
     geometry, log_files, findings = listing.geometry, listing.log_files, listing.findings
     queue_files, batch_files = listing.queue_files, listing.batch_files
     checkpoint = read_checkpoint(files, root)  # before the walk: a writer may go on

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 
 from seglog.errors import FullError, InvalidArgumentError, NotFoundError
-from seglog.storage.files import RealFiles
+from seglog.storage.files import RealFile, RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
-from seglog.storage.format.names import INDEX
+from seglog.storage.format.names import COMMIT_LOG, INDEX
 from seglog.storage.index_files import list_index_files
+from seglog.storage.key_query import KeyQuery
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.golden import extract
-from tests.support.stores import SMALL, copy_store
+from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store
 
 TINY = IndexGeometry(slot_count=5, entry_count=8)
 WITH_KEYS = ["basic", "basic-halt", "comp", "delay", "idxroll", "ipv6", "outerbatch", "propcrc", "roll", "tx"]
@@ -263,3 +265,47 @@ def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock
             assert list((store.path / "index").iterdir()) == []
         full = False
         assert [message.body for message in store.query("T", "k")] == [b"x"]
+
+
+class ReadFiles(RealFiles):
+    """Counts what is read of the log."""
+
+    def __init__(self):
+        self.log_reads = 0
+
+    def open(self, path, *, writable):
+        counter, is_log = self, path.parent.name == COMMIT_LOG
+
+        class Counted(RealFile):
+            def read_into(self, buffer, position):
+                counter.log_reads += is_log
+                return super().read_into(buffer, position)
+
+        return Counted(path, os.O_RDWR if writable else os.O_RDONLY)
+
+
+def test_a_query_of_a_writer_reads_nothing_of_the_log_for_what_the_index_has(tmp_path):
+    files = ReadFiles()
+    with MessageStore.open(tmp_path / "store", files=files, **SMALL) as store:
+        put = store.put("T", b"x", keys="a")
+        store.put("T", b"y", keys="b")
+        assert queried(store, "T", "a") == [b"x"]
+        files.log_reads = 0
+        assert queried(store, "T", "none") == []
+        assert files.log_reads == 0
+        assert store.message_at(put.phy_offset).body == b"x"
+
+
+def test_keys_of_an_index_file_that_is_gone_are_found_in_the_log(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, index_geometry=IndexGeometry(10, 20), **SMALL) as store:
+        for number in range(50):
+            store.put("T", b"%d" % number, keys=f"k{number}")
+    with MessageStore.open(root, read_only=True) as store:
+        listed, _damaged = list_index_files(RealFiles(), root)
+        listed[-1].path.unlink()
+        indexed = store.max_phy_offset, listed[-1].header.end_phy_offset
+        lookup = KeyQuery(RealFiles(), root, SEGMENT_BYTES, store.message_at, indexed=indexed)
+        for number in (0, 45, 49):
+            found = lookup.find("T", f"k{number}", 32, (0, 1 << 62), (0, store.max_phy_offset))
+            assert [message.body for message in found] == [b"%d" % number]

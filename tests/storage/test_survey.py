@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -11,6 +13,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
+from seglog.storage.listing import list_store
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support import golden
@@ -143,3 +146,45 @@ def test_what_tombstones_stand_in_for_is_not_told_again_by_the_index(root):
         assert "messages-lost" in {finding.code for finding in store.recovery.findings}
     again = full_survey(root)
     assert {finding.code for finding in again.findings} == {"tombstones"}
+
+
+class OpenedFiles(RealFiles):
+    """Notes which files are opened."""
+
+    def __init__(self):
+        self.opened = Counter()
+
+    def open(self, path, *, writable):
+        self.opened[path] += 1
+        return super().open(path, writable=writable)
+
+
+@pytest.fixture
+def of_one_file(tmp_path):
+    """A store of one log file that nobody wrote the length of down, as RocketMQ leaves it."""
+    root = tmp_path / "store"
+    with MessageStore.open(
+        root, clock=new_clock(), segment_size_bytes=1 << 20, queue_file_size_bytes=20_000, **SMALL_INDEX
+    ) as store:
+        fill(store, 200, body_bytes=200)
+    (root / "seglog" / "lengths.conf").unlink()
+    return root
+
+
+def test_queues_that_say_what_the_log_says_are_opened_once(of_one_file):
+    files = OpenedFiles()
+    found = survey(of_one_file, files)
+    queue_files = sorted((of_one_file / "consumequeue").rglob("0" * 20))
+    assert len(queue_files) == 4
+    assert [files.opened[path] for path in queue_files] == [1] * 4
+    assert (found.geometry.segment_size_bytes, found.geometry.is_segment_known) == (1 << 20, True)
+
+
+@pytest.mark.parametrize("pages", [1, 5, 14])
+def test_a_sole_log_file_that_was_cut_at_a_page_is_held_against_its_queues(pages, of_one_file):
+    (log,) = (of_one_file / "commitlog").iterdir()
+    os.truncate(log, pages * 4096)
+    found = survey(of_one_file, RealFiles())
+    assert not found.geometry.is_segment_known
+    assert found.lengths == list_store(RealFiles(), of_one_file).lengths
+    assert found.lengths.segment.at_least_bytes > pages * 4096
