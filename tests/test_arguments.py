@@ -36,8 +36,12 @@ NO_BODIES = ("text", 5, 1.5, ["text"], object())
 NO_FLAGS = (1, "yes", 0.0)
 NO_TIMES = (math.nan, "1", True, b"1", [1])
 NO_DURABILITY = ("SYNC", "", "sync ", True, 0, 1, b"sync", ConsumeFrom.LAST)
+SEPARATED = ("a\x01b", "a\x02b")
+"""Texts that no property can have: RocketMQ's separators are in them."""
 NO_PROPERTIES = (7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, "")
-NO_KEYS = (5, b"key", [5], [b"k"], 1.5)
+NO_PROPERTIES += (*({"a": one} for one in SEPARATED), *({one: "a"} for one in (*SEPARATED, "")))
+NO_KEYS = (5, b"key", [5], [b"k"], 1.5, ["a b"], ["a", " b"], *SEPARATED, *([one] for one in SEPARATED))
+NO_TAGS = (*NO_TEXTS, *SEPARATED)
 NO_MESSAGES = (b"one", "one", 5, None, memoryview(b"one"))
 NO_HOSTS = ("127.0.0.1:1", 5, b"\1\2\3\4")
 
@@ -45,7 +49,7 @@ PUT = {
     "topic": NO_TEXTS,
     "body": (*NO_BODIES, None),
     "queue_id": NO_INTEGERS,
-    "tags": NO_TEXTS,
+    "tags": NO_TAGS,
     "keys": NO_KEYS,
     "properties": NO_PROPERTIES,
     "flag": (*NO_INTEGERS, 2**31, -(2**31) - 1, None),
@@ -140,6 +144,7 @@ WORDS = {
     "queues": "queues|topic|queue_id|queue_offset",
     "segment_size_bytes": "segment_size_bytes",
     "properties": "propert",
+    "tags": "tags|TAGS",
 }
 """What the error for an argument says, if that is not its name."""
 NO_FOLDERS = ("commitlog", 5, None, [5], [".."], ["a/b"], ["/etc"], [""])
@@ -324,7 +329,7 @@ PRODUCER = {
 SEND = {
     "topic": NO_TEXTS,
     "body": (*NO_BODIES, None),
-    "tags": NO_TEXTS,
+    "tags": NO_TAGS,
     "keys": NO_KEYS,
     "properties": NO_PROPERTIES,
     "flag": (*NO_INTEGERS, 2**31),
@@ -339,6 +344,7 @@ SEND_BATCH = {
     name: SEND[name] for name in ("topic", "queue_id", "sharding_key", "wait_for_disk", "timeout_ms")
 }
 SEND_BATCH["messages"] = PUT_BATCH["messages"]
+OF_MESSAGES = {"tags": NO_TAGS, "keys": NO_KEYS, "properties": NO_PROPERTIES}
 CONSUMER = {
     "group": (*NO_TEXTS, ""),
     "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
@@ -405,6 +411,16 @@ def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, nam
     right = {"group": "G", "subscription": "T", "listener": print}
     with refused_by_client(name):
         OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
+
+
+@pytest.mark.parametrize("call", ["put_batch", "send_batch"])
+@pytest.mark.parametrize(("_message", "name", "wrong"), rows({"message": OF_MESSAGES}))
+def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _message, name, wrong):
+    made = broker.producer().send_batch if call == "send_batch" else store.put_batch
+    ends = broker.store.max_phy_offset, store.max_phy_offset
+    with refused(name):
+        made("T", [b"x", NewMessage(b"y", **{name: wrong})])
+    assert (broker.store.max_phy_offset, store.max_phy_offset) == ends
 
 
 def test_the_tables_have_every_argument_of_clients_and_brokers():

@@ -7,7 +7,7 @@ no new store behind.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
 from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.store import MessageStore
 from seglog.storage.values import BatchResult, NewMessage, PutResult
 
@@ -54,7 +55,7 @@ class Target:
 @click.argument("body", required=False)
 @click.option("--queue", "queue_id", type=int, default=0, show_default=True, help="Queue of the topic.")
 @click.option("--tags", help="Tag, by which readers filter.")
-@click.option("--key", "keys", multiple=True, help="Key for look-ups; may be given several times.")
+@click.option("--key", "keys", multiple=True, help="Key for look-ups, without blanks; may be repeated.")
 @click.option(
     "--property", "pairs", metavar="NAME=VALUE", multiple=True, help="Property; may be given several times."
 )
@@ -150,15 +151,15 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def check_size(properties: Mapping[str, str], tags: str | None, keys: Iterable[str]) -> int:
+def check_size(properties: Mapping[str, str], tags: str | None, keys: Sequence[str]) -> int:
     """Returns how much a record with such properties adds to body and topic, at most.
 
     Raises:
         MessageIllegalError: No record can hold them.
+        InvalidArgumentError: A key has a blank.
     """
-    labels = {props.TAGS: tags or "", props.KEYS: " ".join(keys)}
-    everything = {**properties, **{name: label for name, label in labels.items() if label}}
-    size = len(props.encode_properties(everything))
+    raw, _code = encode_all_properties(tags or None, keys or None, properties)
+    size = len(raw)
     if size > props.MAX_PROPERTIES_BYTES:
         raise MessageIllegalError(
             f"properties take {size} bytes, at most {props.MAX_PROPERTIES_BYTES}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.storage.format import properties as props
 from seglog.storage.message_rows import NUMBERS, MessageRow
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def write_parquet(path: Path, rows: Iterable[MessageRow]) -> int:
             columns = {name: [getattr(row, name) for row in group] for name in (*_TEXTS, *NUMBERS, *_BYTES)}
             named = [row.named for row in group]
             columns["tags"] = [one.get("TAGS") for one in named]
-            columns["keys"] = [one.get("KEYS", "").split() for one in named]
+            columns["keys"] = [props.split_keys(one.get(props.KEYS, "")) for one in named]
             columns["bodyError"] = [row.bodyError for row in group]
             columns["uniqKey"] = [one.get("UNIQ_KEY") for one in named]
             writer.write_table(pa.table(columns, schema))

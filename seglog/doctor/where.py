@@ -36,7 +36,7 @@ _NUMBERS: Final[Mapping[str, Callable[[MessageRow], int]]] = {
 }
 _TIMES: Final = ("stored", "born")
 _TEXTS: Final[Mapping[str, Callable[[MessageRow], Sequence[str]]]] = {
-    "key": lambda row: row.named.get(props.KEYS, "").split(),
+    "key": lambda row: props.split_keys(row.named.get(props.KEYS, "")),
     "tag": lambda row: [row.named[props.TAGS]] if props.TAGS in row.named else [],
     "id": lambda row: [row.msgId, *([row.named[props.UNIQ_KEY]] if props.UNIQ_KEY in row.named else [])],
     "body": lambda row: [row.body.decode("utf-8", "replace")],

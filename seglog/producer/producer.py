@@ -108,7 +108,7 @@ class Producer:
             topic: Created by the first send if the broker allows it.
             body: The payload.
             tags: The tag that consumers filter by.
-            keys: Index keys; several are separated by spaces.
+            keys: Index keys: one text with blanks between them, or several texts without blanks.
             properties: More properties; a UNIQ_KEY among them becomes the message's id.
             flag: The application's own 32 bits.
             queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
@@ -138,7 +138,7 @@ class Producer:
             found[props.DELAY] = str(delay_level)
         if ttl_ms > 0:
             found[props.TTL] = str(ttl_ms)
-        header = self._header(queue, flag, props.encode_properties(found))
+        header = self._header(queue, flag, props.encode_properties(found, is_new=True))
         status, answer = self._invoke(RequestCode.SEND_MESSAGE_V2, header, body, timeout_ms)
         if answer.queue_id != queue.queue_id:
             queue = MessageQueue(topic, queue.broker_name, answer.queue_id)
@@ -186,7 +186,7 @@ class Producer:
                 found = self._properties(message.tags, message.keys, message.properties, sharding_key)
                 body = as_body("body", message.body)
                 flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
-                batch.append(BatchMessage(body, props.encode_properties(found), flag))
+                batch.append(BatchMessage(body, props.encode_properties(found, is_new=True), flag))
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(f"messages[{len(batch)}]: {error}", help=error.help) from error
             ids.append(found[props.UNIQ_KEY])

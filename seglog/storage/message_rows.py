@@ -104,7 +104,7 @@ def to_fields(row: MessageRow) -> dict[str, object]:
     found |= {name: getattr(row, name) for name in ("topic", *NUMBERS, *_TEXTS[1:])}
     named = row.named
     found["tags"] = named.get(props.TAGS)
-    found["keys"] = named.get(props.KEYS, "").split()
+    found["keys"] = props.split_keys(named.get(props.KEYS, ""))
     found["properties"] = named
     if not _is_whole(named, row.properties):
         found["propertiesBase64"] = base64.b64encode(row.properties).decode()

@@ -330,7 +330,7 @@ class MessageStore(AsyncCalls):
             body: The payload.
             queue_id: Its queue in the topic, from 0.
             tags: The tag that consumers filter by.
-            keys: Index keys; several are separated by spaces.
+            keys: Index keys: one text with blanks between them, or several texts without blanks.
             properties: More properties; names and values must not hold 0x01 or 0x02.
             flag: The application's own 32 bits.
             durability: What to wait for; None for the store's setting.

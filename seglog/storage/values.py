@@ -18,7 +18,7 @@ class NewMessage:
     Attributes:
         body: The payload.
         tags: The tag that consumers filter by.
-        keys: Index keys; several are separated by spaces.
+        keys: Index keys: one text with blanks between them, or several texts without blanks.
         properties: More properties.
         flag: The application's own 32 bits.
     """

@@ -146,6 +146,23 @@ def test_get_refuses_what_makes_no_sense(seglog, tmp_path, arguments):
     assert ran.exit_code in (InvalidArgumentError.exit_code, InvalidNameError.exit_code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--key", "a b"], "keys='a b'"),
+        (["--key", "a\x01b"], "'KEYS'"),
+        (["--tags", "a\x02b"], "'TAGS'"),
+        (["--property", "p=a\x01b"], "'p'"),
+    ],
+)
+@pytest.mark.parametrize("lines", [[], ["--lines"]])
+def test_what_would_part_keys_or_properties_is_refused(seglog, tmp_path, arguments, word, lines):
+    ran = seglog("put", tmp_path / "s", "t", *(lines or ["x"]), *arguments, stdin=b"line\n")
+    assert ran.exit_code in (InvalidArgumentError.exit_code, MessageIllegalError.exit_code)
+    assert word in ran.stderr
+    assert not (tmp_path / "s").exists()
+
+
 def test_tail_refuses_a_negative_count(seglog, tmp_path):
     check_refused(seglog("tail", tmp_path, "-n", "-1"), InvalidArgumentError)
 

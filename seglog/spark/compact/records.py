@@ -178,5 +178,5 @@ def _add_erased(
             if row >= 0 and facts["can_go"][row] and key in erased[int(facts["queue"][row])]:
                 raw = data[int(starts[row]) : int(starts[row] + lengths[row])]
                 keys = props.find_property(raw, props.KEYS.encode()) or b""
-                facts["is_erased"][row] |= key in {keys, *keys.split()}
+                facts["is_erased"][row] |= key in {keys, *keys.split(b" ")}
             place = data.find(key, place + 1)

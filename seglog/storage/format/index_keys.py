@@ -59,7 +59,7 @@ def record_keys(topic: str, properties: bytes, sys_flag: int, *, tags: bool) -> 
         keys.append(f"{topic}#{key_text(unique)}")
     joined = props.find_property(properties, KEYS_NAME)
     if joined is not None:
-        keys += [f"{topic}#{key}" for key in key_text(joined).split(" ") if key]
+        keys += [f"{topic}#{key}" for key in props.split_keys(key_text(joined))]
     tag = props.find_property(properties, TAGS_NAME) if tags else None
     if tag is not None:
         keys.append(tag_key(topic, key_text(tag)))

@@ -95,7 +95,7 @@ class Message:
     @property
     def keys(self) -> list[str]:
         """The index keys, none for a message without."""
-        return self.properties.get(props.KEYS, "").split()
+        return props.split_keys(self.properties.get(props.KEYS, ""))
 
     @property
     def unique_key(self) -> str | None:

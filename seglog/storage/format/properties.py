@@ -38,6 +38,9 @@ INNER_NUM: Final = "INNER_NUM"
 INNER_BASE: Final = "INNER_BASE"
 CRC32: Final = "__CRC32#"
 
+KEY_SEPARATOR: Final = " "
+"""Between the keys in KEYS (``Message.java setKeys``); no other white space is one."""
+
 NAME_END: Final = 1
 ENTRY_END: Final = 2
 MAX_PROPERTIES_BYTES: Final = 32767
@@ -49,11 +52,22 @@ _TORN: Final = bytes(TORN_NULS)
 CRC_NAME: Final = CRC32.encode() + b"\x01"
 CRC_DIGITS: Final = 10
 CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
+_SEPARATORS: Final = "\x01\x02"
 _CRC_BACKWARDS: Final = b"\x02%%0%dd" % CRC_DIGITS + CRC_NAME[::-1]
 
 
-def encode_properties(properties: Mapping[str, str]) -> bytes:
+def split_keys(value: str) -> list[str]:
+    """Returns the keys that a value of KEYS holds."""
+    return [key for key in value.split(KEY_SEPARATOR) if key]
+
+
+def encode_properties(properties: Mapping[str, str], *, is_new: bool = False) -> bytes:
     """Returns the stored form, with 0x02 behind every entry as 5.x writes it.
+
+    Args:
+        properties: Values by name.
+        is_new: Whether an application gives them now. Then no value holds 0x01, for which some clients drop
+            a property; RocketMQ's Java reads it, so what was stored with it is stored again.
 
     Raises:
         MessageIllegalError: A name or value holds a separator, or a name is empty.
@@ -66,7 +80,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
         raise
     count = len(properties)
     if "" in properties or text.count("\x01") != count or text.count("\x02") != count:
-        _check_entries(properties)
+        _check_entries(properties, _SEPARATORS if is_new else _SEPARATORS[1:])
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -82,12 +96,12 @@ def _check_types(properties: Mapping[str, str]) -> None:
         as_text(f"property {name!r}", value)
 
 
-def _check_entries(properties: Mapping[str, str]) -> None:
+def _check_entries(properties: Mapping[str, str], refused_in_values: str) -> None:
     for name, value in properties.items():
-        if not name or "\x01" in name or "\x02" in name or "\x02" in value:
+        if not name or not {*name}.isdisjoint(_SEPARATORS) or not {*value}.isdisjoint(refused_in_values):
             raise MessageIllegalError(
-                f"property {name!r}={value[:40]!r} cannot be stored: names must not be empty, and neither"
-                " side may hold the separators 0x01 and 0x02",
+                f"property {name!r}={value[:40]!r} cannot be stored: a name must not be empty, and neither"
+                " name nor value may hold the separators 0x01 and 0x02",
                 help="encode binary values, for example as base64",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from seglog.arguments import as_mapping, as_text, refusal
-from seglog.storage.format.properties import KEYS, TAGS, encode_properties
+from seglog.storage.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
 from seglog.storage.format.tags import tags_code
 
 
@@ -21,7 +21,7 @@ def encode_all_properties(
     if tags is None and keys is None and (properties is None or properties == {}):
         return b"", 0
     found = all_properties(tags, keys, properties)
-    return encode_properties(found), tags_code(found.get(TAGS))
+    return encode_properties(found, is_new=True), tags_code(found.get(TAGS))
 
 
 def all_properties(
@@ -29,8 +29,10 @@ def all_properties(
 ) -> dict[str, str]:
     """Returns all properties in one new dictionary.
 
+    Keys given as one text are RocketMQ's KEYS, which has blanks between keys; of several none holds a blank.
+
     Raises:
-        InvalidArgumentError: A tag, a key or all properties are no text, or no mapping.
+        InvalidArgumentError: A tag, a key or all properties are no text, or no mapping, or a key has a blank.
     """
     if type(properties) is dict:
         found = properties.copy()
@@ -50,4 +52,8 @@ def _joined(keys: str | Iterable[str]) -> str:
         return keys
     if isinstance(keys, bytes | bytearray | memoryview) or not isinstance(keys, Iterable):
         raise refusal("keys", keys, "str or several of them")
-    return " ".join([as_text("keys", key) for key in keys])
+    several = [as_text("keys", key) for key in keys]
+    for key in several:
+        if KEY_SEPARATOR in key:
+            raise refusal("keys", key, "a key without blanks", "blanks part the keys: use another sign")
+    return KEY_SEPARATOR.join(several)

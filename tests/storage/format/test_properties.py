@@ -14,6 +14,7 @@ from seglog.storage.format.properties import (
     decode_properties,
     encode_properties,
     find_property,
+    split_keys,
     without_crc_property,
 )
 from tests.support.records import property_text
@@ -111,3 +112,22 @@ def test_crc_digits_read_back(data):
     crc = zlib.crc32(data) & 0x7FFFFFFF
     assert len(crc_digits(crc)) == 10
     assert int(crc_digits(crc)[::-1]) == crc
+
+
+def test_an_application_gives_no_value_with_a_separator():
+    with pytest.raises(MessageIllegalError, match="property 'a'="):
+        encode_properties({"a": "x\x01y"}, is_new=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ("", []),
+        (" ", []),
+        ("a  b ", ["a", "b"]),
+        ("a\tb", ["a\tb"]),
+        ("订单\u3000号 k\u00a01", ["订单\u3000号", "k\u00a01"]),
+    ],
+)
+def test_only_blanks_part_keys_as_in_the_index(value, keys):
+    assert split_keys(value) == keys
