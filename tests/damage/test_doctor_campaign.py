@@ -11,11 +11,23 @@ import pytest
 
 from tests.support.campaign_run import FULL_PIECES, Piece
 from tests.support.scale import scaled
-from tests.support.subjects import SUBJECTS
-from tests.support.trial import KIND_NAMES
+from tests.support.subjects import SUBJECTS, make_subject
+from tests.support.trial import KIND_NAMES, Patient, try_damage
 from tests.support.unseen import COPIES, NO_CHECKSUM
 
 WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
+
+SWAPS = [("real-conf", 105), ("propcrc", 960), ("propcrc", 1275), ("own with record CRC", 1347)]
+"""A record keeps its body and gets the end of another's properties: its ``__CRC32#`` is out of its place."""
+
+
+@pytest.mark.parametrize(("store", "seed"), SWAPS)
+def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path):
+    (memory_path / "store").mkdir()
+    patient = Patient.of(store, make_subject(store, memory_path / "store"))
+    trial = try_damage(patient, memory_path / str(seed), seed)
+    assert (trial.kind, trial.broken) == ("swap", [])
+    assert trial.seen
 
 
 @pytest.mark.parametrize("number", range(scaled(1, FULL_PIECES)))

@@ -7,13 +7,19 @@ that of the writer and means nothing.
 
 ``__CRC32#`` is RocketMQ's own check of a whole record: 20 bytes reserved at the very end of the
 properties (and so of the record) that hold the CRC-32 of everything before them, as ten decimal digits,
-least significant first.
+least significant first. Elsewhere the entry counts for nothing. With ``enabledAppendPropCRC`` RocketMQ takes
+what a client sent under that name out of single messages, and puts its own behind it in those of a batch;
+without, RocketMQ stores what it is given, such as the copy of a delayed message whose record had one. There
+it is whole and has whole entries behind it. One that is cut short by the end of the properties, or that has
+a NUL behind it, with which the size of the next record begins, is what a misplaced sector leaves.
 
-Source: ``MessageDecoder.java string2messageProperties, messageProperties2String, createCrc32``.
+Source: ``MessageDecoder.java string2messageProperties, messageProperties2String, createCrc32``;
+``CommitLog.java asyncPutMessage``; ``MessageExtEncoder.java encode``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -43,6 +49,8 @@ KEY_SEPARATOR: Final = " "
 
 NAME_END: Final = 1
 ENTRY_END: Final = 2
+_ENTRY_END: Final = bytes((ENTRY_END,))
+_NUL: Final = b"\0"
 MAX_PROPERTIES_BYTES: Final = 32767
 """The length field is a signed 16-bit integer; the reserved CRC property counts."""
 
@@ -53,7 +61,10 @@ CRC_NAME: Final = CRC32.encode() + b"\x01"
 CRC_DIGITS: Final = 10
 CRC_PROPERTY_BYTES: Final = len(CRC_NAME) + CRC_DIGITS + 1
 _SEPARATORS: Final = "\x01\x02"
+_CUT_CRC_BYTES: Final = CRC_PROPERTY_BYTES - 1
 _CRC_BACKWARDS: Final = b"\x02%%0%dd" % CRC_DIGITS + CRC_NAME[::-1]
+_MISPLACED_CRC: Final = re.compile(rb"%b(?:\d{0,%d}\Z|\d{%d}\x02\0)" % (CRC_NAME, CRC_DIGITS, CRC_DIGITS))
+"""Cut short by the end of the properties, or with the head of a record behind it."""
 
 
 def split_keys(value: str) -> list[str]:
@@ -139,11 +150,14 @@ def find_property(raw: bytes, name: bytes) -> bytes | None:
 
 
 def look_torn(raw: bytes) -> bool:
-    """Returns whether properties hold the zeros of a write that did not reach the disk.
+    """Returns whether properties that no record CRC covers are not what a writer made of them.
 
-    That is a run inside them, where a page is missing, or any at their end, where the file was cut.
+    They hold the zeros of a write that did not reach the disk: a run inside them, where a page is missing,
+    or any at their end, where the file was cut. Or they hold ``__CRC32#`` as only bytes of another place do.
     """
-    return raw[-1:] == b"\0" or raw.find(_TORN) >= 0
+    if raw.find(_NUL) < 0:  # nearly all: what is left is a name that the end cuts short
+        return raw[-1:] != _ENTRY_END and _MISPLACED_CRC.search(raw, len(raw) - _CUT_CRC_BYTES) is not None
+    return raw[-1:] == _NUL or raw.find(_TORN) >= 0 or _MISPLACED_CRC.search(raw) is not None
 
 
 def without_crc_property(raw: bytes) -> bytes:

@@ -9,7 +9,7 @@ Truth: this is it. Everything else in a store can be rebuilt from records that p
 
 Source: ``CommitLog.java checkMessageAndReturnSize``, ``MessageExtEncoder.java``. Beyond Java's checks a
 record must lie where its ``phy_offset`` says, a ``__CRC32#`` property must verify wherever it is present,
-and properties without it must not hold the NULs that a torn write leaves.
+and properties without it must not hold the NULs that a torn write leaves, nor a part of another record.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _verify(
         if tail != entry and (is_near or tail[_DIGITS] == entry[_DIGITS]):
             return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
     if not has_name and props.look_torn(properties):
-        return Damage("torn-properties", "text", "a run of NULs, or one at the end")
+        return Damage("torn-properties", "text", "NULs, or a __CRC32# that is cut short")
     if body_size:
         crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
         if crc != body_crc:

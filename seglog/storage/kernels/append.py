@@ -225,10 +225,10 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     properties = props.without_crc_property(properties)
     if record_crc:
         return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
-    if props.look_torn(properties):
+    if props.look_torn(properties) or properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME):
         raise MessageIllegalError(
-            "properties must not hold 8 NUL bytes in a row, nor end with one: without __CRC32# a torn write"
-            " looks like that",
+            "properties must not hold 8 NUL bytes in a row, nor end with one, nor with a name in __CRC32# and"
+            " ten bytes: without a record CRC damage looks like that",
             help="encode binary values, for example as base64, or open the store with record_crc=True",
         )
     return properties

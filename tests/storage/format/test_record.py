@@ -154,6 +154,17 @@ def test_properties_that_a_torn_write_left_full_of_nul_are_damage(properties):
     assert isinstance(look(replace(record, record_crc=True).pack()), RecordRow)
 
 
+@given(records(phy_offset=4096, record_crc=True), st.lists(records(record_crc=True), max_size=3), st.data())
+def test_no_record_passes_that_has_part_of_another_with_its_record_crc(record, others, data):
+    packed = record.pack()
+    elsewhere = b"".join(other.pack() for other in others) + bytes(len(packed))
+    kept = data.draw(st.integers(len(packed) - len(record.stored_properties), len(packed)))
+    at = data.draw(st.integers(0, len(elsewhere) - len(packed)))
+    mixed = packed[:kept] + elsewhere[at : at + len(packed) - kept]
+    if mixed != packed and b"__CRC32#\x01" in mixed[-len(record.stored_properties) :]:
+        assert isinstance(look(mixed), Damage)
+
+
 @pytest.mark.parametrize(
     ("topic", "properties", "code"),
     [

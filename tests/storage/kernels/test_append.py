@@ -77,6 +77,25 @@ def test_record_crc_that_a_client_sent_is_not_stored(record_crc):
     assert decode_message(data, verify=True).properties.get("__CRC32#") != "1234567890"
 
 
+LIKE_A_CRC = [b"a\x01__CRC32#\x010123456789\x02", b"my__CRC32#\x010123456789\x02"]
+UNLIKE_IT = [b"a\x01__CRC32#\x01", b"a\x01__CRC32#\x01123\x02", b"a\x01__CRC32#\x010123456789\x02b\x01c\x02"]
+
+
+@pytest.mark.parametrize("properties", LIKE_A_CRC)
+def test_properties_whose_end_looks_like_the_crc_of_another_record_are_refused(properties):
+    with pytest.raises(MessageIllegalError, match="__CRC32#"):
+        draft(Record(properties=properties))
+
+
+@pytest.mark.parametrize(
+    ("properties", "record_crc"),
+    [*((each, True) for each in LIKE_A_CRC), *((each, crc) for each in UNLIKE_IT for crc in (False, True))],
+)
+def test_a_crc_within_a_value_is_stored_as_it_is(properties, record_crc):
+    made = written(Record(), draft(Record(properties=properties, record_crc=record_crc)))
+    assert decode_message(made, verify=True).properties_raw.startswith(properties)
+
+
 @pytest.mark.parametrize(("record_crc", "room"), [(False, 32767), (True, 32747)])
 def test_properties_fill_their_length_field_and_no_more(record_crc, room):
     fitting = Record(properties=b"a\x01".ljust(room - 1, b"v") + b"\x02", record_crc=record_crc)

@@ -67,6 +67,15 @@ def flipped(count):
     return bytes(byte ^ (place < count) for place, byte in enumerate(name))
 
 
+OTHER_CHECK = b"__CRC32#\x011234567890\x02"
+HEAD = bytes.fromhex("0000011ddaa320a7")
+
+
+def misplaced(properties):
+    """A record with properties as a sector that moved, or a client, leaves them."""
+    return Record(properties=b"a\x01b\x02" + properties).pack()
+
+
 EDGES = {
     # name: (bytes, how many records they are)
     "plain": (PLAIN.pack(), 1),
@@ -107,6 +116,24 @@ EDGES = {
     "NUL at the end of properties": (Record(properties=b"KEYS\x01k\0").pack(), 0),
     "seven NULs in properties": (Record(properties=b"K\x01" + bytes(7) + b"\x02").pack(), 1),
     "eight NULs in properties": (Record(properties=b"K\x01" + bytes(8) + b"\x02").pack(), 0),
+    "own check of another record, among others": (misplaced(OTHER_CHECK + b"a\x01b\x02"), 1),
+    "own check of another record, the next without end": (misplaced(OTHER_CHECK + b"a\x01b"), 1),
+    "own check of another record, at the end": (misplaced(OTHER_CHECK), 0),
+    "own check of another record, cut by a byte": (misplaced(OTHER_CHECK[:-1]), 0),
+    "own check of another record, cut to a digit": (misplaced(OTHER_CHECK[:10]), 0),
+    "own check of another record, cut to the name": (misplaced(OTHER_CHECK[:9]), 0),
+    "own check of another record, less than the name": (misplaced(OTHER_CHECK[:8]), 1),
+    "own check of another record, a head behind it": (misplaced(OTHER_CHECK + HEAD), 0),
+    "own check of another record, a byte of a head behind it": (misplaced(OTHER_CHECK + HEAD[:1]), 0),
+    "own check of another record, in a value": (misplaced(b"b" + OTHER_CHECK + HEAD), 0),
+    "two own checks of other records": (misplaced(OTHER_CHECK + b"c\x02" + OTHER_CHECK + HEAD), 0),
+    "a user's property of that name": (misplaced(b"__CRC32#\x0112\x02KEYS\x01some key\x02"), 1),
+    "a user's property of that name, no digits": (misplaced(b"__CRC32#\x01some text, without end"), 1),
+    "twelve digits under that name": (misplaced(OTHER_CHECK[:-1] + b"00"), 1),
+    "a NUL behind nine digits under that name": (misplaced(b"__CRC32#\x01123456789\x02\0KEYS\x01key\x02"), 1),
+    "own check of another record, that a check covers": (
+        Record(properties=OTHER_CHECK + HEAD, record_crc=True).pack(), 1,
+    ),
     "eight NULs that a check covers": (
         Record(properties=b"K\x01" + bytes(8) + b"\x02", record_crc=True).pack(), 1,
     ),

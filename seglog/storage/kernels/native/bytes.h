@@ -22,6 +22,12 @@ static inline struct span span_of(const uint8_t *at, size_t size)
     return span;
 }
 
+/* The last bytes, all of them if there are no more. */
+static inline struct span span_last(struct span bytes, size_t most)
+{
+    return bytes.size <= most ? bytes : span_of(bytes.at + (bytes.size - most), most);
+}
+
 static inline uint64_t settled(uint64_t value)
 {
     __asm__("" : "+r"(value));

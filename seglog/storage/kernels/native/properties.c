@@ -84,10 +84,48 @@ bool properties_hold(struct span properties, struct span text)
     return false;
 }
 
+static size_t leading_digits(struct span bytes, size_t most)
+{
+    size_t count = 0;
+    while (count < most && count < bytes.size && bytes.at[count] >= '0' && bytes.at[count] <= '9')
+        count++;
+    return count;
+}
+
+/* Whether what stands behind the name of the own check is cut short, or has the head of a record behind it. */
+static bool is_misplaced_check(struct span rest)
+{
+    size_t digits = leading_digits(rest, SEGLOG_CRC_DIGITS);
+    if (digits == rest.size)
+        return true;
+    return digits == SEGLOG_CRC_DIGITS && rest.size > digits + 1 && rest.at[digits] == SEGLOG_ENTRY_END &&
+           rest.at[digits + 1] == 0;
+}
+
+static bool hold_misplaced_check(struct span properties)
+{
+    static const char text[] = SEGLOG_CRC_NAME;
+    struct span name = span_of((const uint8_t *)text, sizeof text - 1);
+    while (properties.size >= name.size) {
+        properties = behind(properties, size_up_to(properties, name.at[0]));
+        if (begins_with(properties, name) && is_misplaced_check(behind(properties, name.size)))
+            return true;
+        if (properties.size)
+            properties = behind(properties, 1);
+    }
+    return false;
+}
+
+/* look_torn() in properties.py says why. */
 bool properties_look_torn(struct span properties)
 {
     static const uint8_t zeros[SEGLOG_TORN_NULS];
+    static const size_t cut_size = SEGLOG_CRC_PROPERTY_BYTES - 1; /* the name and what the end left of the rest */
     if (properties.size == 0)
         return false;
-    return properties.at[properties.size - 1] == 0 || properties_hold(properties, span_of(zeros, sizeof zeros));
+    uint8_t last = properties.at[properties.size - 1];
+    if (size_up_to(properties, 0) == properties.size)
+        return last != SEGLOG_ENTRY_END && hold_misplaced_check(span_last(properties, cut_size));
+    return last == 0 || properties_hold(properties, span_of(zeros, sizeof zeros)) ||
+           hold_misplaced_check(properties);
 }

@@ -21,7 +21,7 @@ struct index_values index_values_of(struct span properties);
 
 bool properties_hold(struct span properties, struct span text);
 
-/* Whether they hold the zeros of a write that did not reach the disk. */
+/* Whether they hold the zeros of a write that did not reach the disk, or an own check out of its place. */
 bool properties_look_torn(struct span properties);
 
 #endif

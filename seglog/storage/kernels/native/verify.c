@@ -17,11 +17,6 @@ enum {
 };
 _Static_assert(NAME_BYTES == 9 && ENTRY_BYTES == NAME_BYTES + DIGITS + 1, "name, digits, end");
 
-static struct span last(struct span bytes, size_t most)
-{
-    return bytes.size <= most ? bytes : span_of(bytes.at + (bytes.size - most), most);
-}
-
 /* In how many bits the front of the tail differs from the name; a short one is compared with its end. */
 static int flips_of_name(struct span tail)
 {
@@ -89,7 +84,7 @@ static bool has_name(struct span tail)
 
 bool record_verifies(const struct record *record)
 {
-    struct span tail = last(record->properties, ENTRY_BYTES);
+    struct span tail = span_last(record->properties, ENTRY_BYTES);
     uint32_t body_crc = crc32_of(record->body);
     if (record->body.size && (body_crc & SEGLOG_CRC_MASK) != record->body_crc)
         return false;
