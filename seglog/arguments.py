@@ -37,7 +37,9 @@ def refusal(name: str, value: object, expected: str, advice: str | None = None) 
     return InvalidArgumentError(f"{name}={shown(value)} is not valid: expected {expected}", help=advice)
 
 
-def as_int(name: str, value: object, low: int = MIN_I64, high: int = MAX_I64) -> int:
+def as_int(
+    name: str, value: object, low: int = MIN_I64, high: int = MAX_I64, *, useful_to: int | None = None
+) -> int:
     """Returns an integer within bounds.
 
     Args:
@@ -45,14 +47,21 @@ def as_int(name: str, value: object, low: int = MIN_I64, high: int = MAX_I64) ->
         value: What was given.
         low: Least valid value.
         high: Greatest valid value.
+        useful_to: Of a call that takes more than makes sense, the last of the values from 0 on that do: the
+            error names those.
 
     Raises:
         InvalidArgumentError: It is no integer, or outside of the bounds.
     """
     number = value if type(value) is int else _index(value)
     if number is None or not low <= number <= high:
-        bounds = f"up to {high}" if number is not None and number > high else _range_text(low, high)
-        raise refusal(name, value, f"an integer {bounds}")
+        if useful_to is not None:
+            bounds = f" in 0..{useful_to}"
+        elif number is not None and number > high:
+            bounds = f" up to {high}"
+        else:
+            bounds = _range_text(low, high)
+        raise refusal(name, value, f"an integer{bounds}")
     return number
 
 
@@ -64,7 +73,7 @@ def as_number(name: str, value: object, low: float = 0) -> float:
     """
     number = value if type(value) is float else _index(value)
     if number is None or math.isnan(number) or number < low:
-        raise refusal(name, value, f"a number from {low} on")
+        raise refusal(name, value, "a number" if low == -math.inf else f"a number from {low} on")
     return number
 
 
@@ -189,9 +198,9 @@ def shown(value: object) -> str:
 
 
 def _range_text(low: int, high: int) -> str:
-    if high == MAX_I64 and low != MIN_I64:
-        return f"from {low} on"
-    return f"in {low}..{high}"
+    if (low, high) == (MIN_I64, MAX_I64):
+        return ""
+    return f" from {low} on" if high == MAX_I64 else f" in {low}..{high}"
 
 
 def _choices_text(choices: Collection[str]) -> str:

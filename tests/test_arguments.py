@@ -18,10 +18,12 @@ import pytest
 
 from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
 from seglog.broker.config import BrokerConfig, GuardPolicy
+from seglog.broker.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
 from seglog.storage.format.host import Host
+from seglog.storage.format.names import MAX_SYSTEM_TOPIC_BYTES
 from seglog.storage.values import RawMessage
 from seglog.testing import VirtualBroker
 from tests.support.kernels import BOTH, native
@@ -215,6 +217,43 @@ def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
         else:
             getattr(store, call)(**arguments)
     assert store.max_phy_offset == end
+
+
+OF_QUEUES = "expected an integer in 0..2147483647"
+OF_OFFSETS = "expected an integer in 0..9223372036854775807"
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "wrong", "said"),
+    [
+        ("put", "queue_id", "1", OF_QUEUES),
+        ("put", "queue_id", np.int64(-1), OF_QUEUES),
+        ("put", "queue_id", -1, "outside 0..2147483647"),
+        ("get", "queue_id", "1", OF_QUEUES),
+        ("get", "queue_id", 2**70, OF_QUEUES),
+        ("get", "queue_offset", 1.0, OF_OFFSETS),
+        ("get", "queue_offset", 2**63, OF_OFFSETS),
+        ("get", "max_count", 0, "expected an integer from 1 on"),
+        ("max_offset", "queue_id", "1", OF_QUEUES),
+        ("message_at", "phy_offset", "1", OF_OFFSETS),
+        ("offset_by_time", "timestamp_ms", "now", "timestamp_ms='now' is not valid: expected an integer$"),
+        ("wait_for", "timeout_ms", "1", "timeout_ms='1' is not valid: expected a number$"),
+        ("wait_for", "timeout_ms", math.nan, "timeout_ms=nan is not valid: expected a number$"),
+        ("wait_for", "queue_offset", "1", OF_OFFSETS),
+        ("wait_for_any", "queues", {("T", "0"): 0}, OF_QUEUES),
+    ],
+)
+def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
+    with pytest.raises(REFUSALS, match=said):
+        getattr(store, call)(**arguments_of(getattr(MessageStore, call), name, wrong))
+
+
+def test_the_advice_about_names_has_the_true_limits(store):
+    with pytest.raises(InvalidNameError) as refused:
+        store.put("T" * (MAX_SYSTEM_TOPIC_BYTES + 1), b"x")
+    assert f"up to {MAX_SYSTEM_TOPIC_BYTES} bytes" in refused.value.help
+    assert f"topics up to {MAX_TOPIC_CHARACTERS}" in refused.value.help
+    assert store.put("T" * MAX_SYSTEM_TOPIC_BYTES, b"x").queue_offset == 0
 
 
 def test_the_tables_have_every_argument_of_every_call():

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from seglog.broker.config import BrokerConfig
 from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
-from seglog.broker.topics import NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
+from seglog.broker.topics import MAX_TOPIC_CHARACTERS, NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
@@ -114,7 +114,7 @@ def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) 
     topic = find_topic(state, header, peer)
     if isinstance(topic, Response):
         return topic
-    if len(header.topic) > 127:
+    if len(header.topic) > MAX_TOPIC_CHARACTERS:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}")
     if header.topic.startswith(RETRY_PREFIX):
         return refuse(

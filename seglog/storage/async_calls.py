@@ -17,6 +17,7 @@ from seglog.storage.appender import Appender
 from seglog.storage.async_appends import AsyncAppends
 from seglog.storage.flush import Durability
 from seglog.storage.format.host import Host
+from seglog.storage.format.names import MAX_QUEUE_ID
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.order import INNER
 from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -149,7 +150,7 @@ class AsyncCalls(ABC):
 
     async def wait_for_async(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
-        queue = as_text("topic", topic), as_int("queue_id", queue_id)
+        queue = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         return await self.wait_for_any_async({queue: queue_offset}, timeout_ms)
 
     @abstractmethod

@@ -25,6 +25,7 @@ from typing_extensions import override
 
 from seglog.arguments import (
     MAX_I32,
+    MAX_I64,
     MAX_TIMEOUT_MS,
     as_choice,
     as_enum,
@@ -65,7 +66,7 @@ from seglog.storage.format.host import Host
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message_id
-from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.names import MAX_QUEUE_ID, check_queue_id, check_topic
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
@@ -493,8 +494,8 @@ class MessageStore(AsyncCalls):
             ClosedError: The store was closed.
         """
         self._check_open()
-        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
-        queue_offset = as_int("queue_offset", queue_offset)
+        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
+        queue_offset = as_int("queue_offset", queue_offset, useful_to=MAX_I64)
         max_count, max_bytes = as_int("max_count", max_count, 1), as_int("max_bytes", max_bytes, 1)
         if topic in self._side.compaction_topics:
             return self._get_compaction(topic, queue_id, queue_offset, max_count, filter, max_bytes)
@@ -553,7 +554,7 @@ class MessageStore(AsyncCalls):
         """
         self._check_open()
         if type(phy_offset) is not int:
-            phy_offset = as_int("phy_offset", phy_offset)
+            phy_offset = as_int("phy_offset", phy_offset, useful_to=MAX_I64)
         record = None if isinstance(self._reads, PlainReads) else self._reads.record_at(phy_offset)
         if record is None:
             with explained():
@@ -653,7 +654,7 @@ class MessageStore(AsyncCalls):
 
     def wait_for(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
         """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
-        queue = as_text("topic", topic), as_int("queue_id", queue_id)
+        queue = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         return self.wait_for_any({queue: queue_offset}, timeout_ms)
 
     def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
@@ -699,7 +700,7 @@ class MessageStore(AsyncCalls):
         self._writer()
         if not callable(wake):
             raise refusal("wake", wake, "a function")
-        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
+        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         self._waiters.listen((topic, queue_id), wake)
 
     def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
@@ -780,7 +781,7 @@ class MessageStore(AsyncCalls):
 
     def _queue_of(self, topic: str, queue_id: int) -> AnyQueue | None:
         if type(topic) is not str or type(queue_id) is not int:
-            topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id)
+            topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         return self._side.queue(topic, queue_id)
 
     def _record_at(self, phy_offset: int) -> memoryview | None:
@@ -912,8 +913,8 @@ def _checked_queues(queues: Mapping[tuple[str, int], int]) -> Mapping[tuple[str,
             topic, queue_id = key
         except (TypeError, ValueError):
             raise refusal("queues", key, "a topic and a queue id as each key") from None
-        queue = as_text("topic", topic), as_int("queue_id", queue_id)
-        found[queue] = as_int("queue_offset", queue_offset)
+        queue = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
+        found[queue] = as_int("queue_offset", queue_offset, useful_to=MAX_I64)
     return found
 
 

@@ -94,9 +94,10 @@ def check_queue_id(queue_id: int) -> int:
 
     Raises:
         InvalidNameError: Negative, or more than 31 bits.
+        InvalidArgumentError: No ``int``, nor a number of numpy in these bounds.
     """
     if type(queue_id) is not int:
-        queue_id = as_int("queue_id", queue_id)
+        queue_id = as_int("queue_id", queue_id, 0, MAX_QUEUE_ID)
     if not 0 <= queue_id <= MAX_QUEUE_ID:
         raise InvalidNameError(f"queue id {shown(queue_id)} is outside 0..{MAX_QUEUE_ID}")
     return queue_id
