@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +21,11 @@ import numpy.typing as npt
 
 from seglog.doctor.actions import Action
 from seglog.doctor.copy_names import TIMER_TOPIC
+from seglog.doctor.html_text import moment
 from seglog.doctor.mend_delays import MARGIN_MS
 from seglog.doctor.mend_files import move_away
 from seglog.doctor.other_problems import timer_problems
-from seglog.doctor.timer_check import TIMER_CHECK, TIMER_WHEEL
+from seglog.doctor.timer_check import MOST_READ_MS, TIMER_CHECK, TIMER_WHEEL
 from seglog.doctor.timer_messages import (
     TIMER_LOG,
     iter_timer_messages,
@@ -110,8 +110,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         files.make_dirs((root / TIMER_CHECK).parent)
         files.write_file(root / TIMER_CHECK, encode_timer_checkpoint(timer.check))
         at = f"goes on at {timer.check.last_queue_offset} of {TIMER_TOPIC}"
-        since = datetime.fromtimestamp(timer.check.last_read_timestamp_ms // 1000, UTC)
-        due = f"with what is due from {since:%Y-%m-%d %H:%M:%S} UTC on"
+        due = f"with what is due from {moment(timer.check.last_read_timestamp_ms)} on"
         yield Action("timer", TIMER_CHECK, detail=f"{why}: {at}, {due}")
 
 
@@ -138,8 +137,9 @@ def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_b
     finally:
         reader.close()
     read_ms = check.last_read_timestamp_ms
-    if read_ms <= 0:
-        read_ms = max(0, found.scan.last_store_ms - MARGIN_MS) // DEFAULT_PRECISION_MS * DEFAULT_PRECISION_MS
+    if not 0 < read_ms <= MOST_READ_MS:
+        last_ms = min(found.scan.last_store_ms, MOST_READ_MS)
+        read_ms = max(0, last_ms - MARGIN_MS) // DEFAULT_PRECISION_MS * DEFAULT_PRECISION_MS
     wanted = wanted_units(messages, stored, read_ms)
     is_log_new = bool(codes & _OF_LOG or wanted.made)
     if is_log_new:

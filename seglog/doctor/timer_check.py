@@ -38,6 +38,8 @@ from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, 
 
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"
+MOST_READ_MS: Final = 1 << 42
+"""The timer reads no slot ahead of the clock: a later time (2109) is damage. RocketMQ would wait for it."""
 _PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
 _Ints = npt.NDArray[np.int64]
 
@@ -106,6 +108,7 @@ def _check_findings(
         findings.append(Finding("timer-check-size", TIMER_CHECK, 0, 0, *words))
     end = 0 if queue is None else queue.max_offset
     wrong = {
+        "next slot to read": (0, max(0, check.last_read_timestamp_ms), MOST_READ_MS),
         "queue offset": (8 * 2, check.last_queue_offset, end),
         "queue offset of the master": (8 * 3, check.master_queue_offset, end),
         "place in the timer log": (8, check.last_flushed_position, log.end),

@@ -7,12 +7,14 @@ import shutil
 import numpy as np
 import pytest
 
+from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
 from seglog.doctor.timer_messages import TimerMessage, wanted_units
 from seglog.storage.files import RealFiles
 from seglog.storage.format.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
 from seglog.storage.format.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
 from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.survey import survey
 from tests.support import golden
 from tests.support.stores import new_clock
 
@@ -80,3 +82,17 @@ def test_without_log_and_wheel_all_that_waits_is_there_again(name, tmp_path):
     after = decode_timer_checkpoint((root / "config" / "timercheck").read_bytes())
     assert after.last_read_timestamp_ms == check.last_read_timestamp_ms
     assert (after.last_queue_offset, after.last_flushed_position) == (90, 60 * 52)
+
+
+@pytest.mark.parametrize("read_ms", [1 << 43, (1 << 63) - 1])
+def test_a_time_that_no_clock_shows_is_set_back(read_ms, tmp_path):
+    root = golden.extract(golden.config_names()[0], tmp_path)
+    path = root / "config" / "timercheck"
+    path.write_bytes(read_ms.to_bytes(8, "big") + path.read_bytes()[8:])
+    (found,) = (one for one in check_store(root).findings if one.file == "config/timercheck")
+    assert (found.code, found.position_bytes, found.found) == ("timer-check-ahead", 0, str(read_ms))
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    newest_ms = survey(root, RealFiles()).scan.last_store_ms
+    set_back_ms = decode_timer_checkpoint(path.read_bytes()).last_read_timestamp_ms
+    assert newest_ms - 120_000 <= set_back_ms <= newest_ms
+    assert "timer-check-ahead" not in {one.code for one in check_store(root).findings}
