@@ -91,7 +91,7 @@ def _messages(
     while at < offsets.stop:
         found = store.get(topic, queue_id, at, min(_AT_A_TIME, offsets.stop - at))
         # A record of several queues states its place in the main one only.
-        lost = {place for places in found.lost for place in places}
+        lost = {place for places in found.stepped_over for place in places}
         there = [place for place in range(at, found.next_offset) if place not in lost]
         is_further = topic.startswith(LMQ_PREFIX)
         for number, message in enumerate(found):

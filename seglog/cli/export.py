@@ -131,17 +131,19 @@ class _Lost:
         self.messages = 0
         self._as_json = as_json
         self._runs = 0
-        self._last: tuple[str, int, range] | None = None
+        self._kinds: set[str] = set()
+        self._last: tuple[str, int, range, str] | None = None
 
-    def add(self, topic: str, queue_id: int, offsets: range) -> None:
-        """Takes lost messages, in the order of their queue."""
+    def add(self, topic: str, queue_id: int, offsets: range, kind: str) -> None:
+        """Takes lost or repairable messages, in the order of their queue."""
+        self._kinds.add(kind)
         if self._last is not None:
-            *key, before = self._last
-            if (key, before.stop) == ([topic, queue_id], offsets.start):
-                self._last = topic, queue_id, range(before.start, offsets.stop)
+            *key, before, last_kind = self._last
+            if (key, before.stop, last_kind) == ([topic, queue_id], offsets.start, kind):
+                self._last = topic, queue_id, range(before.start, offsets.stop), kind
                 return
         self._tell()
-        self._last = topic, queue_id, offsets
+        self._last = topic, queue_id, offsets, kind
 
     def end(self, path: Path) -> None:
         """Names the last, and how many they are."""
@@ -153,7 +155,8 @@ class _Lost:
             render.say(f"… and in {places} more; --json names all", err=True)
         count = render.count_text(self.messages, "message")
         render.say(
-            f"warning: {count} lost, all others are written; `seglog check {path}` says why and what to do",
+            f"warning: {count} {' or '.join(sorted(self._kinds))}, all others are written;"
+            f" `seglog check {path}` says why and what to do",
             err=True,
         )
 

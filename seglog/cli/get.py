@@ -67,6 +67,7 @@ class QueueRead:
         self.status = GetStatus.NO_MESSAGE_IN_QUEUE
         self.found = 0
         self.lost: list[range] = []
+        self.repairable: list[range] = []
 
     def __iter__(self) -> Iterator[Message]:
         """Yields the messages; the attributes are final afterwards."""
@@ -82,6 +83,7 @@ class QueueRead:
         )
         self.found += len(result)
         self.lost += result.lost
+        self.repairable += result.repairable
         self.status = GetStatus.FOUND if self.found else result.status
         self.next_offset = result.next_offset
         self.min_offset, self.max_offset = result.min_offset, result.max_offset
@@ -187,6 +189,7 @@ def _print_json(read: QueueRead, form: str) -> None:
             "minOffset": read.min_offset,
             "maxOffset": read.max_offset,
             "lost": [[lost.start, lost.stop - 1] for lost in read.lost],
+            "repairable": [[one.start, one.stop - 1] for one in read.repairable],
         }
     )
 
@@ -210,6 +213,10 @@ def _print_table(read: QueueRead, form: str) -> None:
         f"{read.topic}/{read.queue_id}: {read.status.name}, {render.count_text(read.found, 'message')},"
         f" next offset {read.next_offset} (the queue holds {read.min_offset}..{read.max_offset})"
     )
-    if read.lost:
-        ranges = ", ".join(f"{lost.start}..{lost.stop - 1}" for lost in read.lost)
-        render.say(f"{read.topic}/{read.queue_id}: lost on the way: {ranges}; see `seglog info --verify`")
+    for offsets, word, command in (
+        (read.lost, "lost", "info --verify"),
+        (read.repairable, "repairable", "repair"),
+    ):
+        if offsets:
+            ranges = ", ".join(f"{one.start}..{one.stop - 1}" for one in offsets)
+            render.say(f"{read.topic}/{read.queue_id}: {word} on the way: {ranges}; see `seglog {command}`")

@@ -66,16 +66,16 @@ def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
     return f"{render.printable(topic)}/{queue_id} @{queue_offset}"
 
 
-def lost_text(topic: str, queue_id: int, offsets: range) -> str:
-    """Returns lost messages of a queue for people."""
+def lost_text(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> str:
+    """Returns lost, or repairable, messages of a queue for people."""
     last = f"..{offsets.stop - 1}" if len(offsets) > 1 else ""
-    return f"{place_text(topic, queue_id, offsets.start)}{last}  lost"
+    return f"{place_text(topic, queue_id, offsets.start)}{last}  {kind}"
 
 
-def lost_fields(topic: str, queue_id: int, offsets: range) -> dict[str, object]:
-    """Returns lost messages of a queue for programs."""
+def lost_fields(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> dict[str, object]:
+    """Returns lost, or repairable, messages of a queue for programs."""
     fields = {"topic": topic, "queueId": queue_id, "firstOffset": offsets.start}
-    return {"kind": "lost", **fields, "count": len(offsets)}
+    return {"kind": kind, **fields, "count": len(offsets)}
 
 
 def message_fields(message: Message, form: str) -> dict[str, object]:

@@ -32,11 +32,12 @@ _END: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Messages of a queue that are lost."""
+    """Messages of a queue that are lost, or that only a repair brings back."""
 
     topic: str
     queue_id: int
     offsets: range
+    kind: str = "lost"
 
 
 Item = Message | Lost
@@ -153,25 +154,26 @@ def _queues(store: MessageStore, topic: str | None) -> list[tuple[str, int]]:
 def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) -> dict[_Place, Item]:
     """Returns what a range of a queue holds, and what of it is lost, by where it goes in the log's order."""
     found: dict[_Place, Item] = {}
-    lost: list[range] = []
+    lost: list[Lost] = []
     while start < end:
         result = store.get(topic, queue_id, start, min(_STEP_MESSAGES, end - start))
-        lost += result.lost
+        for kind, offsets in (("lost", result.lost), ("repairable", result.repairable)):
+            lost += [Lost(topic, queue_id, one, kind) for one in offsets]
         for message in result:
-            before = [one for one in lost if one.stop <= message.queue_offset]
+            before = [one for one in lost if one.offsets.stop <= message.queue_offset]
             for one in before:
-                found[_Place(message.phy_offset, 0, topic, queue_id, one.start)] = Lost(topic, queue_id, one)
-            lost = lost[len(before) :]
+                found[_Place(message.phy_offset, 0, topic, queue_id, one.offsets.start)] = one
+            lost = [one for one in lost if one not in before]
             found[_Place(message.phy_offset)] = message
         if result.next_offset <= start:
             break
         start = result.next_offset
-    return found | {_Place(_END, 0, topic, queue_id, one.start): Lost(topic, queue_id, one) for one in lost}
+    return found | {_Place(_END, 0, topic, queue_id, one.offsets.start): one for one in lost}
 
 
 def _print(item: Item, *, as_json: bool) -> None:
     if isinstance(item, Lost):
-        lost = item.topic, item.queue_id, item.offsets
+        lost = item.topic, item.queue_id, item.offsets, item.kind
         if as_json:
             render.emit(messages.lost_fields(*lost))
         else:

@@ -55,7 +55,7 @@ def iter_rows(
     store: MessageStore,
     wanted: Selection,
     offsets: Sequence[GroupOffset],
-    on_lost: Callable[[str, int, range], object],
+    on_lost: Callable[[str, int, range, str], object],
 ) -> Iterator[MessageRow]:
     """Yields the messages that a selection names, by topic, queue and queue offset.
 
@@ -63,7 +63,7 @@ def iter_rows(
         store: The store.
         wanted: Which messages.
         offsets: Where groups go on.
-        on_lost: Called with topic, queue and queue offsets of messages that are lost: of all that the
+        on_lost: Called with topic, queue, queue offsets and why of messages that are lost: of all that the
             selection names by place and tag, because a lost message tells neither time nor keys.
 
     Raises:

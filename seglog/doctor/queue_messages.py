@@ -18,7 +18,7 @@ def iter_queue(
     start: int,
     end: int,
     tags: str | None = None,
-    on_lost: Callable[[range], object] | None = None,
+    on_lost: Callable[[range, str], object] | None = None,
 ) -> Iterator[Message]:
     """Yields the messages of queue offsets ``[start, end)``; what the log lost is passed over.
 
@@ -29,7 +29,7 @@ def iter_queue(
         start: First queue offset.
         end: Behind the last.
         tags: ``TagA || TagB``; None for all.
-        on_lost: Called with queue offsets that are passed over because their messages are lost.
+        on_lost: Called with queue offsets that are passed over, and why: ``lost`` or ``repairable``.
 
     Raises:
         CorruptError: A record cannot be taken apart.
@@ -37,9 +37,10 @@ def iter_queue(
     while start < end:
         result = store.get(topic, queue_id, start, min(_AT_A_TIME, end - start), tags)
         if on_lost is not None:
-            for lost in result.lost:
-                if lost.start < end:
-                    on_lost(range(lost.start, min(lost.stop, end)))
+            told = [(one, "lost") for one in result.lost] + [(one, "repairable") for one in result.repairable]
+            for offsets, why in sorted(told, key=lambda one: one[0].start):
+                if offsets.start < end:
+                    on_lost(range(offsets.start, min(offsets.stop, end)), why)
         for message in result:
             if message.queue_offset >= end:
                 return

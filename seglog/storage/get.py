@@ -105,6 +105,16 @@ class GetResult(Found):
     __slots__ = ()
 
     @property
+    def repairable(self) -> tuple[range, ...]:
+        """Queue offsets that were stepped over as ``lost`` ones are, and that a repair brings back."""
+        return ()
+
+    @property
+    def stepped_over(self) -> tuple[range, ...]:
+        """Queue offsets that were stepped over, lost or repairable, in order."""
+        return self.lost
+
+    @property
     def messages(self) -> list[Message]:
         """The records as messages, decoded on first use."""
         if self.decoded is None:
@@ -126,14 +136,53 @@ class GetResult(Found):
 
     @override
     def __repr__(self) -> str:
-        status, next_offset, low, high, records, lost = self._facts()
+        status, next_offset, low, high, records, lost, repairable = self._facts()
+        told = f", repairable={repairable}" if repairable else ""
         return (
             f"GetResult(status={status}, next_offset={next_offset}, min_offset={low}, max_offset={high},"
-            f" records=<{len(records)}>, lost={lost})"
+            f" records=<{len(records)}>, lost={lost}{told})"
         )
 
-    def _facts(self) -> tuple[GetStatus, int, int, int, list[memoryview], tuple[range, ...]]:
-        return self.status, self.next_offset, self.min_offset, self.max_offset, self.records, self.lost
+    def _facts(
+        self,
+    ) -> tuple[GetStatus, int, int, int, list[memoryview], tuple[range, ...], tuple[range, ...]]:
+        place = self.next_offset, self.min_offset, self.max_offset
+        return self.status, *place, self.records, self.lost, self.repairable
+
+
+class _WithRepairable(GetResult):
+    """A read that stepped over messages that a repair brings back."""
+
+    __slots__ = ("_repairable",)
+
+    _repairable: tuple[range, ...]
+
+    @classmethod
+    def of(cls, found: GetResult, lost: tuple[range, ...], repairable: tuple[range, ...]) -> GetResult:
+        """Returns what was read, with what it stepped over parted."""
+        place = found.next_offset, found.min_offset, found.max_offset
+        told = cls(found.status, *place, found.records, lost)
+        told._repairable = repairable
+        return told
+
+    @property
+    @override
+    def repairable(self) -> tuple[range, ...]:
+        return self._repairable
+
+    @property
+    @override
+    def stepped_over(self) -> tuple[range, ...]:
+        return tuple(sorted(self.lost + self._repairable, key=lambda one: one.start))
+
+
+def without_repairable(found: GetResult, repairable: frozenset[int]) -> GetResult:
+    """Returns what was read, with the repairable of the queue offsets that it stepped over called so."""
+    lost, back = (
+        ranges_of((offset, 1) for one in found.lost for offset in one if (offset in repairable) is is_back)
+        for is_back in (False, True)
+    )
+    return _WithRepairable.of(found, lost, back) if back else found
 
 
 def read_queue(

@@ -115,6 +115,7 @@ class SnapshotLog:
     Attributes:
         holes: Its unreadable stretches.
         mended: Queue offset by physical offset of records that say another one of themselves.
+        withheld: Where records lie that a repair would serve otherwise.
         end_phy_offset: Where it ended when it was last looked at. Queues may know places behind it: of
             messages that were lost with the log's end.
     """
@@ -125,10 +126,13 @@ class SnapshotLog:
         self._lock = threading.Lock()
         self.holes = HoleMap(())
         self.mended: Mapping[int, int] = {}
+        self.withheld: frozenset[int] = frozenset()
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of a record's bytes, None if they are gone."""
         if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
+            return None
+        if phy_offset in self.withheld:
             return None
         with self._lock:
             record = self._reader.read(phy_offset, size_bytes)
@@ -140,7 +144,7 @@ class SnapshotLog:
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
-        if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended:
+        if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended or self.withheld:
             return None
         return self.stretch(phy_offset, size_bytes)
 
@@ -150,8 +154,10 @@ class SnapshotLog:
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Returns that all of many records were looked at when the store was opened."""
-        return np.ones(len(phy_offsets), np.bool_)
+        """Returns which of many records are served; all were looked at when the store was opened."""
+        if not self.withheld:
+            return np.ones(len(phy_offsets), np.bool_)
+        return ~np.isin(phy_offsets, list(self.withheld))
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of bytes of one file, whatever they hold; None if they are gone."""
@@ -190,6 +196,7 @@ class Reader:
         self.log = SnapshotLog(reader, found.max_phy_offset)
         self.log.holes = HoleMap(found.holes)
         self.log.mended = found.mended
+        self.log.withheld = found.withheld
         self.min_phy_offset = found.min_phy_offset
         self._compaction = {
             key: SnapshotCompactionQueue(state, self._files, self.log)
@@ -228,6 +235,10 @@ class Reader:
     def queues(self) -> list[SnapshotQueue | SnapshotBatchQueue]:
         """Returns all queues."""
         return [*self._queues.values(), *self._batch_queues.values()]
+
+    def repairable(self, topic: str, queue_id: int) -> frozenset[int]:
+        """Returns the queue offsets of a queue whose messages a repair would bring back."""
+        return self._found.repairable.get((topic, queue_id), frozenset())
 
     @property
     def compaction_topics(self) -> frozenset[str]:

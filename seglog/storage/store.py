@@ -71,7 +71,7 @@ from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue
+from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue, without_repairable
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
@@ -518,8 +518,10 @@ class MessageStore(AsyncCalls):
         except OSError as error:
             raise explain_os_error(error) from error
         else:
-            if not found.lost or not self._has_left_front(topic, queue_id, queue, found.lost[0].start + 1):
+            if not found.lost:
                 return found
+            if not self._has_left_front(topic, queue_id, queue, found.lost[0].start + 1):
+                return self._without_repairable(topic, queue_id, found)
         # Retention removed what we looked at: that is not lost, and the queue begins behind it.
         return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
 
@@ -557,6 +559,11 @@ class MessageStore(AsyncCalls):
             phy_offset = as_int("phy_offset", phy_offset, useful_to=MAX_I64)
         record = None if isinstance(self._reads, PlainReads) else self._reads.record_at(phy_offset)
         if record is None:
+            if isinstance(self._side, Reader) and phy_offset in self._side.log.withheld:
+                raise NotFoundError(
+                    f"the record at {phy_offset} is damaged, and what it was can be proven",
+                    help=f"run `seglog repair {self.path}`",
+                )
             with explained():
                 record = self._record_at(phy_offset) if phy_offset >= 0 else None
             if record is not None and is_tombstone(record):
@@ -847,6 +854,11 @@ class MessageStore(AsyncCalls):
             self._side.leave_front()
         now = self._side.queue(topic, queue_id)
         return now is not queue or (now is not None and now.min_offset >= least_min)
+
+    def _without_repairable(self, topic: str, queue_id: int, found: GetResult) -> GetResult:
+        if isinstance(self._side, Writer):
+            return found  # opening mended it
+        return without_repairable(found, self._side.repairable(topic, queue_id))
 
     def _forget_queues(self) -> None:
         if isinstance(self._reads, PlainReads):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -73,6 +74,8 @@ _TELLING_NAMES = _KNOWN_NAMES - {names.CONFIG, names.LOCK_FILE, names.INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
 _ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
 """Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
+Offsets: TypeAlias = dict[tuple[str, int], frozenset[int]]
+"""Queue offsets by topic and queue."""
 _NO_UNITS = np.empty(0, CQ_UNIT.dtype)
 _NO_BATCH_UNITS = np.empty(0, BATCH_UNIT.dtype)
 
@@ -103,6 +106,8 @@ class Survey:
         point: The recovery point that the walk began at.
         lost_in_holes: The messages that each of :attr:`holes` took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
+        withheld: Where records lie that a reader steps over, as a repair would serve them otherwise.
+        repairable: The queue offsets of these.
         record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
     """
 
@@ -127,6 +132,8 @@ class Survey:
     point: RecoveryPoint | None = None
     lost_in_holes: list[list[LostMessages]] = field(default_factory=list)
     lost_tail: list[LostRecord] = field(default_factory=list)
+    withheld: frozenset[int] = frozenset()
+    repairable: Offsets = field(default_factory=dict)
     record_crc: bool = True
 
     @property

@@ -180,8 +180,13 @@ def lost_by_dump(seglog, path):
 
 
 @FORMS
-@pytest.mark.parametrize(("name", "count"), [("d-zeropage-first", 10), ("d-trunclast", 32), ("d-magic", 1)])
-def test_messages_that_are_lost_are_named_and_end_with_1(seglog, tmp_path, name, count, form):
+@pytest.mark.parametrize(
+    ("name", "count", "kind"),
+    [("d-zeropage-first", 10, "lost"), ("d-trunclast", 32, "lost"), ("d-magic", 1, "repairable")],
+)
+def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
+    seglog, tmp_path, name, count, kind, form
+):
     path = golden.extract(name, tmp_path)
     lost = lost_by_dump(seglog, path)
     assert sum(messages for *_place, messages in lost) == count
@@ -190,17 +195,17 @@ def test_messages_that_are_lost_are_named_and_end_with_1(seglog, tmp_path, name,
     *named, summary = ran.stderr.splitlines()
     assert ran.exit_code == 1
     assert named == [
-        f"{topic}/{queue} @{first}{f'..{first + messages - 1}' if messages > 1 else ''}  lost"
+        f"{topic}/{queue} @{first}{f'..{first + messages - 1}' if messages > 1 else ''}  {kind}"
         for topic, queue, first, messages in lost
     ]
     noun = "message" if count == 1 else "messages"
-    assert summary.startswith(f"warning: {count} {noun} lost, all others are written; `seglog check")
+    assert summary.startswith(f"warning: {count} {noun} {kind}, all others are written; `seglog check")
     assert target.exists()
     ran = seglog("export", path, "--format", form, "-o", target, "--json", "--allow-lost")
     assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0]["lost"]) == (0, 400 - count, count)
     told = [json.loads(line) for line in ran.stderr.splitlines()]
     assert [(one["topic"], one["queueId"], one["firstOffset"], one["count"]) for one in told] == lost
-    assert {one["kind"] for one in told} == {"lost"}
+    assert {one["kind"] for one in told} == {kind}
 
 
 def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog, tmp_path):

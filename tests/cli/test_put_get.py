@@ -157,12 +157,23 @@ def test_a_read_goes_on_behind_a_damaged_record(seglog, tmp_path):
     assert lines[-1]["count"] == 32
 
 
-def test_a_read_says_which_messages_are_lost(seglog, tmp_path):
+@pytest.mark.parametrize(("more", "word"), [(b"", "repairable"), (b"\xff" * 8, "lost")])
+def test_a_read_says_which_messages_are_lost_and_which_are_repairable(more, word, seglog, tmp_path):
+    with MessageStore.open(golden.extract("roll", tmp_path), read_only=True) as whole:
+        (message,) = whole.get("order_events", 2, 3, 1)
     store = golden.extract("d-bodyflip-first", tmp_path)
-    line = seglog("get", store, "order_events", "--queue", 2, "--offset", 2, "--count", 2, "--json").lines[-1]
-    assert (line["count"], line["nextOffset"], line["lost"]) == (2, 5, [[3, 3]])
-    shown = seglog("get", store, "order_events", "--queue", 2, "--offset", 2, "--count", 2).stdout
-    assert "lost on the way: 3..3" in shown
+    with (store / "commitlog" / f"{0:020d}").open("r+b") as log:
+        log.seek(message.phy_offset + 100)
+        log.write(more)
+    asked = ["get", store, "order_events", "--queue", 2, "--offset", 2, "--count", 2]
+    line = seglog(*asked, "--json").lines[-1]
+    assert (line["count"], line["nextOffset"]) == (2, 5)
+    assert {name: line[name] for name in ("lost", "repairable")} == {
+        "lost": [],
+        "repairable": [],
+        word: [[3, 3]],
+    }
+    assert f"{word} on the way: 3..3" in seglog(*asked).stdout
 
 
 def test_compressed_bodies_are_shown_as_they_were_given(seglog, tmp_path):

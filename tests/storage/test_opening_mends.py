@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.repair import repair_store
+from seglog.errors import NotFoundError
 from seglog.storage.attic import iter_kept
 from seglog.storage.files import RealFiles
 from seglog.storage.format.record import HEAD_V4
@@ -78,6 +79,11 @@ def test_a_reader_steps_over_what_is_repairable_and_does_not_call_it_lost(image,
         assert slots(store) == [slot for slot in range(COUNT) if slot != VICTIM]
         assert {queue.topic for queue in store.queues()} == {"T"}
         codes = [one.code for one in store.recovery.findings]
+        over = store.get("T", 0, VICTIM, 1)
+        assert (over.lost, over.repairable) == ((), (range(VICTIM, VICTIM + 1),))
+        assert not store.query("T", f"k{VICTIM}")
+        with pytest.raises(NotFoundError, match="proven"):
+            store.message_at(image.starts[VICTIM])
     assert codes.count("record-repairable") == 1
     assert "log-hole" not in codes
 

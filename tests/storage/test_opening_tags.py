@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.repair import plan_repair, repair_store
+from seglog.errors import NotFoundError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.store import MessageStore
@@ -95,6 +96,24 @@ def test_two_bits_stay_as_the_log_has_them(whole, memory_path):
         flip(root, place + at, 3, SEGMENT_BYTES)
     MessageStore.open(root, clock=new_clock()).close()
     assert tagged(root, f"Tag{VICTIM}") == []
+
+
+def test_a_reader_serves_no_tag_that_a_repair_would_change(whole, memory_path):
+    root, place = copy_store(whole, memory_path / "store"), place_of_tag(whole)
+    with MessageStore.open(root, read_only=True) as store:
+        (message,) = store.get("T", 0, VICTIM, 1)
+        phy_offset = message.phy_offset
+    flip(root, place + 5, 1, SEGMENT_BYTES)
+    with MessageStore.open(root, read_only=True) as store:
+        found = store.get("T", 0, VICTIM, 2)
+        assert [message.queue_offset for message in found] == [VICTIM + 1]
+        assert (found.lost, found.repairable) == ((), (range(VICTIM, VICTIM + 1),))
+        assert found.stepped_over == found.repairable
+        assert not store.query("T", f"key-{VICTIM}")
+        (finding,) = (one for one in store.recovery.findings if one.code == "record-repairable")
+        with pytest.raises(NotFoundError, match="proven"):
+            store.message_at(phy_offset)
+    assert finding.position_bytes == (place + 5) % SEGMENT_BYTES
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """What a reader steps over because a repair would serve it otherwise: named as repairable, not as lost.
 
-A reader writes nothing, so it leaves a record out that a certain mend would give to another queue, and a
-record in a hole or at the torn end that a mend would bring back.
+A reader writes nothing, so it serves no record that a certain mend would change, wherever a queue, a place or
+a key leads to it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.get import ranges_of
 from seglog.storage.lost_messages import LostMessages
 from seglog.storage.queue_overlay import is_message
-from seglog.storage.survey import Survey, log_findings
+from seglog.storage.survey import Offsets, Survey, log_findings
 
 
 def withhold(found: Survey, mends: Sequence[Mend]) -> None:
@@ -28,11 +29,12 @@ def withhold(found: Survey, mends: Sequence[Mend]) -> None:
     """
     if not mends:
         return
+    found.withheld = frozenset(mend.phy_offset for mend in mends)
     for mend in mends:
         _leave_out(found, mend)
-    back = {(mend.topic, mend.queue_id, mend.queue_offset) for mend in mends}
+    found.repairable = _offsets(found, mends)
     before = found.lost_in_holes
-    found.lost_in_holes = [[left for one in lost for left in _without(one, back)] for lost in before]
+    found.lost_in_holes = [[left for one in lost for left in _without(one, found)] for lost in before]
     segment = found.geometry.segment_size_bytes
     told = log_findings(
         found.log_files, found.geometry, found.holes, None, found.max_phy_offset, found.lost_in_holes
@@ -48,6 +50,23 @@ def withhold(found: Survey, mends: Sequence[Mend]) -> None:
         *(finding for finding in holes if _place(finding) not in whole),
         *others,
     ]
+
+
+def _offsets(found: Survey, mends: Sequence[Mend]) -> Offsets:
+    """Returns which queue offsets the records have, in every queue that leads to them."""
+    places = sorted(found.withheld)
+    offsets: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for mend in mends:
+        offsets[mend.topic, mend.queue_id].add(mend.queue_offset)
+    for key, state in found.queues.items():
+        at = np.flatnonzero(np.isin(state.units["phy_offset"], places) & is_message(state.units))
+        if len(at):
+            offsets[key].update((state.first_slot + at).tolist())
+    for key, batch in found.batch_queues.items():
+        for unit in batch.units[np.isin(batch.units["phy_offset"], places)]:
+            first = int(unit["base_queue_offset"])
+            offsets[key].update(range(first, first + int(unit["batch_size"])))
+    return {key: frozenset(of_queue) for key, of_queue in offsets.items()}
 
 
 def _place(finding: Finding) -> tuple[str, int]:
@@ -69,6 +88,7 @@ def _leave_out(found: Survey, mend: Mend) -> None:
         del found.queues[key]
 
 
-def _without(lost: LostMessages, back: set[tuple[str, int, int]]) -> list[LostMessages]:
-    left = [(offset, 1) for offset in lost.offsets if (lost.topic, lost.queue_id, offset) not in back]
+def _without(lost: LostMessages, found: Survey) -> list[LostMessages]:
+    back = found.repairable.get((lost.topic, lost.queue_id), frozenset())
+    left = [(offset, 1) for offset in lost.offsets if offset not in back]
     return [replace(lost, offsets=offsets) for offsets in ranges_of(left)]
