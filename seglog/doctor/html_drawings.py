@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from seglog.doctor.check_report import CheckReport
@@ -29,9 +30,9 @@ def segment_map(report: CheckReport) -> str:
     sizes = {file.first_offset: file.size_bytes for file in report.log_files}
     if not sizes:
         return "<p>There is no commit-log file.</p>"
-    firsts = list(range(min(sizes), max(sizes) + 1, length))
-    left_out = max(0, len(firsts) - _MAX_ROWS)
-    firsts = _worth_showing(report, firsts) if left_out else firsts
+    every = range(min(sizes), max(sizes) + 1, length)  # not a list: a name may claim any distance
+    firsts = _worth_showing(report, every, sizes) if len(every) > _MAX_ROWS else list(every)
+    left_out = len(every) - len(firsts)
     rows = [_segment_row(report, first, sizes.get(first), number) for number, first in enumerate(firsts)]
     height = _ROW * len(firsts) + 4
     drawing = (
@@ -50,19 +51,20 @@ def segment_map(report: CheckReport) -> str:
     return drawing + legend
 
 
-def _worth_showing(report: CheckReport, firsts: Sequence[int]) -> list[int]:
-    """Returns the segments with holes, then the newest, as many as fit."""
-    length = report.geometry.segment_size_bytes
-    hurt = [
+def _worth_showing(report: CheckReport, firsts: range, sizes: Mapping[int, int]) -> list[int]:
+    """Returns the segments with holes, then those that have a file, the newest first, as many as fit."""
+    start, step = firsts.start, firsts.step
+    hurt = (
         first
-        for first in firsts
-        if any(hole.phy_offset < first + length and hole.end > first for hole in report.holes)
-    ]
-    chosen = set(hurt[:_MAX_ROWS])
-    for first in reversed(firsts):
-        if len(chosen) >= _MAX_ROWS:
-            break
+        for hole in report.holes
+        for first in firsts[max(0, (hole.phy_offset - start) // step) : max(0, -((start - hole.end) // step))]
+    )
+    chosen: set[int] = set()
+    with_files = (first for first in sorted(sizes, reverse=True) if first in firsts)
+    for first in chain(hurt, with_files, reversed(firsts)):
         chosen.add(first)
+        if len(chosen) == _MAX_ROWS:
+            break
     return sorted(chosen)
 
 

@@ -214,6 +214,7 @@ class _Attempt:
         point = self._point
         start, end, segment = self._start, point.end_phy_offset, point.segment_bytes
         _demand(point.min_phy_offset <= start <= point.last_phy_offset, "the log starts elsewhere")
+        _demand(point.last_phy_offset < end, "its last record is behind it")
         newest_ms, last_ms = point.newest_store_timestamp_ms, point.last_store_timestamp_ms
         _demand(start == point.min_phy_offset or newest_ms <= last_ms, "the newest record may have expired")
         below = [file for file in self._log_files if file.first_offset < end]
@@ -242,6 +243,8 @@ class _Attempt:
             raise _DoubtError(f"{name} has no files")
         number_0 = queue.first_slot // per_file
         names = range(number_0 * size, queue.end_slot * CQ_UNIT_BYTES, size)
+        _demand(0 <= queue.first_slot <= queue.end_slot, f"{name} ends before it begins")
+        _demand(len(queue.crcs) == len(names), f"{name} has checksums of other files")
         there = min(files.sizes)
         _demand(there in names, f"{name} begins elsewhere")
         gone = (there - names[0]) // size
@@ -282,7 +285,7 @@ class _Attempt:
             row = examine(record, 0, last, verify=False)
             if isinstance(row, Damage) and row.kind == "size" and len(record) == _HEAD_BYTES:
                 size = min(int(str(row.found)), point.end_phy_offset - last)
-                record = reader.read(last, size)
+                record = reader.read(last, max(size, 0))
                 row = examine(record, 0, last, verify=False)
         finally:
             reader.close()

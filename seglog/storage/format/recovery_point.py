@@ -207,7 +207,8 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
         tables.append(np.frombuffer(data, layout.dtype, count, at))
         at += count * layout.size_bytes
     block_rows, queue_rows, file_rows = tables
-    if queue_rows["topic_bytes"].sum() != names or queue_rows["file_count"].sum() != files:
+    counts = [queue_rows["topic_bytes"].astype(np.int64), queue_rows["file_count"].astype(np.int64)]
+    if [count.sum() for count in counts] != [names, files] or any((count < 0).any() for count in counts):
         raise CorruptError("point-lengths", expected=f"{names} bytes of names, {files} files")
     sums = _queue_sums(queue_rows, file_rows, data[at:end])
     crcs = block_rows["crc32c"].astype(np.uint32)
