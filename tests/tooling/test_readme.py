@@ -1,6 +1,7 @@
 """What the README shows works: its Python runs, its commands run, its make targets exist.
 
-Python blocks run each in a process and folder of its own; those that are tests (`python test`) with pytest.
+Python blocks run each in a process and folder of its own, and once more one after another in one folder;
+those that are tests (`python test`) with pytest.
 Commands of `sh` and `console` blocks of a
 section run in README order in one folder, so that one may read what an earlier one wrote. A block whose fence
 says more than the language, such as `sh not-tested`, is left alone. The reader is someone with a
@@ -148,6 +149,13 @@ def test_python_of_the_readme_runs(block, home):
         need_spark()
     (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
     check([sys.executable, "example.py"], home, f"README.md:{block.line}")
+
+
+def test_python_of_the_readme_runs_in_the_order_of_reading_in_one_folder(home):
+    for block in blocks_of("python"):
+        if "seglog.spark" not in block.text:  # it reads the broker's store and makes none
+            (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
+            check([sys.executable, "example.py"], home, f"README.md:{block.line}")
 
 
 @pytest.mark.parametrize("block", blocks_of("python test"), ids=lambda block: f"line {block.line}")
