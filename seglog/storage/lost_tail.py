@@ -111,9 +111,11 @@ def find_lost_tail(
 
 def _plain_run(state: QueueState, facts: TailFacts) -> list[KnownUnit]:
     units, slot = state.behind, state.behind_slot
+    if not len(units):
+        return []
     if not len(state.units):
         # The queue has nothing else: its files begin with the first unit that counts.
-        first = int(is_message(units).argmax()) if len(units) else 0
+        first = int(is_message(units).argmax())
         units, slot = units[first:], slot + first
     elif slot != state.max_offset:
         return []

@@ -86,11 +86,14 @@ class QueueState:
     @property
     def max_phy_offset(self) -> int:
         """Where the record of the last unit ends; -1 for a queue that never had one."""
-        for end in range(len(self.units), 0, -_LOOKED_AT):
-            units = self.units[max(0, end - _LOOKED_AT) : end]
+        end, step = len(self.units), 1  # the last one stands for a message as good as always
+        while end:
+            units = self.units[max(0, end - step) : end]
             at = np.flatnonzero(is_message(units))
             if len(at):
-                return int(units["phy_offset"][at[-1]]) + int(units["size_bytes"][at[-1]])
+                phy_offset, size_bytes, _tags_code = units[at[-1]].item()
+                return int(phy_offset + size_bytes)
+            end, step = end - len(units), _LOOKED_AT
         return -1
 
 

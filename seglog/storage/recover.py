@@ -226,8 +226,8 @@ def _sync_log(found: Survey, files: Files) -> None:
 def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -> int:
     """Makes the files of one queue say what the log says; returns how many had to change."""
     size = found.geometry.queue_file_size_bytes
-    directory = found.root / queue_directory(state.topic, state.queue_id)
     known = found.queue_files.get((state.topic, state.queue_id))
+    directory = known.directory if known else found.root / queue_directory(state.topic, state.queue_id)
     stored = dict(known.sizes) if known is not None else {}
     changed = remove_expired(files, directory, stored, size, state.file_slot * CQ_UNIT_BYTES)
     beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]

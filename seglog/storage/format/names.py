@@ -76,7 +76,7 @@ def can_name_directory(topic: str) -> bool:
     Records of other writers, and damaged ones without a record CRC, may call their topic anything; a store
     that made folders of such names could be led out of itself.
     """
-    is_plain = bool(topic) and topic not in {".", ".."} and not {"/", "\0"} & set(topic)
+    is_plain = bool(topic) and topic not in {".", ".."} and "/" not in topic and "\0" not in topic
     return is_plain and len(topic.encode("utf-8", "surrogateescape")) <= MAX_SYSTEM_TOPIC_BYTES
 
 
