@@ -123,7 +123,7 @@ def test_where_the_real_writer_puts_it(judge, tmp_path, copied, is_on, is_batch)
 
 def test_a_copy_that_the_broker_makes_once_the_option_is_off_has_it_among_others(judge, tmp_path):
     levels = {"messageDelayLevel": "5s"}
-    with judge.broker(tmp_path, GEOMETRY, enabledAppendPropCRC=True, **levels) as theirs:
+    with judge.broker(tmp_path, GEOMETRY, halt=True, enabledAppendPropCRC=True, **levels) as theirs:
         theirs.ask(sending("T", "now"))
         theirs.ask(sending("T", "later", level=1))
     with judge.broker(tmp_path, GEOMETRY, **levels) as theirs:
