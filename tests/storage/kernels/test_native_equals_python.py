@@ -133,6 +133,17 @@ def test_checksum_of_a_record_under_a_damaged_name(record, flips, name, cut):
         assert_same_walk(exact(damaged), 0, True)
 
 
+@MANY
+@given(made, st.lists(made.map(lambda each: replace(each, record_crc=True)), max_size=3), st.data())
+def test_record_that_ends_with_any_part_of_others(record, others, data):
+    packed = replace(record, phy_offset=0, queue_id=0).pack()
+    elsewhere = b"".join(other.pack() for other in others) + bytes(len(packed))
+    taken = data.draw(st.integers(0, min(60, len(record.stored_properties))))
+    at = data.draw(st.integers(0, len(elsewhere) - taken))
+    mixed = packed[: len(packed) - taken] + elsewhere[at : at + taken]
+    assert_same_walk(exact(mixed), 0, True)
+
+
 @given(st.binary(max_size=12) | st.text().map(str.encode), st.binary(max_size=3))
 def test_hash_of_any_tag(tag, broken):
     log = Record(properties=b"TAGS\x01" + tag + broken + b"\x02").pack()
