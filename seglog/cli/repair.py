@@ -19,8 +19,10 @@ from seglog.doctor.actions import Action
 from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo_pack import UndoPack
+from seglog.doctor.verdict import add_left, wrong_now
 from seglog.errors import StoreLockedError
 from seglog.storage.finding_text import finding_fields
+from seglog.storage.findings import Finding
 from seglog.storage.geometry import FileSizes
 from seglog.storage.lost_messages import LostMessages
 
@@ -47,35 +49,59 @@ def command(
     Messages that cannot be saved keep their queue offsets: tombstones take their places, so that RocketMQ
     opens the store and serves everything else. `seglog undo STORE` takes a repair back, bit for bit.
 
-    The exit code is 0 if nothing is wrong (any more), 1 if something is.
+    The exit code is that of a check of the store as it is then: 0 if nothing is wrong (any more), else 1.
     """
     if is_applied and as_json and not is_sure:
         raise click.UsageError("--json asks nothing: give --yes as well")
     if is_sure and not is_applied:
         raise click.UsageError("--yes goes with --apply")
-    if not is_applied:
-        plan = _dry_run(path, given)
-        _tell(plan, None, as_json=as_json)
-        if plan.first or plan.changes or plan.left:
-            raise click.exceptions.Exit(1)
-        return
+    if is_applied:
+        wrong = _apply(path, given, is_sure=is_sure, as_json=as_json)
+    else:
+        wrong = _show_plan(path, given, as_json=as_json)
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> list[Finding]:
+    """Prints what a repair would do; returns what a check finds wrong with the store as it is."""
+    plan = _dry_run(path, given)
+    wrong = wrong_now(path, options.followed())
+    add_left(plan, wrong)
+    _tell_plan(plan, is_sound=not wrong, as_json=as_json)
+    return wrong
+
+
+def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> list[Finding]:
+    """Repairs a store, if somebody agrees; returns what a check finds wrong with it then."""
+    shown: list[Plan] = []
 
     def confirm(plan: Plan) -> bool:
-        if not as_json:
-            _show(plan)
-        return is_sure or _is_typed(path)
+        shown.append(plan)
+        if is_sure:  # it is done before anything is printed: who reads that may go away
+            return True
+        try:
+            _show(plan, is_sound=False)
+            return _is_typed(path)
+        except BrokenPipeError:
+            render.say("nothing was changed: nobody reads the plan; --yes asks nothing", err=True)
+            raise
 
     plan, pack = repair_store(options.writing(path), path, SystemClock(), confirm, given)
-    if as_json:
-        _tell(plan, pack, as_json=True)
-    elif pack is None and plan.is_settled:
-        render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
-    elif pack is None:
-        _show(plan) if not (plan.first or plan.changes) else render.say("nothing was changed")
-    else:
-        render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
-    if plan.left or (pack is None and not plan.is_settled and (plan.first or plan.changes)):
+    is_done = pack is not None or plan.is_settled
+    if shown and not is_done:
+        render.say("nothing was changed")
         raise click.exceptions.Exit(1)
+    wrong = plan.left = wrong_now(path, options.followed())
+    if as_json:
+        _emit(plan, pack)
+    else:
+        if not is_done:
+            _show(plan, is_sound=not wrong)
+        elif is_sure:
+            _show(shown[0], is_sound=False, with_left=False)
+        _show_done(plan, pack, path)
+    return wrong
 
 
 def _dry_run(path: Path, sizes: FileSizes) -> Plan:
@@ -91,13 +117,28 @@ def _is_typed(path: Path) -> bool:
     return bool(click.prompt(f"type {name} to do this", default="", show_default=False) == name)
 
 
-def _tell(plan: Plan, pack: UndoPack | None, *, as_json: bool) -> None:
-    if not as_json:
-        _show(plan)
-        if plan.first or plan.changes:
-            render.say()
-            render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
+def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
+    if as_json:
+        _emit(plan, None)
         return
+    _show(plan, is_sound=is_sound)
+    if plan.first or plan.changes:
+        render.say()
+        render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
+
+
+def _show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
+    if pack is not None:
+        render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
+    elif plan.is_settled:
+        render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
+    else:
+        return
+    if plan.left:
+        _show_left(plan)
+
+
+def _emit(plan: Plan, pack: UndoPack | None) -> None:
     for action in (*plan.first, *plan.actions):
         render.emit(_action_fields(action))
     for change in plan.changes:
@@ -106,9 +147,9 @@ def _tell(plan: Plan, pack: UndoPack | None, *, as_json: bool) -> None:
         {
             "kind": "plan",
             "actions": len(plan.first) + len(plan.actions),
-            "changedFiles": len(plan.changes),
+            "changedFiles": len(_files(plan)),
             "changedBytes": plan.changed_bytes,
-            "saved": sum(action.saved for action in plan.actions),
+            "saved": plan.saved,
             "lost": sum(action.lost_messages for action in plan.actions),
             "left": [finding_fields(finding) for finding in plan.left],
             "rescan": plan.is_rescanned,
@@ -118,21 +159,38 @@ def _tell(plan: Plan, pack: UndoPack | None, *, as_json: bool) -> None:
     )
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
+    """Prints a plan.
+
+    Args:
+        plan: The plan.
+        is_sound: Whether a check finds nothing but notes: what is to do then, opening the store does too.
+        with_left: Whether what it leaves is printed.
+    """
     actions = [*plan.first, *plan.actions]
     if not actions:
         render.say("nothing to do" + (": no repair can put right what is left" if plan.left else ""))
+    elif is_sound:
+        render.say("nothing to do; when the store is next opened for writing, or with --apply:")
     for number, action in enumerate(actions, 1):
         _show_action(number, action)
     if plan.changes:
         _show_changes(plan)
-    if plan.left:
-        render.say()
-        render.say("left as it is:")
-        show_findings(plan.left, plan.root)
+    if plan.left and with_left:
+        _show_left(plan)
     if plan.is_rescanned:
         render.say()
         render.say("RocketMQ walks the whole log when it starts, and makes what is missing; start it once")
+
+
+def _show_left(plan: Plan) -> None:
+    render.say()
+    render.say("left as it is:")
+    show_findings(plan.left, plan.root)
+
+
+def _files(plan: Plan) -> list[Change]:
+    return [change for change in plan.changes if change.kind != MADE]
 
 
 def _show_action(number: int, action: Action) -> None:
@@ -158,12 +216,12 @@ def _show_action(number: int, action: Action) -> None:
 
 def _show_changes(plan: Plan) -> None:
     render.say()
-    files = [change for change in plan.changes if change.kind != MADE]
+    files = _files(plan)
     rows = [_change_cells(plan, change) for change in files[:_MAX_CHANGES_SHOWN]]
     render.table(("file", "what", "bytes", "from"), rows, numbers=("bytes",))
     if len(files) > _MAX_CHANGES_SHOWN:
         render.say(f"… and {render.count_text(len(files) - _MAX_CHANGES_SHOWN)} more; --json prints all")
-    saved = render.count_text(sum(action.saved for action in plan.actions), "message")
+    saved = render.count_text(plan.saved, "message")
     lost = render.count_text(sum(action.lost_messages for action in plan.actions))
     render.say(
         f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"

@@ -27,7 +27,7 @@ from seglog.storage.survey import Survey, survey
 _TAIL: Final = "tail"
 _FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})
 """What recovery does nothing about."""
-_WITHOUT_CURE: Final = frozenset({"queue-gap", "topic-name", "record-queue-offset"})
+_WITHOUT_CURE: Final = frozenset({"queue-gap", "topic-name", "record-queue-offset", "queue-length-unknown"})
 """The log has nothing better."""
 _IN_QUEUES: Final = frozenset(
     {

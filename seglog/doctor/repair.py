@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,7 @@ from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_records import mend_records, recall, with_recalled
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
+from seglog.doctor.rescan import MADE_BY_ROCKETMQ
 from seglog.doctor.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo_writing import has_leftovers
 from seglog.doctor.unfinished import first_actions, settle, settle_draft, unfinished
@@ -42,8 +43,9 @@ from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import COMMIT_LOG, INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
-from seglog.storage.listing import list_store
-from seglog.storage.survey import check_is_store, survey
+from seglog.storage.listing import list_store, no_queue_length
+from seglog.storage.queue_overlay import is_message
+from seglog.storage.survey import Survey, check_is_store, survey
 
 _MAX_ROUNDS: Final = 3
 """What is written into a hole may let a second look see more; a third has never been needed."""
@@ -63,6 +65,7 @@ class Plan:
         is_rescanned: Whether RocketMQ must walk the whole log when it starts.
         first: What is settled before anything else: repairs that were stopped half-way, names of files.
         is_settled: Whether that was done.
+        served: Messages that the queues of the repaired store lead to.
     """
 
     root: Path
@@ -74,6 +77,12 @@ class Plan:
     is_rescanned: bool = False
     first: list[Action] = field(default_factory=list)
     is_settled: bool = False
+    served: int = 0
+
+    @property
+    def saved(self) -> int:
+        """How many messages the actions save; several may save the same one."""
+        return min(sum(action.saved for action in self.actions), self.served)
 
     @property
     def changed_bytes(self) -> int:
@@ -137,15 +146,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
         found = survey(root, draft)
     is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
     knows_queues = found.geometry.is_queue_file_known
-    for _round in range(_MAX_ROUNDS):
-        if not needs_recovery(found):
-            break
-        actions += mend_log(found, draft, clock)
-        found = survey(root, draft)
-        # Records that lay in a hole and state another place, as where sectors were swapped.
-        if recalled := recall(found, draft):
-            actions = with_recalled(found, actions, recalled)
-            found = survey(root, draft)
+    found, actions = _recovered(found, draft, clock, actions)
     index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
         index_findings = index_problems(found, draft)
@@ -161,13 +162,44 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     ends = {key: state.max_offset for key, state in found.queues.items()}
     ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
-    problems = dict.fromkeys(found.findings + index_findings + other_problems(found, draft))
+    left = _left(found, [*index_findings, *other_problems(found, draft)], is_rescanned=is_rescanned)
     if not knows_queues:
         remove_queue_files(found, draft)
         actions = [action for action in actions if action.kind != "queue"]
     changes = changes_of(draft) if actions else []
-    left = [one for one in problems if one.severity is not Severity.NOTE]
-    return Plan(root, draft, actions if changes else [], changes, findings, left, is_rescanned)
+    if not knows_queues:
+        left += no_queue_length(replace(found.geometry, is_queue_file_known=False), left)
+    served = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    served += sum(state.max_offset - state.min_offset for state in found.batch_queues.values())
+    served -= sum(action.lost_messages for action in actions)
+    actions = actions if changes else []
+    return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served)
+
+
+def _recovered(
+    found: Survey, draft: DraftFiles, clock: Clock, actions: list[Action]
+) -> tuple[Survey, list[Action]]:
+    """Recovers a draft until nothing is left to recover; returns it, and what was done with it so far."""
+    for _round in range(_MAX_ROUNDS):
+        if not needs_recovery(found):
+            break
+        actions = [*actions, *mend_log(found, draft, clock)]
+        found = survey(found.root, draft)
+        # Records that lay in a hole and state another place, as where sectors were swapped.
+        if recalled := recall(found, draft):
+            actions = with_recalled(found, actions, recalled)
+            found = survey(found.root, draft)
+    return found, actions
+
+
+def _left(found: Survey, further: list[Finding], *, is_rescanned: bool) -> list[Finding]:
+    """Returns what is wrong with a draft that everything was done to, but for what RocketMQ makes itself."""
+    excused = MADE_BY_ROCKETMQ if is_rescanned else frozenset[str]()
+    return [
+        finding
+        for finding in dict.fromkeys([*found.findings, *further])
+        if finding.severity is not Severity.NOTE and finding.code not in excused
+    ]
 
 
 def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Action]:

@@ -210,8 +210,8 @@ QUEUE_CODES: Final[dict[str, Code]] = {
     "queue-length-unknown": Code(
         _WARNING,
         "nothing tells how long queue files must be",
-        _REFUSES,
-        "repair, once it is told the length; without it RocketMQ makes the files again",
+        "none is lost, but nothing is written to the store; RocketMQ does not start, unless no file is left",
+        "repair, once it is told the length; without it RocketMQ makes the files again when it starts",
         "seglog repair --queue-file-bytes BYTES STORE",
     ),
     "queue-missing": Code(

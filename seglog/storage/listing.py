@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from seglog.storage.file_facts import Inferred
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, segment_file_name
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE, segment_file_name
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.lengths import Lengths, find_lengths
 from seglog.storage.log_files import LogFile, list_log_files, place_log_files
@@ -90,6 +91,19 @@ def _unknown_lengths(
         file = f"{queue.name}/{segment_file_name(first)}"
         findings.append(_unknown("queue-length-unknown", file, lengths.queue, queue.sizes[first]))
     return findings
+
+
+def no_queue_length(geometry: StoreGeometry, told: Iterable[Finding]) -> list[Finding]:
+    """Returns a finding for a store with queues of which no file is left to tell how long they are.
+
+    Args:
+        geometry: What is known of lengths.
+        told: What was found already: it may say so of files that are there.
+    """
+    code = "queue-length-unknown"
+    if geometry.is_queue_file_known or any(finding.code == code for finding in told):
+        return []
+    return [Finding(code, CONSUME_QUEUE, expected="a length that is known", found="no queue file")]
 
 
 def _unknown(code: str, file: str, found: Inferred, size_bytes: int) -> Finding:

@@ -48,7 +48,7 @@ from seglog.storage.holes_file import TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.lengths import Lengths
-from seglog.storage.listing import Listing, list_store
+from seglog.storage.listing import Listing, list_store, no_queue_length
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
@@ -285,6 +285,8 @@ def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: 
         log_end = LogEnd(int(times.max()), int(times[-1]), result.max_phy_offset)
         result.findings += checkpoint_findings(files, root, checkpoint, log_end, result.mode)
     result.findings += config_findings(files, root)
+    if result.queues:
+        result.findings += no_queue_length(geometry, result.findings)
     for queue in queue_files.values():
         if geometry.is_queue_file_known:
             result.findings += queue_file_findings(queue, geometry.queue_file_size_bytes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -42,6 +44,62 @@ def test_json_names_every_message_and_byte(seglog, hole):
     changes = [line for line in others if line["kind"] == "change"]
     assert sum(one["size"] for line in changes for one in line["stretches"]) == plan["changedBytes"]
     assert (plan["saved"], plan["lost"], plan["applied"], plan["undo"]) == (352, 10, False, None)
+    assert plan["changedFiles"] == 13
+
+
+def test_a_message_that_several_steps_save_counts_once(seglog, tmp_path):
+    root = golden.extract("d-zeropage-first", tmp_path)
+    shutil.rmtree(root / "consumequeue")
+    ran = seglog("repair", root, "--queue-file-bytes", 2000, "--json")
+    plan = ran.lines[-1]
+    assert sum(line["saved"] for line in ran.lines if line["kind"] == "action") > 400
+    assert plan["saved"] == 390
+
+
+def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(command_line, seglog, hole):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*command_line, "repair", "--apply", "--yes", hole],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 141
+    assert seglog("check", hole).exit_code == 0
+    assert seglog("undo", hole).exit_code == 0
+
+
+def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(command_line, hole):
+    before = tree_digest(hole)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*command_line, "repair", "--apply", hole],
+        input=b"d-zeropage-first\n",
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 141
+    assert b"nothing was changed" in done.stderr
+    assert tree_digest(hole) == before
+
+
+def test_a_dry_run_names_what_no_repair_changes(seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "topics.json").unlink(missing_ok=True)
+    (root / "config" / "topics.json").symlink_to("/etc/hostname")
+    checked, planned = seglog("check", root), seglog("repair", root)
+    assert checked.exit_code == planned.exit_code == 1
+    assert planned.stdout.startswith("nothing to do: no repair can put right what is left\n")
+    for shown in (checked.stdout, planned.stdout):
+        assert "file-kind config/topics.json" in shown
+    (line,) = seglog("repair", root, "--json").lines
+    assert [one["code"] for one in line["left"]] == ["file-kind"]
 
 
 @pytest.mark.parametrize("typed", [b"something\n", b"\n", b""])

@@ -75,7 +75,8 @@ def test_queue_files_whose_length_no_file_tells_are_left_to_rocketmq(name, tmp_p
     assert (root / "abort").read_bytes() == b""
     assert not any((root / "checkpoint").read_bytes())
     assert not any(path.is_file() for path in (root / "consumequeue").rglob("*"))
-    assert wrong(root) == []
+    assert wrong(root) == ["queue-length-unknown"]
+    assert [finding.code for finding in plan.left] == ["queue-length-unknown"]
     assert "rescan-due" in {finding.code for finding in check_store(root, clock=new_clock()).findings}
     assert not plan_repair(files, root, new_clock()).changes
     with MessageStore.open(root, read_only=True) as store:

@@ -36,6 +36,12 @@ _PLANNED_AGAIN: Final = 4
 _LAWS: Final = 2
 """How often the three laws of opening are tried: they cost two more repairs."""
 
+_AS_OPENING: Final = frozenset({"close", "tail-cut"})
+"""What a repair does where nothing is wrong: opening a store for writing does it too."""
+
+_AS_RESCAN: Final = frozenset({"index", "queue"})
+"""What RocketMQ, or an opening, makes from the log where nothing is left of it."""
+
 Said = set[tuple[str, str, int, str]]
 
 
@@ -128,6 +134,11 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         broken += [] if seen and not plan.changes and digest(copy) == before else ["not refused"]
         shutil.rmtree(copy)
         return Trial(seed, kind, outcome.damage, seen, "", REFUSED, [], len(outcome.hit), 0, 0, 0, broken)
+    allowed = _AS_OPENING | (
+        _AS_RESCAN if any(one.code == "rescan-due" for one in report.findings) else set()
+    )
+    if report.is_clean and (more := {action.kind for action in plan.actions} - allowed):
+        broken.append(f"check finds nothing, but a repair does {sorted(more)}")
     after = check_store(copy, clock=clock)
     left = sorted({one.code for one in after.findings if one.severity is not Severity.NOTE})
     if left:

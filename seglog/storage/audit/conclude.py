@@ -21,6 +21,7 @@ from seglog.storage.audit.stitch import LogOutcome, stitch
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.derived_findings import LogEnd, checkpoint_findings
 from seglog.storage.files import Files
+from seglog.storage.listing import no_queue_length
 from seglog.storage.survey import batch_topics, log_findings, log_start, tombstone_findings
 
 
@@ -94,6 +95,8 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
     plan, log, start = stitched.plan, stitched.log, stitched.start
     queues, of_queues, lost = conclude_queues(plan, log, start, files)
     findings = list(plan.findings)
+    if any(queue.kind == "plain" for queue in queues):
+        findings += no_queue_length(plan.geometry, findings)
     findings += log_findings(
         plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
     )

@@ -1,0 +1,98 @@
+"""A check, a dry run and a repair say the same of a store; what a repair ends well with can be written to."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+from tests.support import golden
+from tests.support.broker_damage import DAMAGES
+
+SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
+AS_OPENING = {
+    "finish what a crash left, and take the abort file away",
+    "cut a torn write and zero what is behind it",
+    "write the key index from the log",
+    "write queue files from the log",
+}
+"""What is to do where nothing is wrong: opening the store for writing does it too."""
+
+
+def run(*arguments):
+    ran = CliRunner().invoke(commands, [str(argument) for argument in arguments])
+    assert ran.exit_code != 70, ran.output
+    return ran.exit_code, ran.stdout
+
+
+def steps(shown):
+    """Returns what the numbered lines of a plan say is done."""
+    lines = [line.lstrip() for line in shown.splitlines() if line.startswith("  ")]
+    return {line.partition(". ")[2].partition(":")[0] for line in lines if line.partition(". ")[0].isdigit()}
+
+
+def judged(root):
+    """Holds a check of a store against a dry run of a repair; returns the verdict of both."""
+    checked, _shown = run("check", root)
+    planned, shown = run("repair", root)
+    assert (checked == 0) == (planned == 0), shown
+    if planned == 0:
+        assert shown.startswith("nothing to do")
+        assert "left as it is" not in shown
+        assert steps(shown) <= AS_OPENING
+    return checked
+
+
+def hold(root, *sizes):
+    """Holds the rule of exit codes for a store, before and after its repair."""
+    judged(root)
+    repaired, shown = run("repair", "--apply", "--yes", *sizes, root)
+    after = judged(root)
+    if repaired in {0, 1}:
+        assert after == repaired, shown
+    if repaired == 0:
+        assert run("put", root, "Probe", "text")[0] == 0
+        assert judged(root) == 0
+
+
+@pytest.mark.parametrize("name", [*golden.golden_names(damaged=False), *golden.golden_names(damaged=True)])
+def test_verdicts_agree_on_stores_of_rocketmq(name, tmp_path):
+    hold(golden.extract(name, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt", "d-noindex", "d-noindex-halt"])
+def test_verdicts_agree_where_lengths_are_given(name, tmp_path):
+    hold(golden.extract(name, tmp_path), *SIZES)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Each kind of store, made once."""
+    made = {}
+
+    def get(make):
+        if make not in made:
+            made[make] = make(tmp_path_factory.mktemp(make.__name__) / "store")
+        return made[make]
+
+    return get
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_verdicts_agree_on_damaged_stores(name, stores, tmp_path):
+    make, damage, _codes = DAMAGES[name]
+    root = tmp_path / "store"
+    shutil.copytree(stores(make), root)
+    damage(root)
+    hold(root)
+
+
+@pytest.mark.parametrize("gone", [("consumequeue", "index"), ("consumequeue", "index", "checkpoint")])
+@pytest.mark.parametrize("name", ["roll", "roll-halt"])
+def test_verdicts_agree_where_all_that_is_made_from_the_log_is_gone(name, gone, tmp_path):
+    root = golden.extract(name, tmp_path)
+    for part in gone:
+        shutil.rmtree(root / part) if (root / part).is_dir() else (root / part).unlink()
+    hold(root)
