@@ -11,6 +11,7 @@ from seglog.cli.findings import show_findings
 from seglog.doctor.backup import Copied, make_backup
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
+from seglog.storage.misnamed import as_stated
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.survey import Survey, survey
 
@@ -34,7 +35,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
     found = None
     if not no_verify:
         with render.progress("reading the backup") as tell:
-            found = survey(target, ReadingRoot(target), progress=tell)
+            found = survey(target, as_stated(ReadingRoot(target), target), progress=tell)
     losses = [one for one in found.findings if one.severity is Severity.LOSS] if found is not None else []
     if as_json:
         render.emit(
@@ -50,6 +51,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
                 "maxPhyOffset": None if found is None else found.max_phy_offset,
                 "records": None if found is None else len(found.rows),
                 "leftOut": done.left_out,
+                "misnamedFiles": None if found is None else misnamed_count(found),
                 "losses": [finding_fields(finding) for finding in losses],
             }
         )
@@ -60,6 +62,11 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
             show_findings(losses, target)
     if losses:
         raise click.exceptions.Exit(1)
+
+
+def misnamed_count(found: Survey) -> int:
+    """Returns how many files of a log have another's name."""
+    return sum(finding.code == "log-file-misnamed" for finding in found.findings)
 
 
 def show_copied(done: Copied, found: Survey | None) -> None:
@@ -81,6 +88,9 @@ def show_copied(done: Copied, found: Survey | None) -> None:
         named["read back"] = (
             f"{count} of {render.count_text(queues, 'queue')}, the log ends at {found.max_phy_offset}"
         )
+    if found is not None and (misnamed := misnamed_count(found)):
+        files = render.count_text(misnamed, "file")
+        named["misnamed"] = f"{files} of the log, as in the store: `seglog repair` gives each its name"
     if done.left_out:
         named["left out"] = ", ".join(map(render.printable, done.left_out))
     render.facts(named)

@@ -16,7 +16,7 @@ import numpy as np
 
 from seglog.cli import options, render
 from seglog.cli.batch_queues import stored_batch_bytes
-from seglog.cli.reading import check_store, file_sizes
+from seglog.cli.reading import check_store, file_sizes, log_as_stated
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.listing import list_store
@@ -111,10 +111,11 @@ def _add(total: list[int], files: StoreRoot, item: Path) -> None:
 def topic_bytes(path: Path) -> tuple[Counter[str], int]:
     """Returns how much of the log each topic's queues lead to, and the length of the log's files.
 
+    Files of the log that have another's name count where their records say that they belong.
     Units that cannot be right, by place or size, do not count. Units of ``%LMQ%`` queues share records of
     other queues.
     """
-    files = options.reading(path)
+    files = log_as_stated(path)
     listing = list_store(files, path)
     log_files, geometry = listing.log_files, listing.geometry
     low = min((file.first_offset for file in log_files), default=0)

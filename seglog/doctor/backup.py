@@ -28,6 +28,7 @@ from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import LogScan
+from seglog.storage.misnamed import as_stated
 from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import check_is_store
 
@@ -186,16 +187,29 @@ class _Backup:
                 self._copy(place)
 
     def _log(self) -> None:
+        """Copies all of the folder; of a store that is open, the log up to the end of its last whole record.
+
+        Where files have each other's names, every file goes along whole, under the name that it has.
+        """
         folder = Path(names.COMMIT_LOG)
         self._make(folder)
-        with LogView(self._files, self._root) as view:
+        placed = as_stated(self._files, self._root)
+        with LogView(placed, self._root) as view:
             segment = view.segment_size_bytes
             firsts = [file.first_offset for file in view.listing.log_files]
-            end = _end_of(view) if self._done.is_hot else max(firsts, default=0) + segment
+            is_cut = self._done.is_hot and placed is self._files
+            end = _end_of(view) if is_cut else max(firsts, default=0) + segment
         self._done.end_phy_offset = end
-        for first in firsts:
-            place = folder / names.segment_file_name(first)
-            if first + segment <= end and first != firsts[-1]:
+        entries = self._files.list_dir(self._root / folder)
+        numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
+        last = max((number for number in numbers.values() if number is not None), default=None)
+        for entry in entries:
+            first, place = numbers[entry.name], folder / entry.name
+            if entry.is_dir:
+                self._done.left_out.append(str(place))
+            elif first is None or (not is_cut and first == last):
+                self._copy(place)
+            elif not is_cut or first not in firsts or (first + segment <= end and first != last):
                 self._link(place)
             elif first < end or first == firsts[0]:
                 self._copy(place, end - first)

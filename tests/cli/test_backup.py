@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -16,6 +17,8 @@ from seglog.storage.links import link_count
 from seglog.storage.store import MessageStore
 from seglog.storage.store_root import StoreRoot
 from seglog.storage.verify import verify_store
+from tests.doctor.test_lengths import served as served_of
+from tests.doctor.test_misnamed import call
 from tests.support import golden
 from tests.support.lives import live
 from tests.support.read_only_disk import on_read_only_disk
@@ -71,6 +74,38 @@ def test_real_stores_are_served_alike(seglog, tmp_path, name):
     ):
         assert served(one) == served(two)
         assert one.recovery.findings == two.recovery.findings
+
+
+@pytest.mark.parametrize("names", [(1, 0, 2, 3, 4), (1, 2, 3, 4, 0), (0, 1, 2, 3, 7), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_files_under_each_others_names_are_carried_as_they_are(seglog, tmp_path, names, is_open):
+    path = golden.extract("roll", tmp_path)
+    whole = served_of(path)
+    call(path, names)
+    with ExitStack() as stack:
+        if is_open:
+            stack.callback(StoreRoot(path).lock(path).release)
+        ran = seglog("backup", path, tmp_path / "b", "--json")
+    assert ran.exit_code == 0, ran.stdout
+    done = ran.lines[0]
+    moved = sum(number != name for number, name in enumerate(names))
+    assert (done["hot"], done["records"], done["losses"]) == (is_open, 400, [])
+    assert done["misnamedFiles"] == moved
+    logs = [golden.file_digest(one / "commitlog") for one in (path, tmp_path / "b")]
+    assert logs[0] == logs[1]
+    assert served_of(tmp_path / "b") == whole
+    told = seglog("backup", path, tmp_path / "again").stdout
+    assert f"{moved} file" in told
+    assert "seglog repair" in told
+
+
+def test_what_is_no_file_of_the_log_is_carried_too(seglog, tmp_path):
+    path = golden.extract("roll", tmp_path)
+    (path / "commitlog" / "notes.txt").write_bytes(b"why the disk was changed")
+    (path / "commitlog" / f"{100:020d}").write_bytes(b"no place that a file can have")
+    assert seglog("backup", path, tmp_path / "b").exit_code == 0
+    logs = [golden.file_digest(one / "commitlog") for one in (path, tmp_path / "b")]
+    assert logs[0] == logs[1]
 
 
 def test_copies_share_nothing(seglog, tmp_path):

@@ -12,6 +12,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.index_build import INDEX_ENTRY
 from seglog.storage.store import MessageStore
+from tests.doctor.test_misnamed import call
 from tests.support import golden
 from tests.support.sealed import flip
 
@@ -201,3 +202,10 @@ def test_du_estimates_the_log_of_each_topic_from_its_queues(seglog, tmp_path):
     records = [line for line in seglog("dump", path, "--log", "--json").lines if line.get("msgSize")]
     lines = [line for line in seglog("du", path, "--json").lines if line["kind"] == "topic"]
     assert sum(line["logBytes"] for line in lines) == sum(record["msgSize"] for record in records)
+
+
+def test_du_sees_files_of_the_log_where_their_records_say(seglog, tmp_path):
+    path = golden.extract("roll", tmp_path)
+    whole = seglog("du", path, "--json").lines
+    call(path, (1, 2, 3, 4, 5))
+    assert seglog("du", path, "--json").lines == whole
