@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import gcd
 from pathlib import Path
 
+from seglog.errors import MisnamedFileError
 from seglog.storage.file_facts import PAGE_BYTES
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 from seglog.storage.findings import Finding
@@ -83,6 +84,19 @@ def misnamed_findings(misnamed: Misnamed) -> list[Finding]:
 
 def _finding(first: int, expected: str) -> Finding:
     return Finding("log-file-misnamed", f"{COMMIT_LOG}/{segment_file_name(first)}", expected=expected)
+
+
+def check_names(files: Files, root: Path) -> None:
+    """Refuses a store to readers that take log files for what they are called.
+
+    Raises:
+        MisnamedFileError: A file has the name of another one.
+    """
+    for finding in misnamed_findings(find_misnamed(files, root)):
+        raise MisnamedFileError(
+            f"{root / finding.file} is not what it is called: its records belong into {finding.expected}",
+            help="`seglog repair STORE` gives each file its name; `seglog dump` and `export` read without",
+        )
 
 
 def as_stated(files: Files, root: Path) -> Files:

@@ -22,6 +22,8 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import MISSING, LogScan
+from seglog.storage.misnamed import check_names
+from seglog.storage.store_root import StoreRoot
 from seglog.storage.survey import check_is_store
 
 _RECORD_BYTES: Final = 8 << 20
@@ -103,11 +105,13 @@ def plan_log(
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
         InvalidArgumentError: ``split_bytes`` is too small.
+        MisnamedFileError: A file of the log has the name of another one.
     """
     if split_bytes < MIN_SPLIT_BYTES:
         raise InvalidArgumentError(f"splits of {split_bytes} bytes are too short: at least {MIN_SPLIT_BYTES}")
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    check_log_names(files, root)
     listing = list_store(files, root)
     segment = listing.geometry.segment_size_bytes
     end, holes = find_end(files, root, listing.log_files, segment, verify=verify)
@@ -115,6 +119,18 @@ def plan_log(
     extent = range(end)
     splits = tuple(split for file in known for split in cut_file(file, segment, extent, holes, split_bytes))
     return LogPlan(root, listing.geometry, splits, (*holes, *_missing(known, segment)), end)
+
+
+def check_log_names(files: Files, root: Path) -> None:
+    """Refuses a store whose log files have each other's names, of which tasks would find no record.
+
+    At an address that is not looked for: it takes a request for each file.
+
+    Raises:
+        MisnamedFileError: There is one.
+    """
+    if isinstance(files, StoreRoot):
+        check_names(files, root)
 
 
 def find_end(

@@ -22,7 +22,7 @@ import numpy as np
 
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.log_plan import LogPlan, Loss, cut_file, find_end
+from seglog.spark.source.log_plan import LogPlan, Loss, check_log_names, cut_file, find_end
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import Piece, loss_error, pieces_of
 from seglog.spark.source.selection import MOST, Chooser
@@ -77,6 +77,7 @@ class StreamPlan:
     options: Options
     _targets: dict[str, int] = field(default_factory=dict)
     _walked: dict[tuple[str, int, int], tuple[Loss, ...]] = field(default_factory=dict)
+    _checked: set[str] = field(default_factory=set)
 
     def initial(self) -> StreamOffset:
         """Returns where a new stream begins: at ``startingOffsets``, by default behind what is there.
@@ -138,7 +139,11 @@ class StreamPlan:
 
     def _stores(self) -> Iterator[_Store]:
         for number, path in enumerate(self.options.paths):
-            yield _Store(self.options.broker_name(number) or path, *locate(path))
+            store = _Store(self.options.broker_name(number) or path, *locate(path))
+            if path not in self._checked:
+                check_log_names(store.files, store.root)
+                self._checked.add(path)
+            yield store
 
     def _plan(self, store: _Store, start: StoreOffset, end: StreamOffset) -> LogPlan:
         if store.name not in end:

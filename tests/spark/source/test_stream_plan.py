@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from seglog import MessageStore
-from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.errors import CorruptError, InvalidArgumentError, MisnamedFileError
 from seglog.spark.source.columns import named_columns
 from seglog.spark.source.options import Options
-from seglog.spark.source.read_plan import read_piece
+from seglog.spark.source.read_plan import plan_pieces, read_piece
 from seglog.spark.source.stream_plan import StreamPlan
+from tests.doctor.test_misnamed import call
 from tests.support.golden import expected, extract
 
 COLUMNS = named_columns(["topic", "queueId", "queueOffset", "physicalOffset", "body"])
@@ -138,6 +139,22 @@ def test_damage_ends_a_stream_or_is_left_out(name, tmp_path):
     whole = Stream(root, starting="earliest", fail_on_data_loss=False).batch()
     assert [row for _ in range(80) for row in stream.batch(7)] == whole
     assert len(whole) > 300
+
+
+@pytest.mark.parametrize("names", [(1, 0, 2, 3, 4), (1, 2, 3, 4, 0)])
+def test_a_store_whose_log_files_have_each_others_names_is_refused(names, tmp_path):
+    root = extract("roll", tmp_path)
+    restarted = Stream(root, starting="earliest")
+    restarted.restart()
+    call(root, names)
+    for read in (
+        lambda: plan_pieces(Options((str(root),), fail_on_data_loss=False)),
+        lambda: Stream(root, starting="earliest", fail_on_data_loss=False),
+        restarted.batch,
+    ):
+        with pytest.raises(MisnamedFileError, match="is not what it is called") as refused:
+            read()
+        assert "seglog repair" in refused.value.help
 
 
 def test_what_retention_took_is_a_loss(tmp_path):
