@@ -7,13 +7,14 @@ under the name of another file does, or has the key that was erased: a tombstone
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from seglog.storage.attic import iter_kept
-from seglog.storage.certain_mends.from_attic import log_place, records_in_attic
+from seglog.storage.certain_mends.erased_places import ErasedPlace, note_erased
+from seglog.storage.certain_mends.from_attic import AtticRecord, log_place, records_in_attic
 from seglog.storage.files import Files
 from seglog.storage.format.attic_entry import ATTIC_HEAD_BYTES, encode_entry
 from seglog.storage.format.index_keys import record_keys
@@ -36,9 +37,12 @@ def erase_in_attic(
         wanted: The key whose messages are erased; empty for none.
     """
     stretches: _Stretches = defaultdict(list)
+    places: set[ErasedPlace] = set()
     for one in records_in_attic(files, root, segment_size_bytes):
         if one.phy_offset in erased or (wanted and wanted in _keys(one.record, one.phy_offset)):
             stretches[one.attic_file].append((one.data_at, one.data_at + len(one.record)))
+            places.update(_place(one))
+    note_erased(files, root, places)
     zeroed = 0
     for kept in iter_kept(files, root):
         place = log_place(kept.name, kept.position_bytes)
@@ -60,6 +64,13 @@ def erase_in_attic(
             handle.write_at(entry, at)
             handle.sync()
     return zeroed
+
+
+def _place(kept: AtticRecord) -> Iterator[ErasedPlace]:
+    row = examine(memoryview(kept.record), 0, kept.phy_offset)
+    if isinstance(row, RecordRow):
+        topic = row.topic.decode("utf-8", "replace")
+        yield ErasedPlace(kept.phy_offset, row.size_bytes, topic, row.queue_id, row.queue_offset)
 
 
 def _zero(data: bytearray, start: int, end: int) -> None:

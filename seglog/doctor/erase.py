@@ -36,6 +36,7 @@ from seglog.doctor.leftovers import Leftovers, find_leftovers
 from seglog.doctor.log_view import LogView
 from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
+from seglog.storage.certain_mends.erased_places import ErasedPlace, note_erased
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -276,6 +277,7 @@ def _erase_in(
     matching, others = _seals(files, root, segments)
     rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in copies]
     assert first.message.phy_offset % segment == first.position_bytes
+    note_erased(files, root, {_place(copy.message) for copy in copies})
     remove_recovery_point(files, root)
     with ExitStack() as times:
         for start in segments:
@@ -292,6 +294,12 @@ def _erase_in(
         if isinstance(made, Seal):
             write_seal(files, root, made)
     return matching, others
+
+
+def _place(message: Message) -> ErasedPlace:
+    return ErasedPlace(
+        message.phy_offset, message.size_bytes, message.topic, message.queue_id, message.queue_offset
+    )
 
 
 def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:

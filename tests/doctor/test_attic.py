@@ -112,6 +112,45 @@ def test_what_was_erased_does_not_come_back(image):
     assert "attic-record" not in codes(image)
 
 
+@pytest.mark.parametrize("where", ["an attic of before the erase", "nowhere else"])
+def test_what_was_erased_does_not_come_back_from_an_attic_of_before(image, tmp_path, where):
+    exchange(image, 57, 59)
+    open_once(image)
+    shutil.copytree(image.root / "seglog" / "attic", tmp_path / "attic")
+    repaired(image)
+    shutil.rmtree(image.root / "seglog" / "undo")
+    if where == "nowhere else":
+        # An erase where only the attic had the message left notes as well.
+        stone = image.record(56)
+        image.write(image.starts[57], bytes(len(stone)))
+        open_once(image)
+        shutil.rmtree(image.root / "seglog" / "attic")
+        shutil.copytree(tmp_path / "attic", image.root / "seglog" / "attic")
+        with MessageStore.open(image.root, clock=new_clock()) as store:
+            store.put("T", b"%d once more" % COUNT, keys="k57")
+    apply_erase(RealFiles(), plan_erase(RealFiles(), image.root, "k57"), SystemClock())
+    if where != "nowhere else":
+        image.write(image.starts[57], bytes(image.sizes[57]))
+        open_once(image)
+    shutil.rmtree(image.root / "seglog" / "attic")
+    shutil.copytree(tmp_path / "attic", image.root / "seglog" / "attic")
+    assert "attic-record" not in codes(image)
+    repaired(image)
+    with MessageStore.open(image.root, read_only=True) as store:
+        assert 57 not in {message.queue_offset for message in read_all(store, "T", 0)}
+
+
+def test_a_damaged_note_of_erases_says_nothing(image):
+    folder = image.root / "seglog" / "erased"
+    folder.mkdir(parents=True)
+    for name, text in {"a": "[" * 100_000, "b": "{", "c": '{"copies":[1,{"store":""}]}', "d": "7"}.items():
+        (folder / f"{name}.json").write_text(text)
+    exchange(image, 57, 59)
+    open_once(image)
+    repaired(image)
+    assert open_once(image) == [*range(COUNT)]
+
+
 def test_a_key_that_is_erased_is_erased_where_only_the_attic_has_it(image):
     exchange(image, 57, 59)
     with MessageStore.open(image.root, clock=new_clock()) as store:

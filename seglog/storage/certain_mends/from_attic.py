@@ -4,7 +4,8 @@ Bytes of the attic come back only where a tombstone of ours stands in for just t
 the record states itself, of its length, topic, queue and queue offset. And only if they prove themselves:
 by their checksums, or by what is certain of one flipped bit or a head that was written over, with the
 tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing behind the
-log's end, and nothing that was erased, of which the attic has only zeros.
+log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one of before
+the erase, :mod:`~seglog.storage.certain_mends.erased_places` names the record.
 
 A record that lies in the attic at another place than it states, as under the name of another file, is found
 by its magic.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.storage.attic import iter_kept
+from seglog.storage.certain_mends.erased_places import ErasedPlace, erased_places
 from seglog.storage.certain_mends.mend import ATTIC_KIND, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
@@ -107,7 +109,13 @@ def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_
                 found[place] = mend
     finally:
         reader.close()
-    return [found[place] for place in sorted(found)]
+    gone = erased_places(files, root) if found else set()
+    return [found[place] for place in sorted(found) if _place_of(found[place]) not in gone]
+
+
+def _place_of(mend: Mend) -> ErasedPlace:
+    topic = mend.topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset)
 
 
 def records_in_attic(files: Files, root: Path, segment_size_bytes: int) -> Iterator[AtticRecord]:
