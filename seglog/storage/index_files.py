@@ -63,10 +63,11 @@ def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Pa
     found: list[IndexFile] = []
     damaged: list[Path] = []
     likely: IndexGeometry | None = None
-    for entry in files.list_dir(root / INDEX):
+    folder = root / INDEX
+    for entry in files.list_dir(folder):
         if entry.is_dir or not is_index_file_name(entry.name):
             continue
-        path = root / INDEX / entry.name
+        path = folder / entry.name
         try:
             file = _look(files, path, entry.size_bytes, likely)
         except FileNotFoundError:  # retention took it while we looked

@@ -22,7 +22,7 @@ from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.message import Message
 from seglog.storage.index_files import PlaceRun, iter_place_runs, list_index_files
 from seglog.storage.log_files import LogReader
-from seglog.storage.log_records import iter_records
+from seglog.storage.log_records import LogWindows, iter_key_rows
 from seglog.storage.log_scan import Hole
 
 _MANY_MISSED: Final = 32
@@ -119,7 +119,7 @@ class KeyQuery:
         if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
             behind = max(behind, self._indexed[0])  # all of its files are there
         if behind < end:
-            for place in self._in_log(wanted, behind, end):
+            for place in self._in_log(hashed, behind, end):
                 yield (place,)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
@@ -134,15 +134,13 @@ class KeyQuery:
             if file.header.begin_timestamp_ms < begin_ms:
                 return
 
-    def _in_log(self, wanted: str, start: int, end: int) -> list[int]:
-        reader = self._reader()
+    def _in_log(self, hashed: int, start: int, end: int) -> list[int]:
+        """Returns where records of a stretch of the log are that may have a key, newest first."""
+        reader, places = self._reader(), list[int]()
+        windows = LogWindows(reader, self._segment_size_bytes, start, end, self._holes)
         try:
-            records = iter_records(reader, self._segment_size_bytes, start, end, self._holes)
-            places = [
-                record.phy_offset
-                for record, _end in records
-                if wanted in record_keys(record.topic, record.properties, record.sys_flag, tags=False)
-            ]
+            for rows, _end in iter_key_rows(windows, tags=False):
+                places += rows["phy_offset"][rows["key_hash"] == hashed].tolist()
         finally:
             reader.close()
         return places[::-1]

@@ -86,11 +86,13 @@ class LogReader:
         """Returns up to ``size_bytes`` from one segment; shorter where the file ends, empty if it is gone."""
         size_bytes = min(size_bytes, self.available(phy_offset))
         # Not a bytearray: arrays are not zeroed first, and large ones are of huge pages where there are any.
-        return self.read_into(phy_offset, np.empty(size_bytes, np.uint8).data)
+        return self._fill(np.empty(size_bytes, np.uint8).data, phy_offset)
 
     def read_into(self, phy_offset: int, buffer: memoryview) -> memoryview:
         """Reads from one segment into memory of the caller's; returns the part of it that was filled."""
-        buffer = buffer[: self.available(phy_offset)]
+        return self._fill(buffer[: self.available(phy_offset)], phy_offset)
+
+    def _fill(self, buffer: memoryview, phy_offset: int) -> memoryview:
         position = phy_offset % self._segment_size_bytes
         handle = self._open(phy_offset - position)
         if handle is None or not len(buffer):

@@ -78,6 +78,8 @@ class LogWindows:
         """Says where in the window the last whole record ended."""
         segment_end = self._segment_end
         self.phy_offset += position
+        if self.phy_offset >= self._end:
+            return
         # Read, as somebody may cut the file of a map.
         rest = self._reader.read(self.phy_offset, min(FILLER_BYTES, len(self._window) - position))
         if self.phy_offset in self._behind:
