@@ -14,7 +14,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.certificate import certificate, copy_fields, is_complete, not_looked_at
 from seglog.doctor.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
 from seglog.doctor.family import Scan
-from seglog.doctor.outside import check_outside
+from seglog.doctor.outside import check_outside, new_file_outside
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import OURS
 
@@ -68,16 +68,16 @@ def command(
     if not yes:
         _show_plan(plan, as_json=False)
         _confirm(path, as_json=as_json)
-    done = apply_erase(files, plan, SystemClock())
-    paper = certificate(done, package_version("seglog") or "unknown")
-    text = json.dumps(paper, indent=1) + "\n"
+    with new_file_outside(files, target) as opened:
+        done = apply_erase(files, plan, SystemClock())
+        paper = certificate(done, package_version("seglog") or "unknown")
+        text = (json.dumps(paper, indent=1) + "\n").encode()
+        if opened is not None:
+            opened.write(text)
     file = target or path / OURS / "erased" / f"{done.done_ms}.json"
     if target is None:
         files.make_dirs(file.parent)
-        files.write_file(file, text.encode())
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+        files.write_file(file, text)
     if as_json:
         render.emit(paper)
     else:
