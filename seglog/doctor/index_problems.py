@@ -5,6 +5,7 @@ The index is held against the records batch by batch, as a check does it beside 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -13,9 +14,10 @@ import numpy as np
 
 from seglog.doctor.index_chains import chain_finding
 from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_facts import IndexFacts, load_index
+from seglog.doctor.index_facts import IndexFacts, index_facts, load_index, outlined_or_damaged
 from seglog.doctor.index_findings import index_findings
-from seglog.doctor.key_check import NO_DIFF, compare_keys
+from seglog.doctor.index_outline import FileOutline
+from seglog.doctor.key_check import NO_DIFF, KeyDiff, compare_keys
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.commit_log import HoleMap
 from seglog.storage.files import Files
@@ -23,6 +25,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.tombstone import LOST
+from seglog.storage.index_files import IndexFile
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.survey import Survey
@@ -46,6 +49,36 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
         files: Where the store is.
     """
     plan, facts = index_of(found, files)
+    is_closed = plan.mode == "normal"
+    chains = [chain_finding(files, outline.file, is_closed=is_closed) for outline in facts.outlines]
+    of_chains = [finding for finding in chains if finding is not None]
+    diff = _difference(found, files, facts)
+    return index_findings(facts, of_chains, diff, plan, files, found.max_phy_offset)
+
+
+def records_that_differ(
+    found: Survey, files: Files, index: Sequence[IndexFile]
+) -> tuple[IndexFacts, list[int]]:
+    """Returns what of an index explains itself, and where records lie of which that has other keys.
+
+    Args:
+        found: The log.
+        files: Where the store is.
+        index: The files of the index, wherever they lie.
+    """
+    plan = replace(plan_audit(found.root, files), root=found.root)
+    outlined = [outlined_or_damaged(files, file) for file in index if file.header.index_count > 1]
+    sound = [
+        outline
+        for outline in outlined
+        if isinstance(outline, FileOutline) and chain_finding(files, outline.file, is_closed=False) is None
+    ]
+    facts = index_facts(plan, files, sound, [], is_live=False)
+    return facts, list(_difference(found, files, facts).changed)
+
+
+def _difference(found: Survey, files: Files, facts: IndexFacts) -> KeyDiff:
+    """Returns how an index differs from the log."""
     entries = IndexEntries(files, facts.outlines)
     holes = HoleMap(found.holes)
     at, log_end = max(0, found.min_phy_offset), found.max_phy_offset
@@ -67,8 +100,4 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
     finally:
         reader.close()
     behind = entries.in_range(at, log_end)
-    diff += compare_keys(np.empty(0, KEY_ROW), behind[~holes.covers_each(behind["phy_offset"])])
-    is_closed = plan.mode == "normal"
-    chains = [chain_finding(files, outline.file, is_closed=is_closed) for outline in facts.outlines]
-    of_chains = [finding for finding in chains if finding is not None]
-    return index_findings(facts, of_chains, diff, plan, files, log_end)
+    return diff + compare_keys(np.empty(0, KEY_ROW), behind[~holes.covers_each(behind["phy_offset"])])

@@ -88,7 +88,9 @@ def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:
         and np.array_equal(wanted["key_hash"], held["key_hash"])
     )
     if same:
-        return KeyDiff(len(wanted), late=Places.of(_late(wanted, held)))
+        return KeyDiff(
+            len(wanted), late=Places.of(wanted["phy_offset"][late(wanted["store_timestamp_ms"], held)])
+        )
     there, known = (_pairs(wanted), _pairs(held))
     missing, extra = np.setdiff1d(there, known), np.setdiff1d(known, there)
     # An entry about a record that has other keys: one of both is damaged, and the record may be.
@@ -110,9 +112,13 @@ def _pairs(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
     return np.unique(pairs)
 
 
-def _late(wanted: KeyRows, held: HeldEntries) -> npt.NDArray[np.int64]:
+def late(store_ms: npt.NDArray[np.int64], held: HeldEntries) -> npt.NDArray[np.int64]:
+    """Returns which entries have another time than the records that they are about.
+
+    Args:
+        store_ms: The time of the record of each.
+        held: ``(n,) HELD``.
+    """
     begin_ms = held["begin_ms"]
-    seconds = seconds_since(begin_ms, wanted["store_timestamp_ms"])
-    wrong = (begin_ms >= 0) & (held["time_diff_s"] != seconds)
-    late: npt.NDArray[np.int64] = wanted["phy_offset"][wrong]
-    return late
+    wrong = (begin_ms >= 0) & (held["time_diff_s"] != seconds_since(begin_ms, store_ms))
+    return np.flatnonzero(wrong)

@@ -1,11 +1,13 @@
 """Records whose keys or tag one flipped bit changed get it back, by what the index knows of them.
 
 Nothing covers the properties of a record without ``__CRC32#``. But the index has hashes of its keys: where
-one bit, and only one, gives the record exactly the keys that the index has of it, that bit was flipped.
+one bit, and only one, gives the record exactly the keys that the index has of it, that bit was flipped. What
+an opening removed of the index is asked as well: as that opening found it, out of the attic.
 
 An entry of the index whose hash is damaged would ask for the same: the last letter of a key changes the hash
-as a flipped bit of it does. So the index must explain itself, chains included (a damaged hash falls into
-another chain), and the queue's unit must have the tag of the record that results.
+as a flipped bit of it does. So its file must explain itself, chains included (a damaged hash falls into
+another chain), and the queue's unit, the one that is there or one that an opening wrote over, must have the
+tag of the record that results.
 """
 
 from __future__ import annotations
@@ -15,15 +17,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from seglog.doctor.actions import Action
-from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_problems import index_of
+from seglog.doctor.index_entries import HeldEntries, IndexEntries
+from seglog.doctor.index_facts import IndexFacts
+from seglog.doctor.index_problems import records_that_differ
+from seglog.doctor.key_check import late
+from seglog.storage.attic import iter_kept
+from seglog.storage.attic_index import as_found, removed_files
 from seglog.storage.certain_mends.properties import property_bits
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.flipped_bit import Bit, flipped
 from seglog.storage.gathered import place_of
+from seglog.storage.index_files import list_index_files
+from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader
-from seglog.storage.queue_files import read_units
+from seglog.storage.queue_files import queue_directory, read_units
 from seglog.storage.queue_overlay import has_own_tags_code
 from seglog.storage.rewrite import rewrite_record
 from seglog.storage.survey import Survey
@@ -37,38 +46,71 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
         files: Where it is.
         of_index: What the index says otherwise than the log.
     """
-    if any(finding.code == "index-damaged" for finding in of_index):
-        return
-    _plan, facts = index_of(found, files)
-    entries = IndexEntries(files, facts.outlines)
-    segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    older: list[IndexEntries] = []
     try:
-        for finding in of_index:
-            if finding.code != "record-keys":
-                continue
-            place = int(finding.file.rpartition("/")[2]) + finding.position_bytes
-            at = place_of(found.rows, place)
-            if at == len(found.rows) or int(found.rows["phy_offset"][at]) != place:
-                continue
-            record = bytes(reader.read(place, int(found.rows["size_bytes"][at])))
-            known = set(entries.in_range(place, place + 1)["key_hash"].tolist())
-            tags_codes = _tags_codes(found, files, found.rows[at])
-            bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
-            if len(bits) == 1:
-                yield _flip(found, files, place, record, bits[0])
+        for facts, places in _witnesses(found, files, of_index):
+            entries = IndexEntries(files, facts.outlines)
+            for place in places:
+                at = place_of(found.rows, place)
+                row = found.rows[at : at + 1]
+                # What was made later, maybe of the damaged record, proves nothing against an older index.
+                if row["phy_offset"].tolist() != [place] or any(len(_about(one, row)) for one in older):
+                    continue
+                record = bytes(reader.read(place, int(row["size_bytes"][0])))
+                known = set(_about(entries, row)["key_hash"].tolist())
+                tags_codes = _tags_codes(found, files, row[0])
+                bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
+                if len(bits) == 1:
+                    yield _flip(found, files, place, record, bits[0])
+            older.append(entries)
     finally:
         reader.close()
 
 
+def _witnesses(
+    found: Survey, files: Files, of_index: Sequence[Finding]
+) -> Iterator[tuple[IndexFacts, list[int]]]:
+    """Yields the index as each opening found it, and as it is, oldest first: what of it explains itself.
+
+    With it come the places of the records of which it has other keys.
+    """
+    removed = removed_files(files, found.root)
+    is_asked = any(finding.code == "record-keys" for finding in of_index)
+    current = list_index_files(files, found.root)[0] if removed or is_asked else []
+    for generation in sorted(removed):
+        yield records_that_differ(found, files, as_found(current, removed[generation]))
+    if is_asked:
+        yield records_that_differ(found, files, current)
+
+
+def _about(entries: IndexEntries, row: Rows) -> HeldEntries:
+    """Returns the entries about a record; none if any has another time, as of an older life of the log."""
+    place = int(row["phy_offset"][0])
+    held = entries.in_range(place, place + 1)
+    is_late = len(late(np.repeat(row["store_timestamp_ms"], len(held)), held))
+    return held[:0] if is_late else held
+
+
 def _tags_codes(found: Survey, files: Files, row: np.void) -> set[int]:
-    """Returns what the queue's file says of the tag of a record; nothing where it says something else."""
+    """Returns what the queue says, or said, of the tag of a record; nothing where it says something else."""
     topic, queue_id = found.scan.queues.names[int(row["queue"])]
     queue = found.queue_files.get((topic, queue_id))
     if queue is None:
         return set()
     _first, stored = read_units(files, queue, found.geometry.queue_file_size_bytes)
-    of_record = stored[(stored["phy_offset"] == row["phy_offset"]) & ~has_own_tags_code(topic, stored)]
+    folder = queue_directory(topic, queue_id)
+    parts = [stored]
+    for kept in iter_kept(files, found.root):
+        if kept.name is not None and kept.name.rpartition("/")[0] == folder:
+            start = -kept.position_bytes % CQ_UNIT_BYTES
+            count = max(0, len(kept.data) - start) // CQ_UNIT_BYTES
+            parts.append(np.frombuffer(kept.data, CQ_UNIT.dtype, count, start))
+    units = np.concatenate(parts)
+    own = has_own_tags_code(topic, units)
+    of_record = units[
+        (units["phy_offset"] == row["phy_offset"]) & (units["size_bytes"] == row["size_bytes"]) & ~own
+    ]
     return set(of_record["tags_code"].tolist())
 
 

@@ -11,7 +11,7 @@ read too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -126,16 +126,6 @@ class Attic:
         folder = self._folder()
         self._files.rename(path, folder / f"{self._number(folder):010d}-{name}")
         self._files.sync_dir(folder)
-
-    def replace_files(self, folder: str, paths: Sequence[Path]) -> None:
-        """Moves files of one folder here as a whole, in place of all that earlier openings moved from there.
-
-        For files that are made anew from the log each time: their number must not grow with crashes.
-        """
-        for name in whole_files(self._files, self._root, folder):
-            self._files.remove(self._root / name)
-        for path in paths:
-            self.keep_file(path)
 
     def sync(self) -> None:
         """Returns once everything kept so far is on the disk."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from seglog.storage.format.index_geometry import infer_index_geometry
 from seglog.storage.format.names import INDEX
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Entries: TypeAlias = npt.NDArray[np.void]
 PlaceRun: TypeAlias = tuple[int] | Numbers
 _SECOND_MS = 1000
 _DEFAULT_RATIO = 4
@@ -60,16 +61,28 @@ class IndexFile:
 
 def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Path]]:
     """Returns the files of the index in order, and those that cannot be understood."""
+    folder = root / INDEX
+    named = [
+        (folder / entry.name, entry.size_bytes)
+        for entry in files.list_dir(folder)
+        if not entry.is_dir and is_index_file_name(entry.name)
+    ]
+    return understood(files, named)
+
+
+def understood(files: Files, named: Iterable[tuple[Path, int]]) -> tuple[list[IndexFile], list[Path]]:
+    """Returns index files as they are, and those that cannot be understood.
+
+    Args:
+        files: Where they are.
+        named: Path and length of each, in order.
+    """
     found: list[IndexFile] = []
     damaged: list[Path] = []
     likely: IndexGeometry | None = None
-    folder = root / INDEX
-    for entry in files.list_dir(folder):
-        if entry.is_dir or not is_index_file_name(entry.name):
-            continue
-        path = folder / entry.name
+    for path, size_bytes in named:
         try:
-            file = _look(files, path, entry.size_bytes, likely)
+            file = _look(files, path, size_bytes, likely)
         except FileNotFoundError:  # retention took it while we looked
             continue
         except CorruptError:
@@ -160,10 +173,26 @@ def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
     return file.header.index_count - 1 - entry
 
 
-def hashes_at(files: Files, file: IndexFile, phy_offset: int) -> set[int]:
+def read_entries(files: Files, file: IndexFile, numbers: range) -> Entries:
+    """Returns entries of a file, one behind the other; zeros where it is shorter."""
+    handle = files.open(file.path, writable=False)
+    try:
+        size_bytes = len(numbers) * INDEX_ENTRY.size_bytes
+        return np.frombuffer(_read(handle, _entry_at(file, numbers.start), size_bytes), INDEX_ENTRY.dtype)
+    finally:
+        handle.close()
+
+
+def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | None = None) -> set[int]:
     """Returns the key hashes of the entries that lead to a record, found by its place.
 
     Entries lie in the order of the log; where damage broke that order, some may not be found.
+
+    Args:
+        files: Where the index is.
+        file: One of its files.
+        phy_offset: Where the record starts.
+        store_ms: Its time: entries of another time, as of an older life of the log, are left out.
     """
     numbers = range(1, min(file.header.index_count, file.geometry.entry_count))
     found: set[int] = set()
@@ -174,10 +203,13 @@ def hashes_at(files: Files, file: IndexFile, phy_offset: int) -> set[int]:
             return int(INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))[1])
 
         for entry in numbers[bisect_left(numbers, phy_offset, key=place_of) :]:
-            hashed, place, _diff_s, _next = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
+            hashed, place, diff_s, _next = INDEX_ENTRY.struct.unpack(_read_entry(handle, file, entry))
             if place != phy_offset:
                 break
-            found.add(hashed)
+            # The difference of entry 1 counts from the end of the file before.
+            seconds = None if store_ms is None or entry == 1 else store_ms - file.header.begin_timestamp_ms
+            if seconds is None or diff_s == max(0, seconds // _SECOND_MS):
+                found.add(hashed)
     finally:
         handle.close()
     return found

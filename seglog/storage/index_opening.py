@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.clock import Clock
-from seglog.storage.attic import Attic
+from seglog.storage.attic_index import keep_removed
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import (
@@ -31,7 +32,7 @@ from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import INDEX
 from seglog.storage.gathered import place_of
-from seglog.storage.index_files import IndexFile, count_last, iter_places, list_index_files
+from seglog.storage.index_files import IndexFile, Numbers, count_last, iter_places, list_index_files
 from seglog.storage.kernels.entries import follow
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex
@@ -70,12 +71,11 @@ def open_key_index(
         segment_size_bytes: Length of the log's files.
         ends: Returns how far the log is written, and where the last record ends that may have keys.
         geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
-        keeps_removed: Whether files that do not stay go to the attic, where they replace older ones.
+        keeps_removed: Whether files that do not stay go to the attic.
     """
     kept, removed = _kept(files, root, found)
-    if keeps_removed and removed:
-        with Attic(files, root) as attic:
-            attic.replace_files(INDEX, removed)
+    if keeps_removed and removed and found is not None:
+        keep_removed(files, root, removed, partial(_is_whole, files), partial(_has_record, files, found))
     else:
         for path in removed:
             files.remove(path)
@@ -146,6 +146,16 @@ def _is_record(files: Files, found: Survey, phy_offset: int) -> bool:
         return next(_between(files, found, phy_offset, found.walked_from), None) is not None
     at = place_of(found.rows, phy_offset)
     return at < len(found.rows) and int(found.rows["phy_offset"][at]) == phy_offset
+
+
+def _has_record(files: Files, found: Survey, places: Numbers) -> bool:
+    """Returns whether a record starts at any of some places."""
+    starts = found.rows["phy_offset"]
+    walked = places[(places >= found.walked_from) & (places < found.max_phy_offset)]
+    if np.isin(walked, starts, assume_unique=True).any():
+        return True
+    below = places[(places >= found.min_phy_offset) & (places < found.walked_from)]
+    return any(_is_record(files, found, place) for place in below[:_SAMPLE_FIRST].tolist())
 
 
 def _is_whole(files: Files, file: IndexFile) -> bool:

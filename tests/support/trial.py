@@ -20,7 +20,14 @@ from seglog.storage.format.properties import CRC_NAME
 from seglog.storage.store import MessageStore
 from tests.support.campaign import COMPACTED, KINDS, Key, Outcome, Stored, Subject, judge, read_records
 from tests.support.golden import tree_digest
-from tests.support.laws import differing, opened_then_repaired, served_by, served_otherwise
+from tests.support.laws import (
+    Look,
+    Questions,
+    differing,
+    opened_then_repaired,
+    served_by,
+    served_otherwise,
+)
 from tests.support.stores import new_clock
 from tests.support.unseen import COPIES, why_unseen
 
@@ -128,7 +135,8 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
     reason = "" if seen else why_unseen(subject, copy)
     if not seen and not reason:
         broken.append("unseen")
-    seen_before = _before_repair(subject, copy) if seed % _LAWS == 0 else None
+    asked = Questions.about(subject, outcome.hit, random.Random(f"asked {patient.name} {seed}"))
+    seen_before = before_repair(subject, copy, asked, report) if seed % _LAWS == 0 else None
     plan, pack = repair_store(files, copy, clock, lambda _plan: True, subject.sizes)
     if is_all_gone(subject, copy):
         broken += [] if seen and not plan.changes and digest(copy) == before else ["not refused"]
@@ -147,10 +155,11 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         again = plan_repair(files, copy, clock, subject.sizes)
         if again.changes:
             broken.append(f"not done: {again.actions}")
-    served, of_messages = _of_messages(subject, copy, outcome, plan, copies_differ=COPIES in reason)
-    broken += of_messages
+    broken += _of_messages(subject, copy, outcome, plan, copies_differ=COPIES in reason)
     if seen_before is not None:
-        broken += seen_before.broken_by(served)
+        after_repair = served_by(copy, asked=asked)
+        assert isinstance(after_repair, Look)
+        broken += seen_before.broken_by(after_repair)
     if pack is not None:
         undo_repair(files, copy)
     if digest(copy) != before:
@@ -173,7 +182,7 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
 
 
 @dataclass(frozen=True)
-class _Before:
+class BeforeRepair:
     """What a damaged store serves before it is repaired.
 
     Attributes:
@@ -181,25 +190,42 @@ class _Before:
         dry_run: In the draft of a dry run.
         opened: In that of one behind an opening.
         not_kept: What that opening wrote over and did not keep.
+        by_index: Where records lie that only the index says otherwise.
     """
 
-    reader: dict[Key, Stored] | str
-    dry_run: dict[Key, Stored] | str
-    opened: dict[Key, Stored] | str
+    reader: Look | str
+    dry_run: Look | str
+    opened: Look | str
     not_kept: list[str]
+    by_index: set[int]
 
-    def broken_by(self, served: dict[Key, Stored]) -> list[str]:
+    def broken_by(self, served: Look) -> list[str]:
         """Returns which laws are broken, given what the repaired store serves."""
         broken = [f"law a, behind an opening: {one}" for one in differing(self.opened, served)]
         broken += [f"law b, given up: {one}" for one in self.not_kept[:3]]
         broken += [f"law c, a dry run: {one}" for one in differing(self.dry_run, served)]
-        return broken + [f"law c, a reader: {one}" for one in served_otherwise(self.reader, served)]
+        otherwise = served_otherwise(self.reader, served, self.by_index)
+        return broken + [f"law c, a reader: {one}" for one in otherwise]
 
 
-def _before_repair(subject: Subject, copy: Path) -> _Before:
+def before_repair(subject: Subject, copy: Path, asked: Questions, report: CheckReport) -> BeforeRepair:
+    """Looks at a damaged store in each way that the laws of opening are about; changes nothing.
+
+    Args:
+        subject: The undamaged store.
+        copy: The damaged one.
+        asked: What is asked beside all messages.
+        report: What a check says of it.
+    """
     plan = plan_repair(RealFiles(), copy, new_clock(), subject.sizes)
-    opened, given_up = opened_then_repaired(subject, copy, copy.with_name(f"{copy.name}-opened"))
-    return _Before(served_by(copy), served_by(copy, plan.draft), opened, given_up)
+    opened, given_up = opened_then_repaired(subject, copy, copy.with_name(f"{copy.name}-opened"), asked)
+    by_index = {
+        int(one.file.rpartition("/")[2]) + one.position_bytes
+        for one in report.findings
+        if one.code == "record-keys"
+    }
+    looks = served_by(copy, asked=asked), served_by(copy, plan.draft, asked)
+    return BeforeRepair(*looks, opened, given_up, by_index)
 
 
 def declared(plan: Plan) -> set[tuple[str, int, int]]:
@@ -229,8 +255,8 @@ def _said(report: CheckReport) -> Said:
 
 def _of_messages(
     subject: Subject, copy: Path, outcome: Outcome, plan: Plan, *, copies_differ: bool
-) -> tuple[dict[Key, Stored], list[str]]:
-    """Reads the repaired store; returns what it serves, and what of its messages broke a promise."""
+) -> list[str]:
+    """Reads the repaired store; returns what of its messages broke a promise."""
     broken = []
     with MessageStore.open(copy, read_only=True, clock=new_clock()) as store:
         served = read_records(store)
@@ -250,7 +276,7 @@ def _of_messages(
     under_crc = {key for key in outcome.changed if CRC_NAME in served[key].properties}
     if under_crc:
         broken.append(f"served otherwise in spite of record CRC: {sorted(under_crc)}")
-    return served, broken
+    return broken
 
 
 def _undeclared(subject: Subject, plan: Plan, served: dict[Key, Stored], store: MessageStore) -> set[Key]:

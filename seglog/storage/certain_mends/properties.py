@@ -45,7 +45,8 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         for state, row, code in doubted:
             place = int(row["phy_offset"])
-            known = set().union(*(hashes_at(files, file, place) for file in index))
+            store_ms = int(row["store_timestamp_ms"])
+            known = set().union(*(hashes_at(files, file, place, store_ms) for file in index))
             record = bytes(reader.read(place, int(row["size_bytes"])))
             bits = {
                 bit

@@ -1,0 +1,60 @@
+"""One bit of properties of a record without record CRC, alone or beside other damage: the laws of opening.
+
+Only queue units and key index know such a bit, and random damage to a whole store hardly ever needs them.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+
+from seglog.doctor.check import check_store
+from seglog.doctor.repair import repair_store
+from seglog.storage.files import RealFiles
+from tests.support.campaign import COMPACTED, KINDS
+from tests.support.laws import Look, Questions, served_by
+from tests.support.scale import scaled
+from tests.support.stores import new_clock
+from tests.support.subjects import make_subject
+from tests.support.trial import before_repair
+
+EACH = 12
+ALONE = 2
+"""One in so many has no further damage."""
+
+
+def flip_property(subject, copy, chance):
+    """Flips a bit of the properties of a message; returns what it did."""
+    key = chance.choice([key for key in sorted(subject.records) if key[0] != COMPACTED])
+    record = subject.records[key]
+    end = record.phy_offset + record.size_bytes
+    place, bit = end - 1 - chance.randrange(len(record.properties)), chance.randrange(8)
+    first = place - place % subject.segment_size_bytes
+    path = copy / "commitlog" / f"{first:020d}"
+    content = bytearray(path.read_bytes())
+    content[place - first] ^= 1 << bit
+    path.write_bytes(content)
+    return f"flip {place} bit {bit} of {key}"
+
+
+@pytest.mark.parametrize("name", ["own killed", "own of every kind", "roll"])
+def test_the_laws_of_opening_hold(name, memory_path):
+    (memory_path / "store").mkdir()
+    subject = make_subject(name, memory_path / "store")
+    broken = []
+    for seed in range(scaled(EACH, 1000)):
+        chance = random.Random(f"properties {name} {seed}")
+        copy = shutil.copytree(subject.root, memory_path / str(seed))
+        damage = flip_property(subject, copy, chance)
+        if seed % ALONE:
+            damage += f" and {KINDS[chance.choice(sorted(KINDS))](subject, copy, chance)}"
+        asked = Questions.about(subject, subject.hits(copy), chance)
+        before = before_repair(subject, copy, asked, check_store(copy, clock=new_clock()))
+        repair_store(RealFiles(), copy, new_clock(), lambda _plan: True, subject.sizes)
+        served = served_by(copy, asked=asked)
+        assert isinstance(served, Look)
+        broken += [f"{seed}: {damage}: {one}" for one in before.broken_by(served)]
+        shutil.rmtree(copy)
+    assert not broken
