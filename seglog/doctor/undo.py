@@ -21,6 +21,7 @@ from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 
 _MAX_TOLD: Final = 5
+_ZEROS_BYTES: Final = 1 << 20
 _T = TypeVar("_T")
 
 
@@ -113,7 +114,7 @@ def _undone_state(
         return state_of(files, path)
     handle = files.open(path, writable=False)
     try:
-        known_bytes = max(handle.size_bytes, old[-1].position_bytes + old[-1].size_bytes)
+        known_bytes = max(handle.size_bytes, old[-1].end)
     finally:
         handle.close()
     if wanted.size_bytes > known_bytes:
@@ -126,12 +127,15 @@ class _OldPatch:
 
     def __init__(self, old: list[OldBytes], journal: OpenFile) -> None:
         self._old = old
-        self._ends = [one.position_bytes + one.size_bytes for one in old]
+        self._data_ends = [one.data_end for one in old]
+        self._ends = [one.end for one in old]
         self._journal = journal
 
     def next_at(self, position_bytes: int) -> int | None:
-        """Returns where the next old byte is."""
-        index = bisect_right(self._ends, position_bytes)
+        """Returns where the next old byte is that the journal has; zeros count as none."""
+        index = bisect_right(self._data_ends, position_bytes)
+        while index < len(self._old) and not self._old[index].data_bytes:
+            index += 1
         return None if index == len(self._old) else max(position_bytes, self._old[index].position_bytes)
 
     def lay(self, chunk: memoryview, position_bytes: int) -> None:
@@ -141,11 +145,12 @@ class _OldPatch:
             one = self._old[index]
             if one.position_bytes >= end:
                 return
-            low, high = max(position_bytes, one.position_bytes), min(end, self._ends[index])
-            data = read_old(self._journal, one)
-            chunk[low - position_bytes : high - position_bytes] = data[
-                low - one.position_bytes : high - one.position_bytes
-            ]
+            low, high = max(position_bytes, one.position_bytes), min(end, one.end)
+            old = bytearray(high - low)
+            if low < one.data_end:
+                data = read_old(self._journal, one)[low - one.position_bytes : high - one.position_bytes]
+                old[: len(data)] = data
+            chunk[low - position_bytes : high - position_bytes] = old
 
 
 def _may_be_there(pack: UndoPack, name: str) -> bool:
@@ -262,9 +267,19 @@ def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], jou
         if handle.size_bytes != size_bytes:
             handle.set_size(size_bytes)
         for one in old:
-            if one.size_bytes:
-                handle.reserve(one.position_bytes, one.size_bytes)
+            if one.data_bytes:
+                handle.reserve(one.position_bytes, one.data_bytes)
                 handle.write_at(read_old(journal, one), one.position_bytes)
+            _put_zeros(handle, one.data_end, one.end)
         handle.sync()
     finally:
         handle.close()
+
+
+def _put_zeros(handle: OpenFile, start: int, end: int) -> None:
+    """Writes zeros where a file has anything, so that a stretch of any length costs what it holds."""
+    at = handle.next_data(start)
+    while at is not None and at < end:
+        size = min(_ZEROS_BYTES, end - at)
+        handle.write_at(bytes(size), at)
+        at = handle.next_data(at + size)

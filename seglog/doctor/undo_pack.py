@@ -26,11 +26,29 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, slots=True)
 class OldBytes:
-    """A stretch of a file as it was; where its entry lies in the journal."""
+    """A stretch of a file as it was: bytes that the journal has, and zeros behind them.
+
+    Attributes:
+        position_bytes: Where in the file.
+        size_bytes: How long; a claim that only the file's own length bounds.
+        data_bytes: How much of it the journal has.
+        entry_at: Where its entry lies in the journal.
+    """
 
     position_bytes: int
     size_bytes: int
+    data_bytes: int
     entry_at: int
+
+    @property
+    def data_end(self) -> int:
+        """Where in the file its bytes end and its zeros begin."""
+        return self.position_bytes + self.data_bytes
+
+    @property
+    def end(self) -> int:
+        """Where in the file it ends."""
+        return self.position_bytes + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

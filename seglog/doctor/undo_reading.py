@@ -64,13 +64,13 @@ def read_whole(files: Files, root: Path, number: int) -> UndoPack:
 
 
 def read_old(journal: OpenFile, old: OldBytes) -> bytes:
-    """Returns a stretch of a file as it was.
+    """Returns the bytes of a stretch of a file as it was, without the zeros behind them.
 
     Args:
         journal: The journal of a pack that was read whole.
         old: The stretch.
     """
-    return _read_entry(journal, old.entry_at).data.ljust(old.size_bytes, b"\0")[: old.size_bytes]
+    return _read_entry(journal, old.entry_at).data[: old.data_bytes]
 
 
 def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
@@ -206,12 +206,12 @@ def _stretch(pack: UndoPack, at: int, entry: UndoEntry) -> OldBytes:
     """Returns a stretch that lies in its file, behind those before it, and is no shorter than its bytes."""
     state = pack.before.get(entry.path)
     before = pack.old.get(entry.path)
-    begin = before[-1].position_bytes + before[-1].size_bytes if before else 0
+    begin = before[-1].end if before else 0
     end = 0 if state is None else state.size_bytes
     start, size = entry.position_bytes, entry.size_bytes
     if not (begin <= start <= start + size <= end and len(entry.data) <= size):
         raise CorruptError("undo-stretch", expected=f"bytes {begin} to {end}", found=f"{size} at {start}")
-    return OldBytes(start, size, at)
+    return OldBytes(start, size, len(entry.data), at)
 
 
 def _check_plain(root: Path, name: str) -> None:

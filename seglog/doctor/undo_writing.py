@@ -20,7 +20,7 @@ from seglog.doctor.undo_pack import (
 )
 from seglog.doctor.undo_reading import read_whole
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files import Files, RestoringFiles, Stamp
+from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
 from seglog.storage.format.undo_journal import (
     MAX_DATA_BYTES,
@@ -208,13 +208,26 @@ def _bytes_entries(files: Files, change: Change, name: str) -> Iterator[UndoEntr
     handle = files.open(change.path, writable=False)
     try:
         for start, size in stretches:
-            for at in range(start, max(start + size, start + 1), MAX_DATA_BYTES):
-                piece = memoryview(bytearray(min(MAX_DATA_BYTES, start + size - at)))
-                handle.read_into(piece, at)
-                data = bytes(piece).rstrip(b"\0")
-                yield UndoEntry(UndoKind.BYTES, name, data, position_bytes=at, size_bytes=len(piece))
+            yield from (
+                UndoEntry(UndoKind.BYTES, name, data, position_bytes=at, size_bytes=length)
+                for at, length, data in _pieces(handle, start, start + size)
+            )
     finally:
         handle.close()
+
+
+def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yields places, lengths and bytes of a stretch, without the zeros at their ends; a hole is one piece."""
+    at, first = start, True
+    while first or at < end:
+        data_at = handle.next_data(at)
+        data_at = end if data_at is None else min(data_at, end)
+        is_hole = data_at == end or data_at - at >= MAX_DATA_BYTES
+        size = data_at - at if is_hole else min(MAX_DATA_BYTES, end - at)
+        piece = memoryview(bytearray(0 if is_hole else size))
+        handle.read_into(piece, at)
+        yield at, size, bytes(piece).rstrip(b"\0")
+        at, first = at + size, False
 
 
 def _write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: Iterable[UndoEntry]) -> None:

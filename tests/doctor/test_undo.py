@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,45 @@ def test_rights_and_times_come_back(tmp_path):
     undo_repair(files, root)
     assert {path: files.stamp(path) for path in before} == before
     assert tree_digest(root) == digest
+
+
+@pytest.mark.parametrize("end", [b"", b"the end"])
+def test_a_hole_of_any_length_costs_nothing_to_cut_and_to_take_back(end, tmp_path):
+    root, files = real_store(tmp_path / "store"), RealFiles()
+    long = root / "consumequeue/T/0/0"
+    with long.open("r+b") as file:
+        file.truncate(1 << 40)
+        file.seek((1 << 40) - len(end))
+        file.write(end)
+    begun_s = time.process_time()
+    draft = DraftFiles(files)
+    draft.open(long, writable=True).set_size(2000)
+    apply_changes(draft, files, root, changes_of(draft), 7, had_lock=True)
+    assert long.stat().st_size == 2000
+    (number,) = list_packs(files, root)
+    assert (pack_folder(root, number) / "journal").stat().st_size < 10_000
+    undo_repair(files, root)
+    assert time.process_time() - begun_s < 5
+    assert long.stat().st_size == 1 << 40
+    assert long.stat().st_blocks < 100
+    with long.open("rb") as file:
+        assert file.read(2000) == BEFORE["consumequeue/T/0/0"]
+        file.seek(-len(end), 2)
+        assert file.read() == end
+
+
+def test_zeros_come_back_over_what_a_change_wrote(tmp_path):
+    root, files = real_store(tmp_path / "store"), RealFiles()
+    hollow = root / "commitlog/1"
+    with hollow.open("r+b") as file:
+        file.truncate(20 << 20)
+    was = hollow.read_bytes()
+    draft = DraftFiles(files)
+    draft.open(hollow, writable=True).write_at(b"x" * (9 << 20), 8 << 20)
+    apply_changes(draft, files, root, changes_of(draft), 7, had_lock=True)
+    assert hollow.read_bytes() != was
+    undo_repair(files, root)
+    assert hollow.read_bytes() == was
 
 
 CHANGES_SINCE = {
