@@ -12,7 +12,9 @@ tag of the record that results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -26,8 +28,9 @@ from seglog.storage.attic_index import as_found, removed_files
 from seglog.storage.certain_mends.properties import property_bits
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.flipped_bit import Bit, flipped
+from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.gathered import place_of
 from seglog.storage.index_files import list_index_files
 from seglog.storage.kernels.walk import Rows
@@ -36,6 +39,9 @@ from seglog.storage.queue_files import queue_directory, read_units
 from seglog.storage.queue_overlay import has_own_tags_code
 from seglog.storage.rewrite import rewrite_record
 from seglog.storage.survey import Survey
+
+_MAX_GENERATIONS: Final = 8
+"""Of more openings that removed index files, the later ones are not asked."""
 
 
 def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Iterator[Action]:
@@ -46,10 +52,15 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
         files: Where it is.
         of_index: What the index says otherwise than the log.
     """
+    witnesses = list(_witnesses(found, files, of_index))
+    doubted = {place for _facts, places in witnesses for place in places}
+    if not doubted:
+        return
+    overwritten = _overwritten_units(found, files, doubted)
     reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
     older: list[IndexEntries] = []
     try:
-        for facts, places in _witnesses(found, files, of_index):
+        for facts, places in witnesses:
             entries = IndexEntries(files, facts.outlines)
             for place in places:
                 at = place_of(found.rows, place)
@@ -59,7 +70,7 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
                     continue
                 record = bytes(reader.read(place, int(row["size_bytes"][0])))
                 known = set(_about(entries, row)["key_hash"].tolist())
-                tags_codes = _tags_codes(found, files, row[0])
+                tags_codes = _tags_codes(found, files, row[0], overwritten)
                 bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
                 if len(bits) == 1:
                     yield _flip(found, files, place, record, bits[0])
@@ -78,7 +89,7 @@ def _witnesses(
     removed = removed_files(files, found.root)
     is_asked = any(finding.code == "record-keys" for finding in of_index)
     current = list_index_files(files, found.root)[0] if removed or is_asked else []
-    for generation in sorted(removed):
+    for generation in sorted(removed)[:_MAX_GENERATIONS]:
         yield records_that_differ(found, files, as_found(current, removed[generation]))
     if is_asked:
         yield records_that_differ(found, files, current)
@@ -92,26 +103,32 @@ def _about(entries: IndexEntries, row: Rows) -> HeldEntries:
     return held[:0] if is_late else held
 
 
-def _tags_codes(found: Survey, files: Files, row: np.void) -> set[int]:
+def _overwritten_units(found: Survey, files: Files, places: set[int]) -> dict[str, list[Units]]:
+    """Returns the units about some records that openings wrote over, by the folder of their queue."""
+    overwritten: defaultdict[str, list[Units]] = defaultdict(list)
+    for kept in iter_kept(files, found.root):
+        if kept.name is not None and kept.name.startswith(f"{CONSUME_QUEUE}/"):
+            start = -kept.position_bytes % CQ_UNIT_BYTES
+            count = (len(kept.data) - start) // CQ_UNIT_BYTES
+            if count > 0:
+                units = np.frombuffer(kept.data, CQ_UNIT.dtype, count, start)
+                about = units[np.isin(units["phy_offset"], list(places))]
+                overwritten[kept.name.rpartition("/")[0]].append(about)
+    return overwritten
+
+
+def _tags_codes(
+    found: Survey, files: Files, row: np.void, overwritten: Mapping[str, Sequence[Units]]
+) -> set[int]:
     """Returns what the queue says, or said, of the tag of a record; nothing where it says something else."""
     topic, queue_id = found.scan.queues.names[int(row["queue"])]
     queue = found.queue_files.get((topic, queue_id))
     if queue is None:
         return set()
     _first, stored = read_units(files, queue, found.geometry.queue_file_size_bytes)
-    folder = queue_directory(topic, queue_id)
-    parts = [stored]
-    for kept in iter_kept(files, found.root):
-        if kept.name is not None and kept.name.rpartition("/")[0] == folder:
-            start = -kept.position_bytes % CQ_UNIT_BYTES
-            count = max(0, len(kept.data) - start) // CQ_UNIT_BYTES
-            parts.append(np.frombuffer(kept.data, CQ_UNIT.dtype, count, start))
-    units = np.concatenate(parts)
-    own = has_own_tags_code(topic, units)
-    of_record = units[
-        (units["phy_offset"] == row["phy_offset"]) & (units["size_bytes"] == row["size_bytes"]) & ~own
-    ]
-    return set(of_record["tags_code"].tolist())
+    units = np.concatenate([stored, *overwritten.get(queue_directory(topic, queue_id), ())])
+    same = (units["phy_offset"] == row["phy_offset"]) & (units["size_bytes"] == row["size_bytes"])
+    return set(units["tags_code"][same & ~has_own_tags_code(topic, units)].tolist())
 
 
 def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> Action:

@@ -117,7 +117,9 @@ class Attic:
             return
         for run in np.split(changing, np.flatnonzero(np.diff(changing) > 1) + 1):
             start, end = int(run[0]) * unit_bytes, (int(run[-1]) + 1) * unit_bytes
-            self.keep(name, start, held[start:end])
+            step = MAX_KEPT_BYTES // unit_bytes * unit_bytes  # no unit is cut
+            for at in range(start, end, step):
+                self.keep(name, at, held[at : min(at + step, end)])
         self.sync()
 
     def keep_file(self, path: Path) -> None:
