@@ -244,7 +244,7 @@ def _check_record(anatomy: Anatomy, record: memoryview, properties: bytes) -> No
     tail = properties[-props.CRC_PROPERTY_BYTES :]
     if not tail.startswith(props.CRC_NAME):
         is_torn = props.look_torn(properties)
-        detail = "NULs, or a __CRC32# that is cut short" if is_torn else "no __CRC32# at the end"
+        detail = "NULs, or a __CRC32# out of its place" if is_torn else "no __CRC32# at the end"
         anatomy.checks.append(Check("properties", not is_torn, detail))
         return
     computed = props.crc_property(zlib.crc32(record[: -props.CRC_PROPERTY_BYTES]) & CRC_MASK)

@@ -100,3 +100,17 @@ def test_every_record_and_filler_of_a_real_store_is_explained_to_its_last_byte(s
         shown = sum(field["size"] for field in line["fields"])
         assert shown == (line["size"] if line["kind"] == "record" else FILLER_BYTES)
     assert golden.tree_digest(path) == before
+
+
+def test_the_record_crc_of_another_place_shows_as_properties_that_no_writer_made(seglog, store):
+    path, puts = store
+    end = puts[1].phy_offset + puts[1].size_bytes
+    log = segment(path, 0)
+    content = bytearray(log.read_bytes())
+    content[end - 20 : end] = b"\x02" + content[end - 20 : end - 1]
+    log.write_bytes(content)
+    ran = seglog("log", "show", path, "--at", puts[1].phy_offset, "--json")
+    (line,) = ran.lines
+    assert (ran.exit_code, line["damage"]["why"]) == (1, "torn-properties")
+    (wrong,) = [check for check in line["checks"] if not check["right"]]
+    assert (wrong["name"], wrong["detail"]) == ("properties", "NULs, or a __CRC32# out of its place")

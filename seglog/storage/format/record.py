@@ -267,7 +267,7 @@ def _verify(
         if tail != entry and (is_near or tail[_DIGITS] == entry[_DIGITS]):
             return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
     if not has_name and props.look_torn(properties):
-        return Damage("torn-properties", "text", "NULs, or a __CRC32# that is cut short")
+        return Damage("torn-properties", "text", "NULs, or a __CRC32# out of its place")
     if body_size:
         crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
         if crc != body_crc:

@@ -114,7 +114,7 @@ class PythonDraft:
 
         Raises:
             MessageIllegalError: The properties are longer than 32767 bytes with what the CRC needs, or would
-                look like those of a torn write.
+                look like damage.
             InvalidArgumentError: A number does not fit its field.
         """
         if type(body) is not bytes:
