@@ -21,7 +21,7 @@ from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 
 _MAX_TOLD: Final = 5
-_ZEROS_BYTES: Final = 1 << 20
+_ZEROS_BYTES: Final = 64 << 10
 _T = TypeVar("_T")
 
 
@@ -280,6 +280,7 @@ def _put_zeros(handle: OpenFile, start: int, end: int) -> None:
     """Writes zeros where a file has anything, so that a stretch of any length costs what it holds."""
     at = handle.next_data(start)
     while at is not None and at < end:
-        size = min(_ZEROS_BYTES, end - at)
+        # Up to a round place: the rest of a block that a write begins counts as written.
+        size = min(_ZEROS_BYTES - at % _ZEROS_BYTES, end - at)
         handle.write_at(bytes(size), at)
         at = handle.next_data(at + size)

@@ -183,7 +183,7 @@ def test_a_hole_of_any_length_costs_nothing_to_cut_and_to_take_back(end, tmp_pat
     undo_repair(files, root)
     assert time.process_time() - begun_s < 5
     assert long.stat().st_size == 1 << 40
-    assert long.stat().st_blocks < 100
+    assert long.stat().st_blocks < 1000
     with long.open("rb") as file:
         assert file.read(2000) == BEFORE["consumequeue/T/0/0"]
         file.seek(-len(end), 2)
