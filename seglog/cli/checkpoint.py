@@ -9,7 +9,8 @@ import click
 
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
-from seglog.storage.format.checkpoint import CHECKPOINT, decode_checkpoint
+from seglog.storage.files import read_start
+from seglog.storage.format.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES, decode_checkpoint
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE
 
 
@@ -22,8 +23,8 @@ def command(*, path: Path, as_json: bool) -> None:
     It is a hint: recovery starts from it instead of from the log's first record. Nothing is lost with it.
     """
     check_store(path)
-    files, file = options.reading(path), path / CHECKPOINT_FILE
-    data = files.read_file(file) if files.exists(file) and not files.is_dir(file) else b""
+    files = options.reading(path)
+    data = read_start(files, path / CHECKPOINT_FILE, CHECKPOINT_FILE_BYTES)
     values = asdict(decode_checkpoint(data))
     if not data:
         state = "missing: recovery walks the whole log"

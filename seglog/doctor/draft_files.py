@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seglog.doctor.draft_file import DraftFile, DraftNode
 from seglog.doctor.draft_pages import PagePool
-from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp, check_whole
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp, read_whole
 from seglog.storage.format.names import COMMIT_LOG
 
 
@@ -82,10 +82,7 @@ class DraftFiles:
         """Returns the whole content."""
         handle = self.open(path, writable=False)
         try:
-            check_whole(handle.size_bytes, path)
-            data = bytearray(handle.size_bytes)
-            handle.read_into(memoryview(data), 0)
-            return bytes(data)
+            return read_whole(handle, path)
         finally:
             handle.close()
 

@@ -16,7 +16,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from seglog.storage.files import Entry, RealFile, check_whole
+from seglog.errors import CorruptError
+from seglog.storage.files import Entry, RealFile, read_whole
 from seglog.storage.findings import Finding
 from seglog.storage.reading_root import ReadingRoot
 
@@ -71,9 +72,10 @@ class ForgivingFiles(ReadingRoot):
         except FileNotFoundError:
             return b""
         try:
-            check_whole(handle.size_bytes, path)
-            buffer = memoryview(bytearray(handle.size_bytes))
-            return bytes(buffer[: handle.read_into(buffer, 0)])
+            return read_whole(handle, path)
+        except CorruptError:
+            self.note(path, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
+            return b""
         except OSError as error:
             self.note(path, error)
             return b""

@@ -32,7 +32,7 @@ from seglog.doctor.timer_messages import (
     stored_timer_units,
     wanted_units,
 )
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
@@ -44,6 +44,7 @@ from seglog.storage.format.timer import (
 )
 from seglog.storage.format.timer_build import iter_timer_log, pack_units, unit_positions, wheel_slots
 from seglog.storage.format.timer_checkpoint import (
+    TIMER_CHECKPOINT_FILE_BYTES,
     TimerCheckpoint,
     decode_timer_checkpoint,
     encode_timer_checkpoint,
@@ -128,7 +129,7 @@ def _geometry(files: Files, root: Path) -> tuple[int, int]:
 def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_bytes: int) -> _Timer:
     queue = found.queues.get((TIMER_TOPIC, 0)) or QueueState.empty(TIMER_TOPIC, 0)
     path = found.root / TIMER_CHECK
-    check = decode_timer_checkpoint(files.read_file(path)) if files.exists(path) else TimerCheckpoint()
+    check = decode_timer_checkpoint(read_start(files, path, TIMER_CHECKPOINT_FILE_BYTES))
     stored, positions = stored_timer_units(files, found.root)
     taken = _taken(queue, check, stored, codes)
     reader = LogReader(files, found.root, found.geometry.segment_size_bytes)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seglog.doctor.copy_names import TIMER_TOPIC
 from seglog.doctor.timer_messages import TIMER_LOG
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
@@ -101,7 +101,7 @@ def _check_findings(
         count = 0 if queue is None else queue.max_offset - queue.min_offset
         missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
         return TimerCheckpoint(), [missing] if is_used and count else []
-    check = decode_timer_checkpoint(files.read_file(root / TIMER_CHECK))
+    check = decode_timer_checkpoint(read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES))
     findings: list[Finding] = []
     if size != TIMER_CHECKPOINT_FILE_BYTES:
         words = (str(TIMER_CHECKPOINT_FILE_BYTES), str(size))

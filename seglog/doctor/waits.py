@@ -12,11 +12,12 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.roles import Role, parent_of, role_of
 from seglog.errors import ConfigError
 from seglog.storage.config_file import ConfigFile
+from seglog.storage.files import read_start
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import CONFIG, OP_TOPIC
 from seglog.storage.format.record import unit_tags_code
-from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.format.timer_checkpoint import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
 from seglog.storage.queue_files import read_units
 
 DELAY_FILE: Final = f"{CONFIG}/delayOffset.json"
@@ -110,7 +111,5 @@ def _delay_offsets(value: ConfigValue) -> dict[int, int]:
 
 
 def _timer_passed(view: LogView, due_ms: int) -> bool:
-    path = view.root / TIMER_FILE
-    if not view.files.exists(path):
-        return False
-    return due_ms < decode_timer_checkpoint(view.files.read_file(path)).last_read_timestamp_ms
+    data = read_start(view.files, view.root / TIMER_FILE, TIMER_CHECKPOINT_FILE_BYTES)
+    return due_ms < decode_timer_checkpoint(data).last_read_timestamp_ms

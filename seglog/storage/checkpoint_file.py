@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seglog.storage.files import Files
-from seglog.storage.format.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
+from seglog.storage.files import Files, read_start
+from seglog.storage.format.checkpoint import (
+    CHECKPOINT_FILE_BYTES,
+    Checkpoint,
+    decode_checkpoint,
+    encode_checkpoint,
+)
 from seglog.storage.format.names import CHECKPOINT_FILE
 
 
 def read_checkpoint(files: Files, root: Path) -> Checkpoint:
     """Returns the checkpoint; all 0 where it is missing."""
-    path = root / CHECKPOINT_FILE
-    return decode_checkpoint(files.read_file(path)) if files.exists(path) else Checkpoint()
+    return decode_checkpoint(read_start(files, root / CHECKPOINT_FILE, CHECKPOINT_FILE_BYTES))
 
 
 def write_checkpoint(files: Files, root: Path, checkpoint: Checkpoint) -> None:

@@ -63,22 +63,22 @@ class ConfigFile:
         Raises:
             ConfigError: Something is there, but neither the file nor the backup can be read.
         """
-        main = self._read(self.path)
+        main = b""
         damage: CorruptError | None = None
-        if main.strip():
-            try:
+        try:
+            main = self._read(self.path)
+            if main.strip():
                 value = parse(decode_config(main))
-            except CorruptError as error:
-                damage = error
-            else:
                 self._whole = _print_of(main)
                 return value
-        backup = self._read(self._backup)
-        if not backup.strip():
-            if damage is None and not backup:
-                return None
-            raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
+        except CorruptError as error:
+            damage = error
         try:
+            backup = self._read(self._backup)
+            if not backup.strip():
+                if damage is None and not backup:
+                    return None
+                raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
             value = parse(decode_config(backup))
         except CorruptError as error:
             raise ConfigError(
@@ -99,11 +99,15 @@ class ConfigFile:
         self._files.make_dirs(folder)
         new = self.path.with_name(self.path.name + ".tmp")
         self._files.write_file(new, data, sync=True)
-        main = self._read(self.path)
-        if main and self._is_whole(main):
-            self._files.rename(self.path, self._backup)
-        elif main.strip():
-            self._put_aside(main)
+        try:
+            main = self._read(self.path)
+        except CorruptError:  # too long
+            self._put_aside(b"")
+        else:
+            if main and self._is_whole(main):
+                self._files.rename(self.path, self._backup)
+            elif main.strip():
+                self._put_aside(main)
         self._files.rename(new, self.path)
         self._files.sync_dir(folder)
         self._whole = _print_of(data)

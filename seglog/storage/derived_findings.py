@@ -78,9 +78,8 @@ def config_findings(files: Files, root: Path) -> list[Finding]:
     for entry in files.list_dir(root / CONFIG):
         if entry.is_dir or not is_config_table(entry.name):
             continue
-        data = files.read_file(root / CONFIG / entry.name)
         try:
-            decode_config(data)
+            decode_config(files.read_file(root / CONFIG / entry.name))
         except CorruptError as error:
             name = f"{CONFIG}/{entry.name}"
             found.append(
@@ -88,7 +87,7 @@ def config_findings(files: Files, root: Path) -> list[Finding]:
                     "config-damaged",
                     name,
                     error.position_bytes,
-                    len(data),
+                    entry.size_bytes,
                     str(error.expected),
                     str(error.found)[:80],
                 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from seglog.errors import FullError
+from seglog.errors import CorruptError, FullError
 from seglog.storage.exchange import exchange
 from seglog.storage.links import break_link, unfinished_path
 from seglog.storage.store_lock import StoreLock
@@ -26,6 +26,8 @@ MAX_WHOLE_BYTES = 128 << 20
 
 How long a file claims to be must not decide how much memory a store takes.
 """
+TOO_LONG = "file-too-long"
+"""Kind of the damage of one that is longer."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -152,7 +154,7 @@ class Files(Protocol):
         """Returns the whole content.
 
         Raises:
-            OSError: ``EFBIG``, it is longer than :data:`MAX_WHOLE_BYTES`.
+            CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`.
         """
         ...
 
@@ -479,17 +481,45 @@ def check_whole(size_bytes: int, path: Path) -> None:
     """Does nothing for a length at which a file may be read as a whole.
 
     Raises:
-        OSError: ``EFBIG``, it is longer than :data:`MAX_WHOLE_BYTES`.
+        CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`, as no such file of RocketMQ or ours is.
     """
     if size_bytes > MAX_WHOLE_BYTES:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        expected = f"at most {MAX_WHOLE_BYTES} bytes"
+        raise CorruptError(TOO_LONG, file=str(path), expected=expected, found=f"{size_bytes} bytes")
+
+
+def read_part(handle: OpenFile, position_bytes: int, size_bytes: int) -> memoryview:
+    """Returns up to so many bytes of an open file; fewer where it ends."""
+    buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position_bytes))))
+    return buffer[: handle.read_into(buffer, position_bytes)]
+
+
+def read_whole(handle: OpenFile, path: Path) -> bytes:
+    """Returns the whole content of an open file.
+
+    Raises:
+        CorruptError: As :func:`check_whole`.
+    """
+    check_whole(handle.size_bytes, path)
+    return bytes(read_part(handle, 0, handle.size_bytes))
 
 
 def read_all(files: Files, path: Path) -> bytes:
     """Returns the whole content of a file that this program made, whatever its length."""
     handle = files.open(path, writable=False)
     try:
-        buffer = memoryview(bytearray(handle.size_bytes))
-        return bytes(buffer[: handle.read_into(buffer, 0)])
+        return bytes(read_part(handle, 0, handle.size_bytes))
+    finally:
+        handle.close()
+
+
+def read_start(files: Files, path: Path, size_bytes: int) -> bytes:
+    """Returns up to so many bytes of a file, from its start; none where there is no file."""
+    try:
+        handle = files.open(path, writable=False)
+    except (FileNotFoundError, IsADirectoryError):
+        return b""
+    try:
+        return bytes(read_part(handle, 0, size_bytes))
     finally:
         handle.close()

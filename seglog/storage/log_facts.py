@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.file_facts import FileFacts
-from seglog.storage.files import Files, OpenFile
+from seglog.storage.files import Files, OpenFile, read_part
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import (
     FILLER,
@@ -85,13 +85,8 @@ def _open(files: Files, root: Path, first_offset: int) -> OpenFile | None:
         return None  # gone meanwhile, or not to be read: it says nothing
 
 
-def _read(handle: OpenFile, position: int, size_bytes: int) -> memoryview:
-    buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position))))
-    return buffer[: handle.read_into(buffer, position)]
-
-
 def _place(handle: OpenFile, named: int) -> int | None:
-    head = _read(handle, 0, HEAD_V4.size_bytes)
+    head = read_part(handle, 0, HEAD_V4.size_bytes)
     if len(head) < HEAD_V4.size_bytes:
         return None
     (size, magic), own = FILLER.struct.unpack_from(head), _own(head, 0)
@@ -99,7 +94,7 @@ def _place(handle: OpenFile, named: int) -> int | None:
         if own == named:
             return named
         if MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES and own >= 0:
-            record = _read(handle, 0, size)
+            record = read_part(handle, 0, size)
             if not isinstance(examine(record, 0, own), Damage):
                 return own
     return _vote(handle, named)
@@ -140,7 +135,7 @@ def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:
     at = handle.next_data(0)
     read = 0
     while at is not None and at < handle.size_bytes and read < _SEARCH_BYTES:
-        yield at, _read(handle, at, _SEARCH_STEP_BYTES + _MOST_RECORD_BYTES)
+        yield at, read_part(handle, at, _SEARCH_STEP_BYTES + _MOST_RECORD_BYTES)
         read += _SEARCH_STEP_BYTES
         at = handle.next_data(at + _SEARCH_STEP_BYTES)
 
@@ -150,7 +145,7 @@ def _tail(handle: OpenFile, first_offset: int) -> tuple[int, int | None]:
     end = data_end(handle, 1)  # space that was reserved ahead is zeros, up to 256 MiB of them
     for size in _TAIL_WINDOWS_BYTES:
         start = max(0, end - size)
-        window = _read(handle, start, end - start + MIN_RECORD_BYTES)
+        window = read_part(handle, start, end - start + MIN_RECORD_BYTES)
         last = _last_record_end(window, first_offset + start)
         if last is not None:
             return _behind(handle, first_offset, start + last)
@@ -174,7 +169,7 @@ def _last_record_end(window: memoryview, phy_offset: int) -> int | None:
 def _behind(handle: OpenFile, first_offset: int, position: int) -> tuple[int, int | None]:
     """Returns what the bytes behind the last whole record say of the length of the file."""
     needed = position + FILLER_BYTES if position else 0
-    head = _read(handle, position, HEAD_V4.size_bytes)
+    head = read_part(handle, position, HEAD_V4.size_bytes)
     if len(head) < FILLER_BYTES:
         return needed, None
     size, magic = FILLER.struct.unpack_from(head)

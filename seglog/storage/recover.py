@@ -22,7 +22,7 @@ from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
@@ -346,7 +346,7 @@ def _write_checkpoint(found: Survey, files: Files, attic: Attic) -> None:
     )
     if any(was > now for was, now in zip(astuple(checkpoint), astuple(right), strict=True)):
         # It knew of more than the log has now.
-        attic.keep(CHECKPOINT_FILE, 0, files.read_file(found.root / CHECKPOINT_FILE)[:CHECKPOINT_FILE_BYTES])
+        attic.keep(CHECKPOINT_FILE, 0, read_start(files, found.root / CHECKPOINT_FILE, CHECKPOINT_FILE_BYTES))
         attic.sync()
     if checkpoint != right or not files.exists(found.root / CHECKPOINT_FILE):
         write_checkpoint(files, found.root, right)

@@ -28,7 +28,7 @@ from typing import Final
 from seglog.storage.beneath import FOLDER_FLAGS, PATH_ONLY
 from seglog.storage.exchange import exchange
 from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of, may_hold_numbers, wanted_kind
-from seglog.storage.files import DiskUsage, Entry, RealFile, RealFiles, Stamp, check_whole, translate
+from seglog.storage.files import DiskUsage, Entry, RealFile, RealFiles, Stamp, read_whole, translate
 from seglog.storage.format.names import COMMIT_LOG, CONFIG, INDEX, LOCK_FILE, OURS
 from seglog.storage.kernels.beneath import native_mode_beneath, native_open_beneath, native_open_plain
 from seglog.storage.links import break_link, unfinished_path
@@ -224,9 +224,7 @@ class StoreRoot(RootFolder):
         """Returns the whole content."""
         file = self.open(path, writable=False)
         try:
-            check_whole(file.size_bytes, path)
-            buffer = memoryview(bytearray(file.size_bytes))
-            return bytes(buffer[: file.read_into(buffer, 0)])
+            return read_whole(file, path)
         finally:
             file.close()
 

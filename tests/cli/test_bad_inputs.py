@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from seglog.errors import (
+    ConfigError,
     InvalidArgumentError,
     InvalidNameError,
     MessageIllegalError,
@@ -18,6 +19,7 @@ from seglog.errors import (
     StoreLockedError,
     UnsupportedStoreError,
 )
+from seglog.storage.files import MAX_WHOLE_BYTES
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.read_only_disk import on_read_only_disk
@@ -217,3 +219,36 @@ print(put.returncode, 0 < acknowledged < 40000, found == acknowledged, put.stder
         pytest.skip(f"no disk can be mounted here: {done.stderr.decode().strip()}")
     assert done.stdout.decode().startswith("17 True True ")
     assert '"kind": "FullError"' in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config/topics.json", "config/consumerOffset.json", "config/timercheck", "checkpoint", "seglog/holes"],
+)
+def test_a_file_that_is_too_long_is_damage_that_a_repair_mends(seglog, tmp_path, name):
+    path = tmp_path / "s"
+    with MessageStore.open(path, **SMALL) as store:
+        store.put("TopicTest", b"x")
+    (path / name).parent.mkdir(exist_ok=True)
+    with (path / name).open("ab") as file:
+        file.truncate(MAX_WHOLE_BYTES + 1)
+    assert seglog("check", path).exit_code == 1
+    assert seglog("get", path, "TopicTest").exit_code == 0
+    repaired = seglog("repair", path, "--apply", "--yes")
+    assert repaired.exit_code == 0, repaired.stderr
+    assert seglog("put", path, "t", "x").exit_code == 0
+    assert seglog("info", path).exit_code == 0
+
+
+def test_a_table_that_is_too_long_gives_way_to_its_backup(seglog, tmp_path):
+    path = tmp_path / "s"
+    MessageStore.open(path, **SMALL).close()
+    for topic in ("first", "second"):
+        assert seglog("topic", "create", path, topic).exit_code == 0
+    with (path / "config" / "topics.json").open("ab") as file:
+        file.truncate(MAX_WHOLE_BYTES + 1)
+    assert "first" in seglog("topic", "ls", path).stdout
+    (path / "config" / "topics.json.bak").unlink()
+    refused = seglog("topic", "ls", path)
+    check_refused(refused, ConfigError, "file-too-long")
+    assert str(MAX_WHOLE_BYTES) in refused.stderr

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
@@ -178,3 +181,15 @@ def test_the_demo_leaves_the_spark_step_out_with_a_line(plain, tmp_path):
     (line,) = [line for line in done.stdout.splitlines() if "left out: " in line]
     assert "Java 17" in line
     assert "pip install 'seglog[spark]'" in line
+
+
+def test_hints_name_the_package_and_extras_that_there_are():
+    root = Path(__file__).resolve().parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    texts = [*(root / "seglog").rglob("*.py"), *(root / "docs").glob("*.md"), root / "README.md"]
+    hints = re.findall(r"([\w-]+)\[(\w+)\]'", "".join(path.read_text() for path in texts if path.is_file()))
+    named = [(name, extra) for name, extra in hints if name == project["name"]]
+    assert {extra for _name, extra in named} == {"spark", "parquet"}
+    extras = project["optional-dependencies"]
+    for extra, package in (("spark", "pyspark"), ("parquet", "pyarrow")):
+        assert any(re.match(rf"{package}\b", one) for one in extras[extra])
