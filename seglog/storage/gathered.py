@@ -88,10 +88,10 @@ class Gathered:
             self._rows[: self._count] = before
 
 
-def parts(rows: _Rows) -> Iterator[_Rows]:
-    """Yields rows in parts of at most :data:`PART_ROWS`."""
-    for at in range(0, len(rows), PART_ROWS):
-        yield rows[at : at + PART_ROWS]
+def parts(rows: _Rows, count: int = PART_ROWS) -> Iterator[_Rows]:
+    """Yields rows in parts of at most ``count``."""
+    for at in range(0, len(rows), count):
+        yield rows[at : at + count]
 
 
 def chosen(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import HEAD_V4, MIN_RECORD_BYTES
+from seglog.storage.gathered import PART_ROWS
 from seglog.storage.kernels.walk import Rows
 
 _I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
@@ -40,8 +41,7 @@ def mend_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows
     odd = np.flatnonzero(_odd(rows))
     if not len(odd):
         return rows, rows[:0]
-    mended = rows.copy()
-    slots = mended["queue_offset"]
+    slots = rows["queue_offset"].copy()
     damaged: list[int] = []
     lost: list[int] = []
     for at in odd.tolist():
@@ -49,7 +49,7 @@ def mend_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows
         low = int(slots[at - 1]) if at else -1
         high = _NO_LIMIT if is_last else int(slots[at + 1])
         place = _stored_slot(rows[at], first_slot, stored)
-        if is_last and place != low + 1 and (slots[at] == 0 or _fits(mended[at - 1 : at], rows[at:]).all()):
+        if is_last and place != low + 1 and (slots[at] == 0 or _follows(rows, slots, at)):
             continue  # the queue begins a new life, or goes on behind messages that were lost
         if not is_last and low < slots[at] < high:
             continue  # it was its neighbour's offset that did not fit
@@ -62,7 +62,11 @@ def mend_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows
             lost.append(at)
         else:
             slots[at] = place
-    return np.delete(mended, lost), rows[damaged]
+    if not damaged:
+        return rows, rows[:0]
+    mended = rows.copy()
+    mended["queue_offset"] = slots
+    return np.delete(mended, lost) if lost else mended, rows[damaged]
 
 
 def with_queue_offset(record: memoryview, queue_offset: int) -> memoryview:
@@ -89,10 +93,20 @@ def _odd(rows: Rows) -> _Mask:
 
 def _fits(before: Rows, after: Rows) -> _Mask:
     """Returns which pairs can follow each other in one queue."""
-    step = after["queue_offset"] - before["queue_offset"]
-    room = (after["phy_offset"] - before["phy_offset"]) // MIN_RECORD_BYTES
-    fits: _Mask = (step > 0) & (step <= room)
+    fits = np.empty(len(before), np.bool_)
+    for at in range(0, len(before), PART_ROWS):
+        first, second = before[at : at + PART_ROWS], after[at : at + PART_ROWS]
+        step = second["queue_offset"] - first["queue_offset"]
+        room = (second["phy_offset"] - first["phy_offset"]) // MIN_RECORD_BYTES
+        fits[at : at + PART_ROWS] = (step > 0) & (step <= room)
     return fits
+
+
+def _follows(rows: Rows, slots: npt.NDArray[np.int64], at: int) -> bool:
+    """Returns whether a row can follow the one before it, which has the queue offset that was found."""
+    before = rows[at - 1 : at].copy()
+    before["queue_offset"] = slots[at - 1]
+    return bool(_fits(before, rows[at : at + 1]).all())
 
 
 def _room(rows: Rows, at: int) -> int:

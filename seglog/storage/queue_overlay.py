@@ -24,14 +24,17 @@ from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
+from seglog.storage.gathered import PART_ROWS, parts
 from seglog.storage.kernels.units import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
 from seglog.storage.queue_offsets import mend_offsets
+from seglog.storage.scratch import Room
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
+_PUT_ROWS: Final = 1 << 16
 _LOOKED_AT: Final = 4096
 """Units looked at in a step, from the end."""
 
@@ -125,7 +128,15 @@ def is_message(units: Units) -> _Mask:
 
 
 def overlay_queue(
-    topic: str, queue_id: int, rows: Rows, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
+    topic: str,
+    queue_id: int,
+    rows: Rows,
+    first_slot: int,
+    stored: Units,
+    facts: LogFacts,
+    *,
+    has_files: bool,
+    room: Room | None = None,
 ) -> QueueState:
     """Returns what a queue must hold.
 
@@ -137,6 +148,7 @@ def overlay_queue(
         stored: Units of the queue's files.
         facts: The log.
         has_files: Whether the queue has any file.
+        room: Where the units go; memory if None.
     """
     as_stored = _as_stored(topic, queue_id, rows, first_slot, stored, facts) if has_files else None
     if as_stored is not None:
@@ -147,15 +159,15 @@ def overlay_queue(
     kept = sure | in_hole
     if kept.any():
         # Behind the file's units come no more messages than the log has room for.
-        room = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
-        is_within = rows["queue_offset"] <= first_slot + len(stored) + room
+        most = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
+        is_within = rows["queue_offset"] <= first_slot + len(stored) + most
         rows = rows if is_within.all() else rows[is_within]
     lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
     rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
     if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
         kept[:] = False
-    kept &= sure | _is_between(rows, first_slot, stored)
-    slots = rows["queue_offset"].astype(np.int64)
+    kept &= sure | _is_between(rows, first_slot, stored, in_hole)
+    slots = rows["queue_offset"]
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
         edges += [first_slot + int(kept.argmax()), first_slot + len(kept) - int(kept[::-1].argmax())]
@@ -164,16 +176,14 @@ def overlay_queue(
         state = QueueState(topic, queue_id, base, stored[:0], base, [], agrees=not len(stored))
         return _with_behind(state, first_slot, stored)
     base, top = min(edges), max(edges)
-    units = np.zeros(top - base, CQ_UNIT.dtype)
+    units = _zeros(top - base, room)
     known = _window(stored, first_slot, base, top)
     kept_window = _window(kept, first_slot, base, top)
-    units[kept_window] = known[kept_window]
-    fresh = units_of(rows)
-    units[slots - base] = fresh
-    at_slots = known[slots - base]
-    pointed_to = in_use(at_slots) & (at_slots["phy_offset"] == fresh["phy_offset"])
-    units[slots[pointed_to] - base] = fresh[pointed_to]
-    _keep_own_tags_codes(topic, units, known)
+    np.copyto(units, known, where=kept_window)
+    _put_rows(units, rows, base)
+    _put_rows(units, rows, base, pointed_to=known)
+    for some, of_file in zip(parts(units, _PUT_ROWS), parts(known, _PUT_ROWS), strict=True):
+        _keep_own_tags_codes(topic, some, of_file)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
     per_file = facts.file_size_bytes // CQ_UNIT_BYTES
@@ -190,6 +200,32 @@ def overlay_queue(
     state = _with_behind(state, first_slot, stored)
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
+
+
+def _zeros(count: int, room: Room | None) -> Units:
+    if room is None:
+        return np.zeros(count, CQ_UNIT.dtype)
+    units = room.empty(count, CQ_UNIT.dtype)
+    units.view(np.uint8)[:] = 0
+    return units
+
+
+def _put_rows(units: Units, rows: Rows, base: int, pointed_to: Units | None = None) -> None:
+    """Puts the units of rows where the rows belong, some at a time: what is made of all takes its memory.
+
+    Args:
+        units: A queue from slot ``base`` on.
+        rows: Its rows.
+        base: The slot.
+        pointed_to: What the files hold there, to put only units of records that these lead to.
+    """
+    for some in parts(rows, _PUT_ROWS):
+        at, fresh = some["queue_offset"] - base, units_of(some)
+        if pointed_to is not None:
+            held = pointed_to[at]
+            is_held = in_use(held) & (held["phy_offset"] == fresh["phy_offset"])
+            at, fresh = at[is_held], fresh[is_held]
+        units[at] = fresh
 
 
 def _as_stored(
@@ -282,7 +318,10 @@ def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
     """
     if not len(rows):
         return rows, rows
-    course = rows["queue_offset"] - np.arange(len(rows))
+    slots = rows["queue_offset"]
+    if all((np.diff(slots[at : at + PART_ROWS + 1]) == 1).all() for at in range(0, len(rows), PART_ROWS)):
+        return rows, rows[:0]  # they follow each other
+    course = slots - np.arange(len(rows))
     middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
     wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
     return (rows[~wild], rows[wild]) if wild.any() else (rows, rows[:0])
@@ -294,20 +333,22 @@ def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
     return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
-def _is_between(rows: Rows, first_slot: int, stored: Units) -> _Mask:
-    """Returns which stored units lead to places between those of the records before and after them.
+def _is_between(rows: Rows, first_slot: int, stored: Units, asked: _Mask) -> _Mask:
+    """Returns which of some stored units lead to places between those of the records before and after them.
 
     Places grow as queue offsets do; a unit that leads elsewhere is garbage, or of an older life.
     """
-    if not len(rows) or not len(stored):
-        return np.ones(len(stored), np.bool_)
+    if not len(rows) or not asked.any():
+        return asked
     order = np.argsort(rows["queue_offset"], kind="stable")
     slots, places = rows["queue_offset"][order], rows["phy_offset"][order]
     edges = np.concatenate([[-1], places, [_MAX_I64]])
-    own = first_slot + np.arange(len(stored))
+    numbers = np.flatnonzero(asked)
+    own, found = first_slot + numbers, stored["phy_offset"][numbers]
     before = edges[np.searchsorted(slots, own, "left")]
     after = edges[np.searchsorted(slots, own, "right") + 1]
-    between: _Mask = (before < stored["phy_offset"]) & (stored["phy_offset"] < after)
+    between = np.zeros(len(stored), np.bool_)
+    between[numbers] = (before < found) & (found < after)
     return between
 
 
@@ -364,8 +405,10 @@ def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
 
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
     """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
-    window = np.zeros(top - base, values.dtype)
     start, end = max(first, base), min(first + len(values), top)
+    if (start, end) == (base, top):
+        return values[base - first : top - first]
+    window = np.zeros(top - base, values.dtype)
     if start < end:
         window[start - base : end - base] = values[start - first : end - first]
     return window

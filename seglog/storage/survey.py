@@ -450,6 +450,7 @@ def _overlay_plain(
             stored,
             facts,
             has_files=queue is not None and bool(queue.sizes),
+            room=room,
         )
     return states
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.gathered import PART_ROWS
 from seglog.storage.kernels.walk import ROW
 from seglog.storage.queue_overlay import LogFacts, behind_findings, overlay_queue
+from seglog.storage.scratch import Room
 
 # (queue offset, phy offset): the third record was given the offset of the second again.
 RECORDS = [(0, 0), (1, 100), (1, 200), (2, 300)]
@@ -56,3 +60,24 @@ def test_unit_that_leads_to_the_end_of_all_numbers_is_not_taken_for_an_expired_o
     assert state.max_offset == 1
     assert state.behind.tolist() == [(2**63 - 1, 100, 0)]
     assert [finding.code for finding in behind_findings(state, 400, 2000)] == ["queue-beyond-log"]
+
+
+def test_a_long_queue_that_disagrees_takes_little_more_than_its_units():
+    count = 3 * PART_ROWS // 2
+    rows, stored = np.zeros(count, ROW), np.zeros(count, CQ_UNIT.dtype)
+    rows["queue_offset"] = np.arange(count)
+    for held in (rows, stored):
+        held["phy_offset"], held["size_bytes"] = np.arange(count) * 100, 100
+    rows["queue_offset"][PART_ROWS] = PART_ROWS - 1  # given twice, and the files point to the earlier record
+    stored[5] = (7, 100, 3)
+    stored[PART_ROWS] = (0, 0, 0)
+    facts = LogFacts(0, count * 100, (), rows["phy_offset"], rows["size_bytes"], 6_000_000)
+    tracemalloc.start()
+    try:
+        state = overlay_queue("T", 0, rows, 0, stored, facts, has_files=True, room=Room(0))
+        _now, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 72 * count
+    assert state.units["phy_offset"].tolist()[:PART_ROWS] == list(range(0, PART_ROWS * 100, 100))
+    assert {finding.code for finding in state.findings} >= {"queue-unit-wrong"}

@@ -71,7 +71,9 @@ def overlay(
     )
     rows = rows_of(intervals, first_slot, stored, room)
     has_files = bool(queue.sizes)
-    return overlay_queue(queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files)
+    return overlay_queue(
+        queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files, room=room
+    )
 
 
 def audit_queue(state: QueueState, intervals: Sequence[Interval]) -> AuditQueue:
