@@ -10,7 +10,7 @@ from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.doctor.repair import locked
 from seglog.doctor.undo import undo_repair
-from seglog.doctor.undo_pack import UndoPack, list_packs
+from seglog.doctor.undo_pack import UndoPack, list_packs, other_names
 from seglog.doctor.undo_reading import read_whole
 from seglog.doctor.undo_writing import discard_pack
 from seglog.errors import CorruptError, UnsafePathError
@@ -40,6 +40,11 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     if is_list:
         for found in list_packs(files, path):
             _list_one(files, path, found, as_json=as_json)
+        for name in other_names(files, path):
+            if as_json:
+                render.emit({"kind": "other", "name": name})
+            else:
+                render.say(f"{name} is no undo pack; it is passed over")
         return
     if is_discard:
         if number is None:

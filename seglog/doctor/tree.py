@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.file_kinds import LINK, kind_of, wanted_kind
+from seglog.storage.file_kinds import LINK, PACK_NAME, UNDO_FOLDER, kind_of, wanted_kind
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
@@ -108,6 +108,8 @@ def _walk(files: ReadingRoot, root: Path, folder: Path) -> Iterator[tuple[str, o
 def _judge(parts: list[str], *, is_dir: bool) -> str:
     """Returns the code of what is wrong with a name, empty for one that belongs there."""
     top, depth, name = parts[0], len(parts), parts[-1]
+    if tuple(parts[:-1]) == UNDO_FOLDER:
+        return "" if is_dir and PACK_NAME.fullmatch(name) else "stray"
     if depth == 1:
         if is_dir:
             return "" if name in _FOLDERS else ("file-kind" if _FILES.fullmatch(name) else "stray")

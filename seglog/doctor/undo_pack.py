@@ -8,12 +8,12 @@ is there while the pack is undone. Each appears whole, by its name, and only whe
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from seglog.doctor.store_state import UNDO, FileState
+from seglog.storage.file_kinds import PACK_NAME
 from seglog.storage.files import Files, Stamp
 
 JOURNAL: Final = "journal"
@@ -21,7 +21,6 @@ AFTER: Final = "after"
 UNDOING: Final = "undoing"
 KEPT: Final = "kept"
 MAX_NUMBER: Final = 10**9 - 1
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,5 +122,20 @@ def pack_numbers(files: Files, root: Path) -> list[int]:
     return sorted(
         int(entry.name)
         for entry in files.list_dir(root / UNDO)
-        if entry.is_dir and _NUMBER.fullmatch(entry.name)
+        if entry.is_dir and PACK_NAME.fullmatch(entry.name)
     )
+
+
+def next_number(files: Files, root: Path) -> int:
+    """Returns the number of the next pack: behind everything called like one, whatever it is."""
+    numbers = (int(entry.name) for entry in files.list_dir(root / UNDO) if PACK_NAME.fullmatch(entry.name))
+    return max(numbers, default=0) + 1
+
+
+def other_names(files: Files, root: Path) -> list[str]:
+    """Returns what lies among the packs of a store and is none, by its name in the store."""
+    return [
+        f"{UNDO}/{entry.name}"
+        for entry in files.list_dir(root / UNDO)
+        if not (entry.is_dir and PACK_NAME.fullmatch(entry.name))
+    ]

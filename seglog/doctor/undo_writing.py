@@ -15,6 +15,7 @@ from seglog.doctor.undo_pack import (
     MAX_NUMBER,
     UNDOING,
     UndoPack,
+    next_number,
     pack_folder,
     pack_numbers,
 )
@@ -48,7 +49,7 @@ def write_pack(
         now_ms: When.
         had_lock: Whether there was a ``lock`` file before this process took the lock.
     """
-    number = max(pack_numbers(files, root), default=0) + 1
+    number = next_number(files, root)
     if number > MAX_NUMBER:
         raise UndoError(
             f"there is no number left for an undo pack behind {number - 1}",

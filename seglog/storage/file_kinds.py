@@ -36,6 +36,9 @@ _ROWS: Final = (names.COMMIT_LOG, names.INDEX, "timerlog")
 _QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_QUEUE_EXT)
 _FOLDERS: Final = frozenset({*_ROWS, *_QUEUES, names.CONFIG, names.OURS, "compaction"})
 _NUMBER: Final = re.compile(r"[0-9]{17,20}")
+UNDO_FOLDER: Final = (names.OURS, "undo")
+"""Of what lies in it only folders called like packs are used; whatever else is there is passed over."""
+PACK_NAME: Final = re.compile(r"[1-9][0-9]{0,8}")
 _TABLE: Final = re.compile(r".+\.json(\.bak|\.tmp)?")
 _QUEUE_DEPTH: Final = 3
 """Folder, topic, queue id."""
@@ -54,6 +57,8 @@ def wanted_kind(folder: Sequence[str], name: str, kind: str) -> str:
         name: What it is called.
         kind: What it is.
     """
+    if tuple(folder) == UNDO_FOLDER and kind != FOLDER:
+        return FOLDER if kind != FILE or PACK_NAME.fullmatch(name) else ""
     if kind == FOLDER:
         return FILE if _is_file_name(folder, name) else ""
     if not folder and name in _FOLDERS:

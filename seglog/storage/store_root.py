@@ -27,7 +27,15 @@ from typing import Final
 
 from seglog.storage.beneath import FOLDER_FLAGS, PATH_ONLY
 from seglog.storage.exchange import exchange
-from seglog.storage.file_kinds import FILE, FOLDER, kind_error, kind_of, may_hold_numbers, wanted_kind
+from seglog.storage.file_kinds import (
+    FILE,
+    FOLDER,
+    UNDO_FOLDER,
+    kind_error,
+    kind_of,
+    may_hold_numbers,
+    wanted_kind,
+)
 from seglog.storage.files import DiskUsage, Entry, RealFile, RealFiles, Stamp, read_whole, translate
 from seglog.storage.format.names import COMMIT_LOG, CONFIG, INDEX, LOCK_FILE, OURS
 from seglog.storage.kernels.beneath import native_mode_beneath, native_open_beneath, native_open_plain
@@ -84,7 +92,7 @@ class StoreRoot(RootFolder):
                     entries.append(Entry(item.name, is_dir=False, size_bytes=status.st_size))
                     continue
                 kind = kind_of(status.st_mode)
-                if expected := wanted_kind(parts, item.name, kind):
+                if (expected := wanted_kind(parts, item.name, kind)) and parts != UNDO_FOLDER:
                     self.meet_odd(path / item.name, kind, expected)
                     continue
                 entries.append(Entry(item.name, kind == FOLDER, status.st_size))

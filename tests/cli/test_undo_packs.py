@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -11,6 +12,7 @@ from seglog.doctor.repair import plan_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.undo_journal import UndoEntry, UndoKind
+from tests.support import golden
 from tests.support.golden import tree_digest
 from tests.support.packs import (
     entries_of,
@@ -99,7 +101,9 @@ def test_folders_that_are_no_number_are_no_packs(seglog, store):
     for name in ("٣", "01", "-1", "0", "9" * 30, "x"):
         (store / "seglog/undo" / name).mkdir(parents=True)
         (store / "seglog/undo" / name / "journal").write_bytes(b"no")
-    assert seglog("undo", "--list", store).stdout == ""
+    assert {line.partition(" is ")[2] for line in seglog("undo", "--list", store).stdout.splitlines()} == {
+        "no undo pack; it is passed over"
+    }
     assert plan_repair(FILES, store, new_clock()).first == []
 
 
@@ -110,3 +114,42 @@ def test_packs_that_cannot_be_believed_are_listed_with_the_reason(seglog, store)
     assert "cannot be taken back" in shown.stdout
     assert "\x1b" not in shown.stdout
     assert "problem" in json.loads(seglog("undo", "--list", "--json", store).stdout)
+
+
+ODD = {
+    "a link": (lambda path: path.symlink_to("/etc"), "file-kind", "expected a folder, found a link"),
+    "a pipe": (os.mkfifo, "file-kind", "expected a folder, found a pipe"),
+    "a file": (lambda path: path.write_text("x"), "", ""),
+    "a folder": (lambda path: path.mkdir(), "", ""),
+}
+"""What may lie among undo packs: how it comes there; what check says of it under a number."""
+
+
+@pytest.mark.parametrize("name", ["2", "notes"])
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_pack_keeps_nobody_from_the_packs(seglog, tmp_path, kind, name):
+    root = golden.extract("d-zeropage-first", tmp_path)
+    before = golden.file_digest(root)
+    assert seglog("repair", "--apply", "--yes", root).exit_code == 0
+    odd = root / "seglog" / "undo" / name
+    make, code, words = ODD[kind]
+    make(odd)
+    shown = seglog("check", root).stdout
+    if code or (kind == "a file" and name == "2"):
+        assert f"file-kind seglog/undo/{name}: {words or 'expected a folder, found a file'}" in shown
+    elif name == "notes":
+        assert f"stray seglog/undo/{name}" in shown
+    listed = seglog("undo", "--list", root)
+    assert listed.exit_code == 0
+    assert "finished, 11 files changed, 3 new" in listed.stdout
+    if (kind, name) != ("a folder", "2"):
+        assert f"seglog/undo/{name} is no undo pack" in listed.stdout
+    assert seglog("undo", root).exit_code == 0
+    # Without the pipe: who opens it waits for ever.
+    os.renames(odd, tmp_path / "odd") if os.path.lexists(odd) else None
+    assert {at: one for at, one in golden.file_digest(root).items() if at in before} == before
+    odd.parent.mkdir(parents=True, exist_ok=True)
+    make(odd)
+    assert seglog("repair", "--apply", "--yes", root).exit_code == (1 if "file-kind" in shown else 0)
+    number = seglog("undo", "--list", root, "--json").lines[0]["number"]
+    assert seglog("undo", "--discard", root, number).exit_code == 0
