@@ -43,7 +43,7 @@ def mend_records(found: Survey, draft: DraftFiles) -> tuple[Survey, list[Action]
 def recall(found: Survey, draft: DraftFiles) -> list[Mend]:
     """Brings back the records that were given up and that the attic proves; returns them."""
     segment = found.geometry.segment_size_bytes
-    recalled = mends_from_attic(draft, found.root, segment, found.max_phy_offset)
+    recalled = mends_from_attic(draft, found.root, segment, found.max_phy_offset, found.holes)
     if not recalled:
         return []
     firsts = sorted({mend.phy_offset - mend.phy_offset % segment for mend in recalled})

@@ -91,6 +91,21 @@ def test_it_comes_back_beside_messages_that_were_put_since(image):
     assert open_once(image) == [*range(COUNT + 1)]
 
 
+@pytest.mark.parametrize("is_queue_there", [True, False], ids=["with its queue", "without queues"])
+def test_it_comes_back_into_a_hole_where_its_tombstone_was(image, is_queue_there):
+    exchange(image, 57, 59)
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        for number in range(COUNT, COUNT + 3 * (SEGMENT_BYTES // image.sizes[-1])):
+            store.put("T", b"%d more" % number)
+        end = store.max_offset("T", 0)
+    for slot in (57, 59):
+        image.write(image.starts[slot], bytes(image.sizes[slot]))
+    if not is_queue_there:
+        shutil.rmtree(image.root / "consumequeue")
+    repaired(image)
+    assert open_once(image) == [*range(end)]
+
+
 def test_log_files_under_each_others_name_lose_nothing_by_an_opening(image):
     last = (image.end - 1) // SEGMENT_BYTES * SEGMENT_BYTES
     swap(image.segment(last), image.segment(last - SEGMENT_BYTES))

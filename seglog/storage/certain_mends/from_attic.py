@@ -1,11 +1,12 @@
 """Records that an earlier opening gave up, and that its attic still has: brought back where they lay.
 
 Bytes of the attic come back only where a tombstone of ours stands in for just that record: at the place that
-the record states itself, of its length, topic, queue and queue offset. And only if they prove themselves:
-by their checksums, or by what is certain of one flipped bit or a head that was written over, with the
-tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing behind the
-log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one of before
-the erase, :mod:`~seglog.storage.certain_mends.erased_places` names the record.
+the record states itself, of its length, topic, queue and queue offset; or into a hole of the log, where
+``seglog/holes`` has noted that message as lost, of which the tombstone was destroyed too. And only if they
+prove themselves: by their checksums, or by what is certain of one flipped bit or a head that was written
+over, with the tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing
+behind the log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one
+of before the erase, :mod:`~seglog.storage.certain_mends.erased_places` names the record.
 
 A record that lies in the attic at another place than it states, as under the name of another file, is found
 by its magic.
@@ -14,7 +15,7 @@ by its magic.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -37,8 +38,10 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.format.restated import restate
 from seglog.storage.format.tombstone import is_tombstone
+from seglog.storage.holes_file import KnownHole, load_holes
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.log_files import LogReader
+from seglog.storage.log_scan import Hole
 
 _MAGIC: Final = re.compile(
     b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
@@ -77,7 +80,9 @@ class AtticRecord:
     record: bytes
 
 
-def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int) -> list[Mend]:
+def mends_from_attic(
+    files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int, holes: Sequence[Hole] = ()
+) -> list[Mend]:
     """Returns the mends that the attic of a store proves, in log order; nothing is read without an attic.
 
     Args:
@@ -85,12 +90,14 @@ def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_
         root: The store directory.
         segment_size_bytes: Length of a file of the log.
         end_phy_offset: Where the log ends.
+        holes: Its unreadable stretches.
     """
     stretches = _stretches(files, root, segment_size_bytes)
     if not stretches:
         return []
     reader = LogReader(files, root, segment_size_bytes)
     found: dict[int, Mend] = {}
+    known = load_holes(files, root) if holes else []
     try:
         for stretch in stretches:
             for place, stone in _stones(reader, stretch, segment_size_bytes, end_phy_offset):
@@ -103,8 +110,13 @@ def mends_from_attic(files: Files, root: Path, segment_size_bytes: int, end_phy_
             place, record = kept.phy_offset, kept.record
             if place in found or place + len(record) > end_phy_offset:
                 continue
-            stone = bytes(reader.read(place, len(record)))
-            mend = _fitting(stone, record, place) if _is_stone(stone, place) else None
+            there = bytes(reader.read(place, len(record)))
+            if _is_stone(there, place):
+                mend = _fitting(there, record, place)
+            elif len(there) == len(record) and any(_covers(hole, place, len(record)) for hole in holes):
+                mend = _noted(known, there, record, place)
+            else:
+                mend = None
             if mend is not None:
                 found[place] = mend
     finally:
@@ -235,6 +247,22 @@ def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
             topic = row.topic.decode("utf-8", "surrogateescape")
             return Mend(ATTIC_KIND, place, stone, record, topic, row.queue_id, row.queue_offset, "")
     return None
+
+
+def _noted(known: Sequence[KnownHole], there: bytes, record: bytes, place: int) -> Mend | None:
+    """Returns the mend that puts a record into a hole, None unless it was noted as lost in that place."""
+    row = examine(memoryview(record), 0, place)
+    if isinstance(row, Damage) or is_tombstone(memoryview(record)):
+        return None
+    key = row.topic.decode("utf-8", "surrogateescape"), row.queue_id
+    lost = (one for hole in known if _covers(hole, place, len(record)) for one in hole.lost)
+    if any((one.topic, one.queue_id) == key and row.queue_offset in one.offsets for one in lost):
+        return Mend(ATTIC_KIND, place, there, record, *key, row.queue_offset, "")
+    return None
+
+
+def _covers(hole: Hole | KnownHole, place: int, size_bytes: int) -> bool:
+    return hole.phy_offset <= place and place + size_bytes <= hole.end
 
 
 def _candidates(window: bytes, place: int) -> Iterator[bytes]:

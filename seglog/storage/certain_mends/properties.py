@@ -37,7 +37,7 @@ _MAX_DOUBTED: Final = 256
 
 def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
     """Yields the mends of tags, in the order of queues."""
-    states = [state for state in found.queues.values() if _has_wrong_units(state)]
+    states = [state for state in found.queues.values() if state.findings and _has_wrong_units(state)]
     doubted = list(islice(_doubted(found, files, states), _MAX_DOUBTED + 1)) if states else []
     if not 0 < len(doubted) <= _MAX_DOUBTED:
         return
@@ -90,8 +90,8 @@ def _hashes(record: bytes, place: int, *, tags: bool) -> set[int]:
 
 
 def _has_wrong_units(state: QueueState) -> bool:
-    is_own = not state.topic.startswith(LMQ_PREFIX)
-    return is_own and any(finding.code == "queue-unit-wrong" for finding in state.findings)
+    is_told = any(finding.code == "queue-unit-wrong" for finding in state.findings)
+    return is_told and not state.topic.startswith(LMQ_PREFIX)
 
 
 def _doubted(
