@@ -136,7 +136,8 @@ def _check_lengths(queue_file_bytes: int | None, index_division: tuple[int, int]
         )
     if index_division is not None:
         slots, entries = index_division
-        if min(slots, entries) < 1 or 4 * slots + 20 * entries > MAX_INDEX_FILE_BYTES:
+        # The first entry of an index file is never used.
+        if slots < 1 or entries < 2 or 4 * slots + 20 * entries > MAX_INDEX_FILE_BYTES:
             raise InvalidArgumentError(
                 f"--index-division {slots} {entries}: no index file of up to {MAX_INDEX_FILE_BYTES} bytes"
             )

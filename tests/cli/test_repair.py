@@ -195,6 +195,7 @@ def test_no_store_is_no_store(seglog, tmp_path):
         ("--queue-file-bytes", "-20"),
         ("--queue-file-bytes", "99999999999999999999999"),
         ("--index-division", "0", "0"),
+        ("--index-division", "1", "1"),
         ("--index-division", "-5", "100"),
         ("--index-division", "2147483647", "2147483647"),
     ],

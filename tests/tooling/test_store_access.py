@@ -26,7 +26,6 @@ OWN = {
     "cli/check.py": "the resume file, which lies outside of every store",
     "cli/demo.py": "the folder of the demonstration",
     "cli/demo_recovery.py": "the folder of the demonstration, and the package's own data",
-    "cli/erase.py": "the certificate, where the user names a file for it",
     "cli/export.py": "the exported file, which the user names",
     "cli/failures.py": "/dev/null",
     "cli/import_.py": "the file to import, which the user names",
