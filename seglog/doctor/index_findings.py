@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from seglog.doctor.index_entries import IndexEntries
 from seglog.doctor.index_facts import EVERYWHERE, IndexFacts
 from seglog.doctor.key_check import KeyDiff, Places
 from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_part
 from seglog.storage.findings import Finding
-from seglog.storage.format.index import INDEX_HEADER
+from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
 from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
+from seglog.storage.index_files import IndexFile
+from seglog.storage.kernels.entries import seconds_since
 from seglog.storage.log_files import LogReader
 
 
@@ -57,7 +61,7 @@ def index_findings(
     if diff.late.count:
         words = ("the time of the record", f"another for {diff.late.count} records {_text(diff.late)}")
         findings.append(Finding("index-damaged", INDEX, 0, 0, *words))
-    return findings + _wrong_headers(plan, files, facts, end)
+    return findings + _wrong_headers(plan, files, facts, end) + _wrong_first_times(plan, files, facts)
 
 
 def _text(places: Places) -> str:
@@ -87,6 +91,39 @@ def _wrong_headers(plan: AuditPlan, files: Files, facts: IndexFacts, end: int) -
     finally:
         reader.close()
     return findings
+
+
+def _wrong_first_times(plan: AuditPlan, files: Files, facts: IndexFacts) -> list[Finding]:
+    """Returns a finding for each file whose first entry has another time than it was given.
+
+    RocketMQ counts it from the end of the file before, the header being that file's until then. What was
+    before the first file is known only where the log has all that ever was.
+    """
+    findings: list[Finding] = []
+    is_whole = bool(plan.log_files) and plan.log_files[0].first_offset == 0
+    before_ms = 0 if is_whole else None
+    for file in (outline.file for outline in facts.outlines):
+        if before_ms is not None:
+            position = file.geometry.entries_at + INDEX_ENTRY.size_bytes + INDEX_ENTRY.offsets["time_diff_s"]
+            data = _read(files, file, position, 4)
+            found = int.from_bytes(data, "big", signed=True)
+            wanted = int(seconds_since(before_ms, np.array(file.header.begin_timestamp_ms)))
+            if data and found != wanted:
+                words = (f"{wanted} s since the file before", str(found))
+                findings.append(Finding("index-damaged", f"{INDEX}/{file.path.name}", position, 4, *words))
+        before_ms = file.header.end_timestamp_ms
+    return findings
+
+
+def _read(files: Files, file: IndexFile, position: int, size_bytes: int) -> bytes:
+    try:
+        handle = files.open(file.path, writable=False)
+    except FileNotFoundError:  # retention took it while we looked
+        return b""
+    try:
+        return bytes(read_part(handle, position, size_bytes))
+    finally:
+        handle.close()
 
 
 def _store_ms(reader: LogReader, phy_offset: int) -> int | None:
