@@ -1,7 +1,7 @@
 """What a reader steps over because a repair would serve it otherwise: named as repairable, not as lost.
 
 A reader writes nothing, so it serves no record that a certain mend would change, wherever a queue, a place or
-a key leads to it.
+a key leads to it. Records of which a queue offset alone is wrong are restated when they are read, and served.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.findings import Finding
 from seglog.storage.get import ranges_of
 from seglog.storage.lost_messages import LostMessages
+from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Offsets, Survey, log_findings
 
@@ -29,10 +30,12 @@ def withhold(found: Survey, mends: Sequence[Mend]) -> None:
     """
     if not mends:
         return
-    found.withheld = frozenset(mend.phy_offset for mend in mends)
-    for mend in mends:
+    restated = found.mended
+    left_out = [mend for mend in mends if not _is_served_so(restated.get(mend.phy_offset), mend)]
+    found.withheld = frozenset(mend.phy_offset for mend in left_out)
+    for mend in left_out:
         _leave_out(found, mend)
-    found.repairable = _offsets(found, mends)
+    found.repairable = _offsets(found, left_out)
     before = found.lost_in_holes
     found.lost_in_holes = [[left for one in lost for left in _without(one, found)] for lost in before]
     segment = found.geometry.segment_size_bytes
@@ -50,6 +53,11 @@ def withhold(found: Survey, mends: Sequence[Mend]) -> None:
         *(finding for finding in holes if _place(finding) not in whole),
         *others,
     ]
+
+
+def _is_served_so(slot: int | None, mend: Mend) -> bool:
+    """Returns whether reads, which restate it in a queue offset, serve a record as the mend would have it."""
+    return slot is not None and with_queue_offset(memoryview(mend.before), slot) == mend.after
 
 
 def _offsets(found: Survey, mends: Sequence[Mend]) -> Offsets:
