@@ -45,6 +45,8 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     strays += [f"{queue.name}/{name}" for queue in queues for name in queue.strays]
     for name in strays:
         yield move_away(files, root, name)
+    if strays:
+        listing = list_store(files, root)  # lengths are asked of files that are still there
     segment = listing.geometry.segment_size_bytes
     for file in listing.log_files:
         if file.size_bytes > segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 
 import pytest
@@ -88,6 +89,35 @@ def test_a_copy_under_the_next_name_is_moved_aside(whole, tmp_path):
     assert codes(root) == set()
     assert served(root) == whole
     assert (root / "seglog" / "stray" / "commitlog" / copy.name).exists()
+
+
+@pytest.mark.parametrize("store", ["roll", "own"])
+def test_a_copy_of_a_file_that_grew_is_moved_aside_before_lengths_are_cut(store, tmp_path):
+    root = golden.extract("roll", tmp_path) if store == "roll" else own_store(tmp_path / "s")
+    third_last, second_last, _last = log_files(root)[-3:]
+    with second_last.open("ab") as stream:
+        stream.write(random.Random(5).randbytes(4096))
+    shutil.copy(second_last, third_last)
+    before = tree_digest(root)
+    planned = plan_repair(RealFiles(), root, new_clock())
+    assert planned.left == []
+    assert {(action.kind, action.file.rpartition("/")[2]) for action in planned.actions} >= {
+        ("stray", third_last.name),
+        ("length", second_last.name),
+    }
+    assert without_lock(tree_digest(root)) == without_lock(before)
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert codes(root) == set()
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == without_lock(before)
+
+
+def own_store(root):
+    """Makes a store of several log files and closes it."""
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=SEGMENT) as store:
+        for number in range(600):
+            store.put("T", b"body %d " % number * 40, keys=f"k{number}")
+    return root
 
 
 def test_damage_in_a_misnamed_file_is_repaired_in_its_place(whole, tmp_path):
