@@ -270,6 +270,17 @@ class MisnamedFileError(StoreError):
     help = "nothing was changed; `seglog repair STORE` gives each file its name, and reading works without"
 
 
+class LogMissingError(StoreError):
+    """The store has queues and no commit log: a disk that is not mounted, or a folder that was removed."""
+
+    exit_code = 35
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = (
+        "nothing was changed; mount it, or put it back from a copy. To begin a new log, at offset 0, move"
+        " consumequeue away first"
+    )
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 

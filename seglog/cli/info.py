@@ -31,6 +31,7 @@ from seglog.storage.survey import Survey
 
 _MAX_QUEUES_SHOWN: Final = 200
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
+_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +276,8 @@ def _state_text(facts: Facts) -> str:
 def _recovery_text(facts: Facts) -> str:
     if facts.holder is not None:
         return "none while it is open"
+    if not _REFUSED.isdisjoint(finding.code for finding in facts.found.findings):
+        return "none: opening for writing is refused, see `seglog check`"
     steps = []
     if facts.cut_bytes:
         steps.append(f"moves {render.size_text(facts.cut_bytes)} behind the log's end to seglog/attic")

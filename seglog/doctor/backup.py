@@ -27,6 +27,7 @@ from seglog.storage.files import HeldLock
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.log_files import LogReader
+from seglog.storage.log_gone import demand_log
 from seglog.storage.log_scan import LogScan
 from seglog.storage.misnamed import as_stated
 from seglog.storage.store_root import StoreRoot
@@ -84,6 +85,7 @@ def make_backup(
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    demand_log(files, root)
     _check_target(root, target)
     others = others or StoreRoot(target.parent)
     others.make_dirs(target.parent)

@@ -45,8 +45,9 @@ from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
 from seglog.storage.finding_codes import Severity
 from seglog.storage.findings import Finding
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.log_gone import log_gone
 from seglog.storage.log_scan import Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
@@ -341,7 +342,8 @@ class StoreCheck:
         files, root, plan, tables = self._files, self._root, log.stitched.plan, self._tables
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
-        findings = _empty_log_findings(plan)
+        queue_files = [*plan.queue_files.values(), *plan.batch_files.values()]
+        findings = [] if plan.log_files else log_gone(queue_files)
         if self._holder is None and log.stitched.log.tail is None:
             findings += behind_end_findings(files, plan, log.report.end_phy_offset)
         findings += tables.findings
@@ -438,11 +440,3 @@ def _sum(parts: Iterable[Seen]) -> Seen:
     return Seen(
         records, with_crc, tuple((minute, counts[minute], sizes[minute]) for minute in sorted(counts)), keys
     )
-
-
-def _empty_log_findings(plan: AuditPlan) -> list[Finding]:
-    """Returns a finding for a store whose log is gone as a whole."""
-    units = sum(1 for queue in (*plan.queue_files.values(), *plan.batch_files.values()) if queue.sizes)
-    if plan.log_files or not units:
-        return []
-    return [Finding("log-empty", COMMIT_LOG, expected="commit-log files", found=f"none, but {units} queues")]

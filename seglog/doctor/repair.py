@@ -41,7 +41,7 @@ from seglog.storage.broker_conf import write_lengths
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
-from seglog.storage.format.names import COMMIT_LOG, INDEX, LOCK_FILE
+from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
 from seglog.storage.listing import list_store, no_queue_length
 from seglog.storage.queue_overlay import is_message
@@ -130,8 +130,8 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     own = [*mend_own(draft, root)]
     lengthened = _settle_lengths(draft, root, sizes)
     before = survey(root, draft)
-    if not before.log_files and any(queue.sizes for queue in before.queue_files.values()):
-        return Plan(root, draft, [], [], before.findings, [Finding("log-empty", COMMIT_LOG)])
+    if gone := [finding for finding in before.findings if finding.code == "log-empty"]:
+        return Plan(root, draft, [], [], before.findings, gone)
     index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
     actions = [*own, *lengthened, *mend_config(draft, root), *mend_files(draft, root)]

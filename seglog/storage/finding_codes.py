@@ -146,10 +146,10 @@ LOG_CODES: Final[dict[str, Code]] = {
         "seglog check STORE",
     ),
     "log-empty": Code(
-        _WARNING,
+        _LOSS,
         "there is no commit log, but queues have units",
-        "all are lost; RocketMQ would delete the queues",
-        "put the commit log back from a copy before anything opens the store",
+        "none can be read; RocketMQ would delete the queues, and seglog refuses to open the store",
+        "mount the disk of the log, put it back from a copy, or name a link to it: --follow commitlog",
     ),
     "file-unreadable": Code(
         _LOSS,

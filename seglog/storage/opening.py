@@ -33,6 +33,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE, segment_file_name
 from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
+from seglog.storage.log_gone import demand_log
 from seglog.storage.misnamed import as_stated, find_misnamed
 from seglog.storage.moving_store import look_again, survey_moving
 from seglog.storage.os_errors import explained
@@ -67,12 +68,15 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         NotFoundError: There is none.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
+        LogMissingError: It has queues and no log.
     """
     begun_ms = clock.monotonic_ms()
     met = files
     with explained():
         files = look_again(lambda: as_stated(met, root))
         found = survey_moving(lambda: survey(root, files), root, files)
+        if not found.log_files:
+            demand_log(met, root)
         records = len(found.rows)
         with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
             withhold(found, certain_mends(found, files))
@@ -122,6 +126,7 @@ def open_writer(
         StoreLockedError: Another process writes to it.
         ReadOnlyError: The directory cannot be written.
         InvalidArgumentError: Lengths that do not fit.
+        LogMissingError: It has queues and no log.
     """
     begun_ms = clock.monotonic_ms()
     latch = Latch(root)
@@ -194,8 +199,11 @@ def _survey_to_write(
             f"{COMMIT_LOG}/{segment_file_name(first)}: its records say that it is another file of the log"
         )
     # What is done now may cut the log below the point, or make queues that it does not know.
+    seen = survey(root, files, given=given)
+    if not seen.log_files:
+        demand_log(files, root)
     remove_recovery_point(files, root)
-    return survey(root, files, given=given), () if found is None else (found,)
+    return seen, () if found is None else (found,)
 
 
 def _mended(

@@ -50,6 +50,7 @@ from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topi
 from seglog.storage.lengths import Lengths
 from seglog.storage.listing import Listing, list_store, no_queue_length
 from seglog.storage.log_files import LogFile, LogReader
+from seglog.storage.log_gone import log_gone
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
@@ -302,6 +303,8 @@ def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: 
     for batch_state in result.batch_queues.values():
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
+    if not log_files and (gone := log_gone([*queue_files.values(), *batch_files.values()])):
+        result.findings = gone + [one for one in result.findings if one.code != "queue-beyond-log"]
     return result
 
 

@@ -26,6 +26,7 @@ from seglog.storage.format.seal import Seal
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
+from seglog.storage.log_gone import demand_log
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.reading_root import ReadingRoot
@@ -93,6 +94,7 @@ def verify_store(
 
     Raises:
         NotFoundError: There is nothing at ``path``.
+        LogMissingError: There are queues and no log.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
         FullError: No space for a seal.
@@ -101,6 +103,7 @@ def verify_store(
     files = files or (StoreRoot(root) if seal else ReadingRoot(root))
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    demand_log(files, root)
     placed = as_stated(files, root)
     report = _Verification(placed, root, clock or SystemClock(), progress).run(seal=seal)
     if isinstance(files, ReadingRoot):
