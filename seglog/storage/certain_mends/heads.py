@@ -3,19 +3,21 @@
 Nothing covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
 check. But the queue that it was in still leads to it, by place and size. A topic may differ in more than one
 bit where nothing else in the store has the one that the record names. That counts where the queue's own
-records around it agree with their units, and the queue that the record names does not know it. An offset
-counts where its neighbours leave only one.
+records on both sides agree with their units, the queue that the record names does not know it, and the log
+says so without any queue file (:mod:`seglog.storage.certain_mends.log_neighbours`): queue files that are
+wrong never change a record that is sound. An offset counts where its neighbours leave only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
+from seglog.storage.certain_mends.log_neighbours import neighbours
+from seglog.storage.certain_mends.mend import BIT, HEAD, MAX_DOUBTED, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.names import LMQ_PREFIX
@@ -40,6 +42,22 @@ class _Identity(NamedTuple):
     queue_offset: int
 
 
+class _Doubted(NamedTuple):
+    """A record that names one queue, and that a unit of another one leads to.
+
+    Attributes:
+        place: Where it lies.
+        stated: The number of the queue that it names.
+        right_queue: The number of the other one.
+        right: What it would be there.
+    """
+
+    place: int
+    stated: int
+    right_queue: int
+    right: _Identity
+
+
 class _Stored:
     """Units as the files of queues hold them, read once."""
 
@@ -57,6 +75,20 @@ class _Stored:
             none = (0, np.empty(0, CQ_UNIT.dtype))
             self._units[key] = none if queue is None else read_units(self._files, queue, size_bytes)
         return self._units[key]
+
+    def last_below(self, topic: str, queue_id: int) -> int | None:
+        """Returns the queue offset of the last record of a queue in front of the rows of a survey.
+
+        Units that lead there were held against the checksums of a recovery point.
+
+        Returns:
+            -1 if the queue has none there, None if that is not known.
+        """
+        first, units = self.units(topic, queue_id)
+        below = np.flatnonzero(is_message(units) & (units["phy_offset"] < self._found.walked_from))
+        if len(below):
+            return first + int(below[-1])
+        return -1 if self._found.min_phy_offset == 0 else None
 
     def leads(self, stated: _Identity, unit: np.void) -> bool:
         """Returns whether the queue that a record names leads to it too."""
@@ -117,23 +149,52 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
         return {}
     stored = _Stored(found, files)
     names = found.scan.queues.names
-    wanted: dict[int, _Identity] = {}
+    doubted: list[_Doubted] = []
     for topic, queue_id in doubtful:
         first, units = stored.units(topic, queue_id)
         rows, leads = rows_led_to(found, units)
         number = found.scan.queues.find(topic.encode("utf-8", "surrogateescape"), queue_id)
-        is_own: _Mask = leads & (rows["queue"] == (-1 if number is None else number))
+        if number is None:
+            continue  # the log has nothing of this queue around it
+        is_own: _Mask = leads & (rows["queue"] == number)
         is_own &= rows["queue_offset"] == first + np.arange(len(units))
         # Units that lead below a recovery point were held against its checksums.
         is_own |= is_message(units) & (units["phy_offset"] < found.walked_from)
-        others = np.flatnonzero(leads & ~is_own)
-        for at in others.tolist():
-            around = is_own[max(0, at - 1) : at + 2]
+        is_other = leads & ~is_own & (rows["queue_offset"] == first + np.arange(len(units)))
+        is_other &= _are_between(is_own, units, found.max_phy_offset)
+        for at in np.flatnonzero(is_other)[: MAX_DOUBTED + 1].tolist():
             stated = _Identity(*names[int(rows["queue"][at])], int(rows["queue_offset"][at]))
-            same_offset = stated.queue_offset == first + at
-            if same_offset and around.any() and not stored.leads(stated, units[at]):
-                wanted[int(rows["phy_offset"][at])] = _Identity(topic, queue_id, first + at)
-    return wanted
+            if not stored.leads(stated, units[at]):
+                right = _Identity(topic, queue_id, first + at)
+                doubted.append(_Doubted(int(rows["phy_offset"][at]), int(rows["queue"][at]), number, right))
+    return _proven_by_log(found, stored, doubted) if 0 < len(doubted) <= MAX_DOUBTED else {}
+
+
+def _are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
+    """Returns which units have right ones on both sides, as far as the queue has any there."""
+    is_none = ~is_message(units) | (units["phy_offset"] >= end_phy_offset)
+    before = np.append(False, is_own[:-1])
+    after = np.append(is_own[1:], False)
+    is_first, is_last = np.zeros_like(is_own), np.append(is_none[1:], True)
+    is_first[:1] = True
+    mask: _Mask = (before | is_first) & (after | is_last) & (before | after)
+    return mask
+
+
+def _proven_by_log(found: Survey, stored: _Stored, doubted: Sequence[_Doubted]) -> dict[int, _Identity]:
+    """Returns the records of which the log itself shows that they do not belong where they say."""
+    wanted = {(number, one.place) for one in doubted for number in (one.stated, one.right_queue)}
+    around = neighbours(found.rows, wanted)
+    for (number, _place), near in around.items():
+        if near.before is None:
+            near.before = stored.last_below(*found.scan.queues.names[number])
+    proven: dict[int, _Identity] = {}
+    for one in doubted:
+        left, named = around[one.right_queue, one.place], around[one.stated, one.place]
+        slot = one.right.queue_offset
+        if left.leave_out(slot) and (left.are_both_there or named.have_no_room_for(slot)):
+            proven[one.place] = one.right
+    return proven
 
 
 def _may_know_others(found: Survey, key: Key) -> bool:

@@ -11,6 +11,8 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 BIT: Final = "bit"
 HEAD: Final = "head"
 ATTIC_KIND: Final = "attic"
+MAX_DOUBTED: Final = 256
+"""Where queue or index say otherwise of more records, it was no flipped bits of records."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from seglog.storage.certain_mends.heads import rows_led_to
-from seglog.storage.certain_mends.mend import BIT, Mend
+from seglog.storage.certain_mends.mend import BIT, MAX_DOUBTED, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import Bit, flipped
 from seglog.storage.format.names import LMQ_PREFIX
@@ -31,15 +31,13 @@ from seglog.storage.queue_overlay import QueueState, has_own_tags_code
 from seglog.storage.survey import Survey
 
 _MAX_PROPERTIES_BYTES: Final = 4096
-_MAX_DOUBTED: Final = 256
-"""Where more units have another tag than their records, it was no flipped bit of a record."""
 
 
 def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
     """Yields the mends of tags, in the order of queues."""
     states = [state for state in found.queues.values() if state.findings and _has_wrong_units(state)]
-    doubted = list(islice(_doubted(found, files, states), _MAX_DOUBTED + 1)) if states else []
-    if not 0 < len(doubted) <= _MAX_DOUBTED:
+    doubted = list(islice(_doubted(found, files, states), MAX_DOUBTED + 1)) if states else []
+    if not 0 < len(doubted) <= MAX_DOUBTED:
         return
     index, _damaged = list_index_files(files, found.root)
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
