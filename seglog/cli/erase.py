@@ -130,12 +130,17 @@ def _show_done(done: Erased, file: Path) -> None:
     searched = f"{render.size_text(leftovers.searched_bytes)} of all files searched"
     if not leftovers.bodies:
         searched = "the bodies are too short to be searched for"
+        if not leftovers.too_short:
+            searched = "they were zeros already, and nothing else of them was kept"
     unmarked = sum(not copy.is_marked for copy in done.plan.copies)
     erased = render.count_text(len(done.plan.copies), "record")
+    packs = [f"{store}/{pack}".lstrip("/") for store, one in done.packs.items() for pack in one.zeroed]
+    undo = {"undo packs": f"erased in {', '.join(packs)}; undo takes them back no more"} if packs else {}
     render.facts(
         {
             "erased": f"{erased}, {unmarked} without room for SEGLOG_ERASED" if unmarked else erased,
             "sealed anew": render.count_text(len(done.sealed), "segment"),
+            **undo,
             "bodies left": f"in {found}" if leftovers.found else f"nowhere in the store ({searched})",
             "certificate": str(file),
         }

@@ -30,6 +30,11 @@ def certificate(done: Erased, version: str) -> dict[str, object]:
         "sealsThatDidNotMatch": [
             {"store": store, "commitLogOffset": first} for store, first in done.unsealed
         ],
+        "undoPacks": [
+            {"store": store, "pack": pack, "zeroedBytes": count}
+            for store, packs in done.packs.items()
+            for pack, count in packs.zeroed.items()
+        ],
         "bodySearch": {
             "bytes": leftovers.searched_bytes,
             "bodies": leftovers.bodies,
@@ -74,6 +79,11 @@ def not_looked_at(done: Erased) -> list[str]:
         for store, search in done.plan.searches.items()
         for text in dict.fromkeys(search.not_looked)
     ]
+    said += [
+        f"{f'{store}/{pack}'.lstrip('/')}, an undo pack that cannot be read: {problem}; remove that folder"
+        for store, packs in done.packs.items()
+        for pack, problem in packs.unread.items()
+    ]
     for copy in done.plan.copies:
         if copy.other_names:
             where = f"{copy.store}/{copy.file}".lstrip("/")
@@ -88,4 +98,5 @@ def not_looked_at(done: Erased) -> list[str]:
 def is_complete(done: Erased) -> bool:
     """Returns whether nothing of the bodies is left in the store, as far as can be told."""
     unread = any(search.not_looked for search in done.plan.searches.values())
+    unread = unread or any(packs.unread for packs in done.packs.values())
     return not done.leftovers.found and not unread

@@ -30,10 +30,12 @@ from seglog.doctor.erase_journal import (
     write_journal,
 )
 from seglog.doctor.erase_proof import sound_journal
+from seglog.doctor.erased_bytes import ErasedRecords
 from seglog.doctor.erased_record import erase_record
 from seglog.doctor.family import Scan, Search, find_families
 from seglog.doctor.leftovers import Leftovers, find_leftovers
 from seglog.doctor.log_view import LogView
+from seglog.doctor.pack_erase import ErasedPacks, erase_in_packs
 from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
 from seglog.storage.certain_mends.erased_places import ErasedPlace, note_erased
@@ -99,6 +101,7 @@ class Erased:
     Attributes:
         sealed: Segments that were sealed anew, by store.
         unsealed: Segments whose seals did not match before; those seals were left as they were.
+        packs: Undo packs that held bytes of the records, or cannot be read, by store.
         leftovers: Where bytes of the bodies still are.
     """
 
@@ -106,6 +109,7 @@ class Erased:
     done_ms: int
     sealed: tuple[tuple[str, int], ...]
     unsealed: tuple[tuple[str, int], ...]
+    packs: dict[str, ErasedPacks]
     leftovers: Leftovers
 
 
@@ -163,6 +167,8 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
     """
     sealed: list[tuple[str, int]] = []
     unsealed: list[tuple[str, int]] = []
+    packs: dict[str, ErasedPacks] = {}
+    bodies = {copy.message.body for copy in plan.copies}
     with ExitStack() as locks:
         names = list(dict.fromkeys(copy.store for copy in plan.copies))
         for name in names:
@@ -171,12 +177,13 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
             _check_same(files, plan.root / copy.store, copy)
         for name in names:
             own = [copy for copy in plan.copies if copy.store == name]
-            renewed, left = _erase_in(files, plan.root / name, own, clock)
-            erase_in_attic(files, plan.root / name, _segment_bytes(files, plan.root / name), {}, plan.wanted)
+            packs[name] = ErasedPacks()
+            renewed, left, old_bodies = _erase_in(files, plan, name, own, packs[name], clock)
+            bodies |= old_bodies
             sealed += [(name, first) for first in renewed]
             unsealed += [(name, first) for first in left]
-    leftovers = find_leftovers(files, plan.root, [copy.message.body for copy in plan.copies])
-    return Erased(plan, clock.now_ms(), tuple(sealed), tuple(unsealed), leftovers)
+    leftovers = find_leftovers(files, plan.root, sorted(bodies))
+    return Erased(plan, clock.now_ms(), tuple(sealed), tuple(unsealed), packs, leftovers)
 
 
 def finish_erase(files: Files, root: Path) -> int:
@@ -210,7 +217,7 @@ def finish_in(files: Files, root: Path) -> int:
     segment, rewrites = journal
     remove_recovery_point(files, root)
     apply_rewrites(files, root, segment, rewrites)
-    erase_in_attic(files, root, segment, {one.phy_offset: len(one.data) for one in rewrites})
+    _erase_kept(files, root, ErasedRecords.of(rewrites), ErasedPacks())
     for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
         if first in list_seals(files, root):
             remove_seal(files, root, first)  # nobody knows whether it matched before
@@ -268,9 +275,19 @@ def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
 
 
 def _erase_in(
-    files: RestoringFiles, root: Path, copies: Sequence[ErasedCopy], clock: Clock
-) -> tuple[list[int], list[int]]:
-    """Erases records of one store; returns the segments that were sealed anew, and those that were not."""
+    files: RestoringFiles,
+    plan: ErasePlan,
+    store: str,
+    copies: Sequence[ErasedCopy],
+    packs: ErasedPacks,
+    clock: Clock,
+) -> tuple[list[int], list[int], set[bytes]]:
+    """Erases records of one store.
+
+    Returns:
+        The segments that were sealed anew, those that were not, and bodies of which older bytes were kept.
+    """
+    root = plan.root / store
     first = copies[0]
     segment = _segment_bytes(files, root)
     segments = sorted({copy.message.phy_offset - copy.message.phy_offset % segment for copy in copies})
@@ -279,6 +296,7 @@ def _erase_in(
     assert first.message.phy_offset % segment == first.position_bytes
     note_erased(files, root, {_place(copy.message) for copy in copies})
     remove_recovery_point(files, root)
+    bodies: set[bytes] = set()
     with ExitStack() as times:
         for start in segments:
             times.enter_context(_kept_stamp(files, root / COMMIT_LOG / segment_file_name(start)))
@@ -287,13 +305,21 @@ def _erase_in(
             for start in set(matching) & set(list_seals(files, root)):
                 remove_seal(files, root, start)  # a stop in here must leave none that does not match
             apply_rewrites(files, root, segment, group)
-            erase_in_attic(files, root, segment, {one.phy_offset: len(one.data) for one in group})
+            records = ErasedRecords.of(group, plan.wanted)
+            _erase_kept(files, root, records, packs)
+            bodies |= records.bodies
             remove_journal(files, root)
     for start in matching:
         made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)
         if isinstance(made, Seal):
             write_seal(files, root, made)
-    return matching, others
+    return matching, others, bodies
+
+
+def _erase_kept(files: Files, root: Path, records: ErasedRecords, packs: ErasedPacks) -> None:
+    """Erases what a store keeps of records besides its log."""
+    erase_in_attic(files, root, records)
+    erase_in_packs(files, root, records, packs)
 
 
 def _place(message: Message) -> ErasedPlace:

@@ -47,7 +47,7 @@ def read_whole(files: Files, root: Path, number: int) -> UndoPack:
     name = journal.relative_to(root).as_posix()
     at = 0
     try:
-        for index, (at, entry) in enumerate(_read_entries(files, journal)):
+        for index, (at, entry) in enumerate(read_entries(files, journal)):
             if (entry.kind is UndoKind.BEGIN) != (index == 0):
                 raise CorruptError("undo-order", expected="BEGIN first", found=entry.kind.name)
             _take_up(pack, at, entry)
@@ -167,7 +167,7 @@ def _read_after(files: Files, pack: UndoPack) -> dict[str, FileState]:
     found: dict[str, FileState] = {}
     at = 0
     try:
-        for at, entry in _read_entries(files, path):  # noqa: B007 - for the error below
+        for at, entry in read_entries(files, path):  # noqa: B007 - for the error below
             if entry.kind is not UndoKind.FILE:
                 raise CorruptError("undo-order", expected="files only", found=entry.kind.name)
             _check_new(entry.path, found)
@@ -251,7 +251,7 @@ def _help(pack: UndoPack) -> str:
     return f"nothing was changed; `seglog undo --discard {pack.root} {pack.number}` moves the pack aside"
 
 
-def _read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
+def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
     """Yields the entries of a file, but for the last, and where each begins.
 
     Raises:

@@ -61,7 +61,7 @@ def write_pack(
     files.make_dirs(folder / KEPT)
     entries = [*before, *_guard_entries(files, root, changes, had_lock=had_lock)]
     begin = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=now_ms)
-    _write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
+    write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
     return read_whole(files, root, number)
 
 
@@ -76,7 +76,7 @@ def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
         known = pack.before.get(name)
         state = state_of(files, root / name) if known is None or name in touched else known
         entries.append(_file_entry(name, state, Stamp(0, 0)))
-    _write_entries(files, pack.folder / AFTER, entries, ())
+    write_entries(files, pack.folder / AFTER, entries, ())
 
 
 def mark_undoing(files: Files, pack: UndoPack) -> None:
@@ -100,7 +100,7 @@ def has_leftovers(files: Files, root: Path) -> bool:
     return any(not files.exists(pack_folder(root, number) / JOURNAL) for number in pack_numbers(files, root))
 
 
-def remove_leftovers(files: RestoringFiles, root: Path, folders: Iterable[str]) -> None:
+def remove_leftovers(files: Files, root: Path, folders: Iterable[str]) -> None:
     """Removes packs without journal, which no store needs, and the folders above them that were not there."""
     packs = root / UNDO
     for number in pack_numbers(files, root):
@@ -231,7 +231,7 @@ def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, 
         at, first = at + size, False
 
 
-def _write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: Iterable[UndoEntry]) -> None:
+def write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: Iterable[UndoEntry]) -> None:
     """Writes a file of entries, whole and on the disk before it has its name."""
     unfinished = path.with_name(path.name + _UNFINISHED)
     if files.exists(unfinished):

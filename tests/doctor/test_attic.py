@@ -119,7 +119,6 @@ def test_what_was_erased_does_not_come_back(image):
     exchange(image, 57, 59)
     open_once(image)
     repaired(image)
-    shutil.rmtree(image.root / "seglog" / "undo")
     plan = plan_erase(RealFiles(), image.root, "k57")
     erased = apply_erase(RealFiles(), plan, SystemClock())
     assert erased.leftovers.found == ()

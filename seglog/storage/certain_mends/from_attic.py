@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -63,23 +62,6 @@ class _Stretch(NamedTuple):
         return self.phy_offset + self.size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AtticRecord:
-    """A whole record in the attic.
-
-    Attributes:
-        attic_file: The file of the attic, relative to the store.
-        data_at: Where in it the record starts.
-        phy_offset: The place that it states.
-        record: Its bytes.
-    """
-
-    attic_file: str
-    data_at: int
-    phy_offset: int
-    record: bytes
-
-
 def mends_from_attic(
     files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int, holes: Sequence[Hole] = ()
 ) -> list[Mend]:
@@ -106,8 +88,7 @@ def mends_from_attic(
                     mend = _fitting(stone, window, place) if window else None
                     if mend is not None:
                         found[place] = mend
-        for kept in records_in_attic(files, root, segment_size_bytes):
-            place, record = kept.phy_offset, kept.record
+        for place, record in _records(files, root, segment_size_bytes):
             if place in found or place + len(record) > end_phy_offset:
                 continue
             there = bytes(reader.read(place, len(record)))
@@ -130,8 +111,8 @@ def _place_of(mend: Mend) -> ErasedPlace:
     return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset)
 
 
-def records_in_attic(files: Files, root: Path, segment_size_bytes: int) -> Iterator[AtticRecord]:
-    """Yields the whole records that lie in the attic, wherever in the log they say that they were."""
+def _records(files: Files, root: Path, segment_size_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yields the whole records in the attic with the places that they state, wherever they lay."""
     for kept in iter_kept(files, root):
         if log_place(kept.name, kept.position_bytes) is None:
             continue
@@ -146,8 +127,7 @@ def records_in_attic(files: Files, root: Path, segment_size_bytes: int) -> Itera
                 isinstance(row, RecordRow)
                 and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes
             ):
-                record = bytes(view[at : at + row.size_bytes])
-                yield AtticRecord(kept.attic_file, kept.data_at + at, stated, record)
+                yield stated, bytes(view[at : at + row.size_bytes])
 
 
 def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stretch]:
