@@ -21,7 +21,13 @@ from typing_extensions import override
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.message import Message
 from seglog.storage.format.record import MIN_RECORD_BYTES
-from seglog.storage.format.tombstone import LOST_TAGS_CODE, has_lost_flag, is_tombstone
+from seglog.storage.format.tombstone import (
+    LOST_TAGS_CODE,
+    MAX_TAG_HASH,
+    MIN_TAG_HASH,
+    has_lost_flag,
+    is_tombstone,
+)
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.found import Found, split
@@ -34,7 +40,7 @@ FIRST_LOOK: Final = 64
 FIRST_LOOK_A_MESSAGE: Final = 4
 """Units that a filtered read looks at first, at least and for each message wanted: mostly they are enough."""
 TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
-"""A tombstone has its own tag or, where that did not fit, none."""
+"""A tombstone has its own tag or, where that did not fit, none; or a broker set the code of its unit."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
 
@@ -287,7 +293,8 @@ def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
         record: The whole record.
         tags_code: Of the unit.
     """
-    return tags_code in TOMBSTONE_CODES and has_lost_flag(record) and is_tombstone(record)
+    may_be_lost = tags_code in TOMBSTONE_CODES or not MIN_TAG_HASH <= tags_code <= MAX_TAG_HASH
+    return may_be_lost and has_lost_flag(record) and is_tombstone(record)
 
 
 def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
@@ -351,11 +358,12 @@ def _read_runs(log: Log, places: list[tuple[int, int]]) -> list[memoryview] | No
 
 
 def _may_hold_tombstone(runs: list[memoryview], sizes: list[int], codes: list[int]) -> bool:
-    if TOMBSTONE_CODES.isdisjoint(codes):
+    if TOMBSTONE_CODES.isdisjoint(codes) and min(codes) >= MIN_TAG_HASH and max(codes) <= MAX_TAG_HASH:
         return False
     records = split(runs, sizes)
     return any(
-        code in TOMBSTONE_CODES and has_lost_flag(record) for record, code in zip(records, codes, strict=True)
+        (code in TOMBSTONE_CODES or not MIN_TAG_HASH <= code <= MAX_TAG_HASH) and has_lost_flag(record)
+        for record, code in zip(records, codes, strict=True)
     )
 
 
@@ -377,7 +385,7 @@ def _collect(
         if records and (len(records) >= max_count or held_bytes + size > max_bytes):
             return records, index, missing
         record = log.read(phy_offset, size) if 0 < size < PRE_BLANK_BYTES and phy_offset >= 0 else None
-        if record is None or (tags_code in TOMBSTONE_CODES and leads_to_tombstone(record, tags_code)):
+        if record is None or leads_to_tombstone(record, tags_code):
             missing.append(index)
         elif wanted is None or passed is None or (passed[index] and wanted.matches(record)):
             records[index] = record

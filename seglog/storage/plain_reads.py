@@ -19,7 +19,13 @@ import numpy.typing as npt
 
 from seglog.storage.format.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.record import FLAG_AT, MIN_RECORD_BYTES
-from seglog.storage.format.tombstone import LOST_FLAG, LOST_TAGS_CODE, has_lost_flag
+from seglog.storage.format.tombstone import (
+    LOST_FLAG,
+    LOST_TAGS_CODE,
+    MAX_TAG_HASH,
+    MIN_TAG_HASH,
+    has_lost_flag,
+)
 from seglog.storage.get import MAX_TOTAL_BYTES, TOMBSTONE_CODES, GetResult, Log
 from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter
@@ -198,7 +204,8 @@ class PlainReads:
         if not MIN_RECORD_BYTES <= size < PRE_BLANK_BYTES or phy_offset < 0:
             return None
         record = self._log.read_run(phy_offset, size)
-        if record is None or (tags_code in TOMBSTONE_CODES and has_lost_flag(record)):
+        may_be_lost = tags_code in TOMBSTONE_CODES or not MIN_TAG_HASH <= tags_code <= MAX_TAG_HASH
+        if record is None or (may_be_lost and has_lost_flag(record)):
             return None
         return GetResult(GetStatus.FOUND, queue_offset + 1, low, high, (record,))
 
@@ -258,7 +265,9 @@ class PlainReads:
         if len(cuts) > _MAX_RUNS:
             known.barren_end = end
             return False
-        may_be_lost: _Mask = (units["tags_code"] == 0) | (units["tags_code"] == LOST_TAGS_CODE)
+        codes = units["tags_code"]
+        may_be_lost: _Mask = (codes == 0) | (codes == LOST_TAGS_CODE)
+        may_be_lost |= (codes < MIN_TAG_HASH) | (codes > MAX_TAG_HASH)
         run_ends = np.repeat(cuts[1:], np.diff(cuts))
         for begin, behind in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             run = slice(begin, behind)

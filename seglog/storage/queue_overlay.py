@@ -396,10 +396,26 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
     return mask
 
 
+def may_differ_in_tags_code(topic: str, stored: Units, codes: npt.NDArray[np.int64]) -> _Mask:
+    """Returns which units may have another tags code than their records give.
+
+    Not those of tombstones: what a code was of a record is lost with it. In the delay topic a tombstone has
+    no delay level, so its record gives no time of delivery.
+
+    Args:
+        topic: The queue's topic.
+        stored: Its units.
+        codes: ``(n,) i8``, what the record of each gives.
+    """
+    mask: _Mask = has_own_tags_code(topic, stored) & (codes != LOST_TAGS_CODE)
+    if topic == SCHEDULE_TOPIC:
+        mask &= (stored["tags_code"] <= 0) | (codes > 0)
+    return mask
+
+
 def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
     same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
-    own_code = has_own_tags_code(topic, known) & same & (known["size_bytes"] > 0)
-    own_code &= units["tags_code"] != LOST_TAGS_CODE  # what it was of the record is lost with it
+    own_code = may_differ_in_tags_code(topic, known, units["tags_code"]) & same & (known["size_bytes"] > 0)
     units["tags_code"][own_code] = known["tags_code"][own_code]
 
 

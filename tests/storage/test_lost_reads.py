@@ -105,3 +105,31 @@ def test_message_that_a_tombstone_could_be_is_refused(memory_path):
             store.append("T", 0, bytes(4), b"", 0, flag=LOST_FLAG, store_host=nowhere)
         store.append("T", 0, b"text", b"", 0, flag=LOST_FLAG, store_host=nowhere)
         assert [message.body for message in store.get("T", 0, 0)] == [b"text"]
+
+
+DUE, EXT_ADDRESS = 1_900_000_000_000, -(1 << 62)
+
+
+@pytest.mark.parametrize("code", [DUE, EXT_ADDRESS])
+def test_tombstones_are_not_served_where_a_broker_set_the_codes_of_the_units(memory_path, code):
+    count, lost = 700, range(640, 644)
+    with MessageStore.open(memory_path / "store", clock=new_clock()) as store:
+        puts = [store.put("T", b"%d " % slot + bytes(60)) for slot in range(count)]
+        root = copy_store(store.path, memory_path / "killed")
+    log = root / "commitlog" / f"{0:020d}"
+    with log.open("r+b") as file:
+        for slot in lost:
+            file.seek(puts[slot].phy_offset + 90)
+            file.write(b"rot")
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert store.get("T", 0, lost.start).lost == (lost,)
+        # A unit of before, as a copy of the queue file brings it back while the store is open.
+        with (root / "consumequeue" / "T" / "0" / f"{0:020d}").open("r+b") as file:
+            for slot in range(count):
+                file.seek(slot * 20 + 12)
+                file.write(code.to_bytes(8, "big", signed=True))
+        store.flush()
+        served = [message.queue_offset for message in read_all(store, "T", 0)]
+        assert served == [slot for slot in range(count) if slot not in lost]
+        assert [store.get("T", 0, slot, 1).lost for slot in lost] == [(range(s, s + 1),) for s in lost]
+        assert store.get("T", 0, lost.start, 32).lost == (lost,)

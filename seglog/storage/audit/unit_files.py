@@ -15,7 +15,7 @@ from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import CONSUME_QUEUE, segment_file_name
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.queue_files import QueueFiles, list_queue
-from seglog.storage.queue_overlay import has_own_tags_code
+from seglog.storage.queue_overlay import may_differ_in_tags_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class UnitFiles:
         """
         units = self.read(topic, queue_id, int(rows["queue_offset"][0]), len(rows))
         same_place = in_use(units) & (units["phy_offset"] == rows["phy_offset"])
-        same_code = (units["tags_code"] == rows["tags_code"]) | has_own_tags_code(topic, units)
+        codes = rows["tags_code"]
+        same_code = (units["tags_code"] == codes) | may_differ_in_tags_code(topic, units, codes)
         agrees = same_place & same_code & (units["size_bytes"] == rows["size_bytes"])
         states = np.full(len(rows), UnitState.ABSENT, np.uint8)
         states[in_use(units)] = UnitState.DIFFERS

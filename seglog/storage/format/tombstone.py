@@ -10,8 +10,9 @@ every tombstone and filler has, however small it is. An application may use the 
 too; the store host is the address that the broker listens at, whatever a client sends, and no broker
 listens at port 0. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes
 brokers leave tombstones out of what they send to consumers that asked for tags. It also gives the queue
-unit the code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code or
-none.
+unit the code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code, none,
+or one that is no hash of a tag: a broker sets such codes itself, and may have set it before the record was
+lost.
 
 Some of RocketMQ's own topics need more properties (:data:`_SYSTEM_PROPERTIES`): without a time the timer
 would try for ever, and half messages without producer group would be checked for ever.
@@ -55,6 +56,9 @@ LOST: Final = "SEGLOG_LOST"
 LOST_FLAG: Final = 0x4C4F_5354
 """``flag`` of every tombstone and filler: "LOST" in ASCII."""
 LOST_TAGS_CODE: Final = tags_code(LOST)
+MIN_TAG_HASH: Final = -(1 << 31)
+MAX_TAG_HASH: Final = (1 << 31) - 1
+"""Tags have hashes of 32 bits; addresses in ConsumeQueueExt lie below, times of delivery above."""
 FILLER_TOPIC: Final = "SEGLOG_FILLER"
 MAX_FILLER_BYTES: Final = 1 << 20
 """RocketMQ allocates the size of a record to check it."""

@@ -54,12 +54,13 @@ static enum pull_end go_to(struct cursor *cursor, const Maps *log, int64_t phy_o
 }
 
 /* Whether a record may be a tombstone. Its head is looked at only where nothing else tells: the memory of
- * a record that nobody has read yet is slow to come by.
+ * a record that nobody has read yet is slow to come by. A code that is no hash of a tag was set by a broker.
  */
 static bool may_be_lost(const struct pull_question *question, size_t i, const struct unit *unit,
                         const uint8_t *record)
 {
-    bool is_open = unit->tags_code == 0 || unit->tags_code == SEGLOG_LOST_TAGS_CODE;
+    bool is_open = unit->tags_code == 0 || unit->tags_code == SEGLOG_LOST_TAGS_CODE ||
+                   unit->tags_code != (int32_t)unit->tags_code;
     bool is_living = (int64_t)i >= question->living_from && (int64_t)i < question->living_to;
     return is_open && !is_living && read_i32(record + SEGLOG_HEADS_0_FLAG_AT) == SEGLOG_LOST_FLAG;
 }
