@@ -123,7 +123,12 @@ class Attic:
         self.sync()
 
     def keep_file(self, path: Path) -> None:
-        """Moves a file of the store here as a whole; its folder is for the caller to sync."""
+        """Moves a file of the store here as a whole, durably; its folder is for the caller to sync."""
+        handle = self._files.open(path, writable=False)
+        try:
+            handle.sync()  # its writer may not have come to that
+        finally:
+            handle.close()
         name = path.relative_to(self._root).as_posix().replace("/", "-")
         folder = self._folder()
         self._files.rename(path, folder / f"{self._number(folder):010d}-{name}")
