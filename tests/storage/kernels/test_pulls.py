@@ -136,9 +136,7 @@ def test_what_is_not_plain_is_answered_by_python(watched, arguments, named):
 @pytest.mark.parametrize("arguments", [("T", 0, 2**80), ("T", 0, 0, 2**70)], ids=str)
 def test_numbers_beyond_64_bits_are_refused_by_both(watched, arguments):
     for get in (partial(MessageStore.get, watched.store), watched.get):
-        with pytest.raises(
-            InvalidArgumentError, match="expected an integer (in 0..|up to )9223372036854775807"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"an integer (in 0\.\.|up to )9223372036854775807"):
             get(*arguments)
 
 
