@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from seglog.clock import Clock
 from seglog.doctor.attic_erase import erase_in_attic
@@ -33,6 +34,7 @@ from seglog.doctor.erase_proof import sound_journal
 from seglog.doctor.erased_bytes import ErasedRecords
 from seglog.doctor.erased_record import erase_record
 from seglog.doctor.family import Scan, Search, find_families
+from seglog.doctor.keyless import Keyless, find_keyless
 from seglog.doctor.leftovers import Leftovers, find_leftovers
 from seglog.doctor.log_view import LogView
 from seglog.doctor.pack_erase import ErasedPacks, erase_in_packs
@@ -48,6 +50,8 @@ from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import check_blocks
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, write_seal
+
+_MAX_TOLD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +148,20 @@ def plan_erase(
                 found = find_families(view, wanted, topic=topic, scan=scan, progress=progress)
             except NotFoundError as error:
                 missing = missing or error
+                keyless = find_keyless(view, [wanted], is_text_needed=False)
+                if keyless and missing is error:
+                    error.help = _keyless_help(root / store, keyless)
                 continue
             searches[store] = found.search
-            copies += [_copy(view, store, message) for family in found.families for message in family]
+            members = [message for family in found.families for message in family]
+            copies += [_copy(view, store, message) for message in members]
+            names = {wanted, *(one.unique_key for one in members if one.unique_key)}
+            places = {one.phy_offset for one in members}
+            found.search.not_looked += [
+                f"a lost record without keys, {_keyless_text(one)}, of which bytes are kept that hold the key"
+                for one in find_keyless(view, names, is_text_needed=True)
+                if one.message.phy_offset not in places
+            ]
     if not copies and missing is not None:
         raise missing
     return ErasePlan(root, wanted, tuple(copies), searches)
@@ -223,6 +238,22 @@ def finish_in(files: Files, root: Path) -> int:
             remove_seal(files, root, first)  # nobody knows whether it matched before
     remove_journal(files, root)
     return len(rewrites)
+
+
+def _keyless_help(root: Path, keyless: Sequence[Keyless]) -> str:
+    """Returns how to erase lost records that have no keys, those that hold the wanted text first."""
+    listed = sorted(keyless, key=lambda one: not one.holds_text)[:_MAX_TOLD]
+    more = f" and {len(keyless) - len(listed)} more" if len(keyless) > len(listed) else ""
+    told = "; ".join(_keyless_text(one) + (", holds the text" if one.holds_text else "") for one in listed)
+    return (
+        f"lost records without keys have bytes in the attic or an undo pack: {told}{more};"
+        f" `seglog erase {root} ID` erases one"
+    )
+
+
+def _keyless_text(one: Keyless) -> str:
+    message = one.message
+    return f"{message.topic}/{message.queue_id} @{message.queue_offset} (id {message.message_id})"
 
 
 def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:

@@ -145,3 +145,42 @@ def test_a_copy_of_a_log_file_that_was_moved_aside_is_erased(seglog, store):
     assert seglog("erase", store, "k7", "--yes").exit_code == 0
     assert holding(store, SECRET % 7) == []
     assert stray in holding(store, SECRET % 6)
+
+
+def zero_head(root, number):
+    """Zeroes the head of a record, so that its tombstone has no keys."""
+    (copy,) = plan_erase(RealFiles(), root, f"k{number}").copies
+    with log(root).open("r+b") as stream:
+        stream.seek(copy.position_bytes)
+        stream.write(bytes(60))
+
+
+def test_a_lost_record_without_keys_is_named_and_goes_by_its_id(seglog, store):
+    zero_head(store, 7)
+    repair(store)
+    assert len(holding(store, SECRET % 7)) == 2
+    refused = seglog("erase", store, "k7", "--yes")
+    assert refused.exit_code == 13
+    assert "T/0 @7 (id " in refused.stderr
+    assert "holds the text" in refused.stderr
+    message_id = refused.stderr.partition("(id ")[2].partition(")")[0]
+    other = seglog("erase", store, "nosuch", "--yes")
+    assert message_id in other.stderr
+    assert "holds the text" not in other.stderr
+    assert seglog("erase", store, message_id, "--yes").exit_code == 0
+    assert holding(store, SECRET % 7) == []
+    assert message_id not in seglog("erase", store, "k7", "--yes").stderr
+
+
+def test_an_erase_of_a_key_is_not_complete_while_a_lost_record_without_keys_holds_it(seglog, store):
+    zero_head(store, 7)
+    repair(store)
+    with MessageStore.open(store, clock=new_clock()) as opened:
+        opened.put("T", b"again", keys="k7")
+    ran = seglog("erase", store, "k7", "--yes", "--json")
+    assert ran.exit_code == 1
+    assert not ran.lines[0]["complete"]
+    (named,) = [one for one in ran.lines[0]["notLookedAt"] if "without keys" in one]
+    assert seglog("erase", store, named.partition("(id ")[2].partition(")")[0], "--yes").exit_code == 0
+    assert seglog("erase", store, "k7", "--yes").exit_code == 0
+    assert holding(store, SECRET % 7) == []
