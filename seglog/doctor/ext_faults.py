@@ -17,6 +17,7 @@ from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.log_files import LogReader
+from seglog.storage.queue_overlay import is_message
 
 
 class ExtFaults(NamedTuple):
@@ -49,7 +50,7 @@ def ext_faults(
         units: Of the queue; ``(n,)``, in their order.
         segment_size_bytes: Length of the log's files.
     """
-    addressed = np.flatnonzero(units["tags_code"] <= MAX_EXT_ADDRESS).tolist()
+    addressed = np.flatnonzero(is_message(units) & (units["tags_code"] <= MAX_EXT_ADDRESS)).tolist()
     if not addressed:
         return ExtFaults(0, (), (), "", "")
     ext = ExtFiles(files, root, *queue)

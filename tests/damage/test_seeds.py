@@ -1,0 +1,20 @@
+"""Damages of the campaign that once broke a promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.subjects import make_subject
+from tests.support.trial import Patient, try_damage
+
+SEEDS = [
+    ("propcrc", 454),  # what nobody reads of a queue file looked like an address of filter data
+    ("own with record CRC", 1271),  # the time of an index file's first entry
+]
+
+
+@pytest.mark.parametrize(("name", "seed"), SEEDS)
+def test_a_damage_that_once_broke_a_promise_breaks_none(name, seed, tmp_path):
+    (tmp_path / "store").mkdir()
+    patient = Patient.of(name, make_subject(name, tmp_path / "store"))
+    assert try_damage(patient, tmp_path / str(seed), seed).broken == []
