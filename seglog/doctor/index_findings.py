@@ -14,8 +14,8 @@ from seglog.storage.files import Files, read_part
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
 from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
-from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.index_files import IndexFile
+from seglog.storage.index_times import store_ms_at
 from seglog.storage.kernels.entries import seconds_since
 from seglog.storage.log_files import LogReader
 
@@ -81,7 +81,7 @@ def _wrong_headers(plan: AuditPlan, files: Files, facts: IndexFacts, end: int) -
                 "end_timestamp_ms": (header.end_phy_offset, header.end_timestamp_ms),
             }
             for name, (phy_offset, stated_ms) in wrong.items():
-                time_ms = _store_ms(reader, phy_offset) if start <= phy_offset < end else None
+                time_ms = store_ms_at(reader, phy_offset) if start <= phy_offset < end else None
                 if time_ms is not None and time_ms != stated_ms:
                     words = (f"{name} {time_ms}", str(stated_ms))
                     position = INDEX_HEADER.offsets[name]
@@ -124,10 +124,3 @@ def _read(files: Files, file: IndexFile, position: int, size_bytes: int) -> byte
         return bytes(read_part(handle, position, size_bytes))
     finally:
         handle.close()
-
-
-def _store_ms(reader: LogReader, phy_offset: int) -> int | None:
-    head = reader.read(phy_offset, FILLER_BYTES)
-    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
-    row = examine(reader.read(phy_offset, max(0, size)), 0, phy_offset)
-    return None if isinstance(row, Damage) else row.store_timestamp_ms

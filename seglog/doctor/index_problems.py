@@ -6,6 +6,7 @@ The index is held against the records batch by batch, as a check does it beside 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -26,6 +27,7 @@ from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.format.index_rows import key_rows
 from seglog.storage.format.tombstone import LOST
 from seglog.storage.index_files import IndexFile
+from seglog.storage.index_times import is_of_log
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.survey import Survey
@@ -59,7 +61,7 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
 def records_that_differ(
     found: Survey, files: Files, index: Sequence[IndexFile]
 ) -> tuple[IndexFacts, list[int]]:
-    """Returns what of an index explains itself, and where records lie of which that has other keys.
+    """Returns what of an index is of this log and explains itself, and where records have other keys there.
 
     Args:
         found: The log.
@@ -67,6 +69,9 @@ def records_that_differ(
         index: The files of the index, wherever they lie.
     """
     plan = replace(plan_audit(found.root, files), root=found.root)
+    log = range(max(0, found.min_phy_offset), found.max_phy_offset)
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        index = [file for file in index if is_of_log(reader, file.header, log)]
     outlined = [outlined_or_damaged(files, file) for file in index if file.header.index_count > 1]
     sound = [
         outline

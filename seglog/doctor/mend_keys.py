@@ -7,7 +7,8 @@ an opening removed of the index is asked as well: as that opening found it, out 
 An entry of the index whose hash is damaged would ask for the same: the last letter of a key changes the hash
 as a flipped bit of it does. So its file must explain itself, chains included (a damaged hash falls into
 another chain), and the queue's unit, the one that is there or one that an opening wrote over, must have the
-tag of the record that results.
+tag of the record that results. A file whose header has another time than the record that it begins with is of
+another store, or another life of this one, and proves nothing.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import Damage, examine, unit_tags_code
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
 from seglog.storage.index_files import hashes_at, list_index_files
+from seglog.storage.index_times import is_of_log
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import read_units
@@ -40,7 +41,9 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
     if not 0 < len(doubted) <= MAX_DOUBTED:
         return
     index, _damaged = list_index_files(files, found.root)
+    log = range(max(0, found.min_phy_offset), found.max_phy_offset)
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        index = [file for file in index if is_of_log(reader, file.header, log)]
         for state, row, code in doubted:
             place = int(row["phy_offset"])
             store_ms = int(row["store_timestamp_ms"])
