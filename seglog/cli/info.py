@@ -18,13 +18,15 @@ from seglog.cli.findings import show_findings
 from seglog.cli.reading import file_sizes, log_as_stated, survey_store
 from seglog.errors import CorruptError
 from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT
+from seglog.storage.broker_conf import BATCH_FILE, INDEX_ENTRIES, INDEX_SLOTS, QUEUE_FILE, SEGMENT
 from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Severity
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.properties import CRC32
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.index_files import list_index_files
 from seglog.storage.log_files import LogReader, last_data_end
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
@@ -85,6 +87,9 @@ class Facts:
             lines.append(f"{QUEUE_FILE}={geometry.queue_file_size_bytes}")
         if any(files.sizes for files in self.found.batch_files.values()):
             lines.append(f"{BATCH_FILE}={geometry.batch_file_size_bytes}")
+        index, _damaged = list_index_files(options.reading(self.path), self.path)
+        if index and (division := index[-1].geometry) != DEFAULT_INDEX_GEOMETRY:
+            lines += [f"{INDEX_SLOTS}={division.slot_count}", f"{INDEX_ENTRIES}={division.entry_count}"]
         return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
 
     @property

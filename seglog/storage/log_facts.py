@@ -38,7 +38,7 @@ _SEARCH_STEP_BYTES: Final = 4 << 20
 _TAIL_WINDOWS_BYTES: Final = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
 _SEARCH_BYTES: Final = 16 << 20
 """How much of a file whose first record is damaged is searched for another one."""
-_MOST_RECORD_BYTES: Final = 8 << 20
+MOST_RECORD_BYTES: Final = 8 << 20
 _ENOUGH: Final = 8
 """So many records say where a file belongs."""
 _WITNESSES: Final = 2
@@ -93,7 +93,7 @@ def _place(handle: OpenFile, named: int) -> int | None:
     if magic in _MAGICS:
         if own == named:
             return named
-        if MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES and own >= 0:
+        if MIN_RECORD_BYTES <= size <= MOST_RECORD_BYTES and own >= 0:
             record = read_part(handle, 0, size)
             if not isinstance(examine(record, 0, own), Damage):
                 return own
@@ -135,7 +135,7 @@ def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:
     at = handle.next_data(0)
     read = 0
     while at is not None and at < handle.size_bytes and read < _SEARCH_BYTES:
-        yield at, read_part(handle, at, _SEARCH_STEP_BYTES + _MOST_RECORD_BYTES)
+        yield at, read_part(handle, at, _SEARCH_STEP_BYTES + MOST_RECORD_BYTES)
         read += _SEARCH_STEP_BYTES
         at = handle.next_data(at + _SEARCH_STEP_BYTES)
 
@@ -178,6 +178,6 @@ def _behind(handle: OpenFile, first_offset: int, position: int) -> tuple[int, in
     is_head = (
         magic in _MAGICS and len(head) == HEAD_V4.size_bytes and _own(head, 0) == first_offset + position
     )
-    if is_head and MIN_RECORD_BYTES <= size <= _MOST_RECORD_BYTES:
+    if is_head and MIN_RECORD_BYTES <= size <= MOST_RECORD_BYTES:
         return position + size + FILLER_BYTES, None  # a record that is cut, or damaged
     return needed, None

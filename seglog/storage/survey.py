@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -39,9 +40,9 @@ from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
-from seglog.storage.format.record import Damage
+from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.recovery_point import RecoveryPoint
-from seglog.storage.format.tombstone import LostRecord
+from seglog.storage.format.tombstone import LostRecord, is_tombstone
 from seglog.storage.gathered import chosen
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.holes_file import TOMBSTONES, load_holes
@@ -49,6 +50,7 @@ from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.lengths import Lengths
 from seglog.storage.listing import Listing, list_store, no_queue_length
+from seglog.storage.log_facts import MOST_RECORD_BYTES
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_gone import log_gone
 from seglog.storage.log_records import RecordsBehind, has_record_crc
@@ -322,13 +324,26 @@ def tombstone_findings(
     """
     start, end = log
     findings: list[Finding] = []
-    for known in load_holes(files, root):
-        is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
-        if known.why == TOMBSTONES and start <= known.phy_offset < end and not is_seen:
+    with closing(LogReader(files, root, segment)) as reader:
+        for known in load_holes(files, root):
+            is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
+            if known.why != TOMBSTONES or not start <= known.phy_offset < end or is_seen:
+                continue
+            if _is_message(reader, known.phy_offset):
+                continue  # the file was put back from a copy since
             told = tell_lost(known.lost)
             finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
             findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
     return findings
+
+
+def _is_message(reader: LogReader, phy_offset: int) -> bool:
+    """Returns whether a record lies there that is no tombstone."""
+    head = reader.read(phy_offset, FILLER_BYTES)
+    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+    record = reader.read(phy_offset, max(0, min(size, MOST_RECORD_BYTES)))
+    row = examine(record, 0, phy_offset)
+    return not isinstance(row, Damage) and not is_tombstone(record)
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
