@@ -170,6 +170,23 @@ def as_kind(name: str, kind: type[T], value: object) -> T:
     return value
 
 
+def as_doing(name: str, value: T, calls: Collection[str], expected: str) -> T:
+    """Returns an object that has some calls.
+
+    Args:
+        name: Of the argument.
+        value: What was given.
+        calls: The names of the calls.
+        expected: What such an object is, for the error.
+
+    Raises:
+        InvalidArgumentError: It lacks one of them, or is a class.
+    """
+    if isinstance(value, type) or not all(callable(getattr(value, call, None)) for call in calls):
+        raise refusal(name, value, expected)
+    return value
+
+
 def as_mapping(name: str, value: Mapping[K, V]) -> Mapping[K, V]:
     """Returns a mapping.
 

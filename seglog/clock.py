@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -31,6 +31,10 @@ class Clock(Protocol):
             False if the time passed, True otherwise; the caller checks its own predicate again.
         """
         ...
+
+
+CLOCK_CALLS: Final = ("now_ms", "monotonic_ms", "wait")
+"""What a clock is known by, where one is given."""
 
 
 class SystemClock:

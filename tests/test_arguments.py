@@ -12,6 +12,8 @@ import math
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -22,7 +24,10 @@ from seglog.broker.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.storage.files import RealFiles
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.host import Host
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import MAX_SYSTEM_TOPIC_BYTES
 from seglog.storage.values import RawMessage
 from seglog.testing import VirtualBroker
@@ -150,14 +155,16 @@ WORDS = {
 }
 """What the error for an argument says, if that is not its name."""
 NO_FOLDERS = ("commitlog", 5, None, [5], [".."], ["a/b"], ["/etc"], [""])
+NO_CLOCKS = (5, "x", time, VirtualClock)
+NO_DIVISIONS = (("a", 32), (8, "b"), (-8, 32), (8, -32), (0, 0), (8.0, 32), (2**70, 32))
 OPENED = {
     "path": (5, b"bytes", None),
     "create": NO_FLAGS,
     "read_only": NO_FLAGS,
     "segment_size_bytes": (*NO_COUNTS, 0, 2**31),
     "queue_file_size_bytes": (*NO_COUNTS, 0, 19),
-    "index_geometry": (5, (8, 32)),
-    "compaction_sizes": (5, "100"),
+    "index_geometry": (5, (8, 32), *(IndexGeometry(*pair) for pair in NO_DIVISIONS)),
+    "compaction_sizes": (5, "100", *(CompactionSizes(*pair) for pair in NO_DIVISIONS)),
     "durability": (*NO_DURABILITY, None),
     "record_crc": NO_FLAGS,
     "max_message_size_bytes": (*NO_COUNTS, None),
@@ -165,9 +172,9 @@ OPENED = {
     "recovery_step_bytes": (*NO_COUNTS, None),
     "store_host": (*NO_HOSTS, Host(bytes(4), 0)),
     "follow": NO_FOLDERS,
+    "clock": NO_CLOCKS,
+    "files": (5, "x", object(), RealFiles),
 }
-NOT_CHECKED = {"clock", "files"}
-"""Objects that a caller makes; their methods say what is wrong."""
 
 
 REFUSALS = (InvalidArgumentError, InvalidNameError, MessageIllegalError)
@@ -267,7 +274,7 @@ def test_the_tables_have_every_argument_of_every_call():
     for name, table in STORE_CALLS.items():
         assert calls[name] == table.keys(), name
     opening = set(inspect.signature(MessageStore.open).parameters)
-    assert opening - NOT_CHECKED == OPENED.keys()
+    assert opening == OPENED.keys()
 
 
 @pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": OPENED}))
@@ -292,6 +299,76 @@ def test_numbers_of_numpy_and_texts_of_enumerations_are_taken(tmp_path, kernels)
         found = store.get("T", np.int64(1), np.int64(1), np.int32(1))
         assert [message.body for message in found] == [b"body"]
         assert [path.name for path in (tmp_path / "s" / "consumequeue" / "T").iterdir()] == ["1"]
+
+
+NUMBERS_OF_OPEN = {
+    "segment_size_bytes": np.int64(SMALL["segment_size_bytes"]),
+    "queue_file_size_bytes": np.int32(SMALL["queue_file_size_bytes"]),
+    "max_message_size_bytes": np.int64(300),
+    "flush_interval_ms": np.uint16(100),
+    "recovery_step_bytes": np.int64(1 << 16),
+    "store_host": Host(bytes(4), np.int64(5)),
+    "index_geometry": IndexGeometry(np.int64(8), np.int64(32)),
+    "compaction_sizes": CompactionSizes(np.int64(20_000), np.int64(460)),
+}
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize("name", NUMBERS_OF_OPEN)
+def test_a_store_opens_with_numbers_of_numpy(tmp_path, kernels, name):
+    opened = SMALL | SMALL_INDEX | {name: NUMBERS_OF_OPEN[name]}
+    with lanes_of(kernels), MessageStore.open(tmp_path / "s", **opened) as store:
+        store.put("T", b"x", keys="k")
+        assert store.put("T", b"y").queue_offset == 1
+    with MessageStore.open(tmp_path / "s") as again:
+        assert again.recovery.mode == "normal"
+        assert [message.body for message in again.get("T", 0, 0)] == [b"x", b"y"]
+
+
+class BadHourError(Exception):
+    pass
+
+
+class ClockThatStops(VirtualClock):
+    """Serves some calls of the thread that opens, and fails from then on."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.left = calls
+
+    def _count(self):
+        self.left -= threading.current_thread() is threading.main_thread()
+        if self.left < 0:
+            raise BadHourError
+
+    def now_ms(self):
+        self._count()
+        return super().now_ms()
+
+    def monotonic_ms(self):
+        self._count()
+        return super().monotonic_ms()
+
+
+def test_an_open_that_fails_in_its_midst_leaves_the_store_closed(tmp_path):
+    path = tmp_path / "s"
+    with MessageStore.open(path, **SMALL, **SMALL_INDEX) as store:
+        store.put("T", b"x")
+    failed = 0
+    while True:
+        clock = ClockThatStops(failed)
+        try:
+            store = MessageStore.open(path, clock=clock)
+        except BadHourError:
+            assert not (path / "abort").exists()
+            with MessageStore.open(path) as store:  # the lock was given back
+                assert store.recovery.mode == "normal"
+            failed += 1
+        else:
+            break
+    clock.left = 1_000_000
+    store.close()
+    assert failed > 1
 
 
 SYNCED = """
@@ -359,6 +436,8 @@ BROKER = {
     "queue_file_size_bytes": (*NO_COUNTS, 0),
     "record_crc": NO_FLAGS,
     "follow": NO_FOLDERS,
+    "clock": NO_CLOCKS,
+    "files": OPENED["files"],
 }
 PRODUCER = {
     "group": (*NO_TEXTS, ""),
@@ -395,6 +474,7 @@ CONSUMER = {
     "pull_bytes": (*NO_COUNTS, 0),
     "suspend_ms": (*NO_TIMES, -1),
     "max_reconsume_times": NO_COUNTS,
+    "clock": NO_CLOCKS,
 }
 CLIENT_WORDS = WORDS | {"queue_id": "queue.id|no queue", "subscription": "subscription|no tag|topic"}
 
@@ -467,8 +547,8 @@ def test_the_tables_have_every_argument_of_clients_and_brokers():
         "producer": (Producer, PRODUCER.keys() | {"link", "clock", "ids"}),
         "send": (Producer.send, SEND.keys() | {"self"}),
         "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
-        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link", "clock"}),
-        "open": (Broker.open, BROKER.keys() | NOT_CHECKED),
+        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link"}),
+        "open": (Broker.open, BROKER.keys()),
     }
     for name, (call, expected) in taken.items():
         assert set(inspect.signature(call).parameters) == expected, name

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.arguments import as_flag, as_int, as_kind
+from seglog.arguments import as_doing, as_flag, as_int, as_kind
 from seglog.broker.assembly import assemble
 from seglog.broker.broadcast_offsets import BroadcastScan
 from seglog.broker.client_scan import ClientScan
@@ -45,7 +45,7 @@ from seglog.broker.queue_locks import QueueLocks
 from seglog.broker.retention import LogRetention
 from seglog.broker.saving import Saving
 from seglog.broker.topics import TopicTable
-from seglog.clock import Clock, SystemClock, VirtualClock
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
@@ -80,7 +80,7 @@ class Broker:
         """
         self.store = as_kind("store", MessageStore, store)
         self.config = config or BrokerConfig()
-        self._clock = clock or SystemClock()
+        self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         state = self._state = assemble(store, self.config, self._clock)
         self.clamped_offsets: tuple[ClampedOffset, ...] = state.offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()

@@ -112,11 +112,11 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
     ) -> _R:
         # Not at the top: these load numpy, for which `seglog version` should not wait.
         from seglog.storage.broker_conf import read_broker_conf
-        from seglog.storage.format.index import IndexGeometry
         from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+        from seglog.storage.index_files import checked_division
 
-        _check_lengths(queue_file_bytes, index_division)
-        index = IndexGeometry(*index_division) if index_division else None
+        _check_queue_file(queue_file_bytes)
+        index = checked_division("--index-division", *index_division) if index_division else None
         given = FileSizes(queue_file_bytes, index, segment_bytes)
         conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)
         return command(given=given.over(conf), **kwargs)
@@ -124,23 +124,14 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
     return _BROKER_CONF(_SEGMENT_BYTES(_QUEUE_FILE_BYTES(_INDEX_DIVISION(with_sizes))))
 
 
-def _check_lengths(queue_file_bytes: int | None, index_division: tuple[int, int] | None) -> None:
+def _check_queue_file(size: int | None) -> None:
     from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
     from seglog.storage.geometry import MAX_SEGMENT_BYTES
-    from seglog.storage.index_files import MAX_INDEX_FILE_BYTES
 
-    size = queue_file_bytes
     if size is not None and (size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= MAX_SEGMENT_BYTES):
         raise InvalidArgumentError(
             f"--queue-file-bytes {size} is no multiple of {CQ_UNIT_BYTES} up to {MAX_SEGMENT_BYTES}"
         )
-    if index_division is not None:
-        slots, entries = index_division
-        # The first entry of an index file is never used.
-        if slots < 1 or entries < 2 or 4 * slots + 20 * entries > MAX_INDEX_FILE_BYTES:
-            raise InvalidArgumentError(
-                f"--index-division {slots} {entries}: no index file of up to {MAX_INDEX_FILE_BYTES} bytes"
-            )
 
 
 def timestamp_ms(option: str, text: str | None, default_ms: int) -> int:

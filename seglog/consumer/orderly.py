@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
+from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_mapping, as_number, as_text, refusal
 from seglog.client.link import BrokerLink, new_client_id
 from seglog.client.rebalance import allocate_averagely
 from seglog.client.routes import Routes
-from seglog.clock import Clock, SystemClock
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.offset_store import OffsetStore
@@ -99,7 +99,7 @@ class OrderlyConsumer:
         self.client_id = new_client_id() if client_id is None else as_text("client_id", client_id)
         topics = _topics_of(subscription)
         self._subscriptions = {topic: parse_subscription(wanted) for topic, wanted in topics.items()}
-        self._clock = clock or SystemClock()
+        self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         self._members = _members_of(members)
         self._routes = Routes(link, self._clock)
         self._locks = LockClient(link, check_group(group), self.client_id, self._clock)

@@ -16,7 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seglog.errors import CorruptError
+from seglog.arguments import as_int
+from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.index import (
     INDEX_ENTRY,
@@ -43,6 +44,8 @@ _DENSE_CHAIN = 256
 _BLOCK_ENTRIES = 8192
 MAX_INDEX_FILE_BYTES = 1 << 30
 """More than twice RocketMQ's default division; a longer file is not read."""
+_LEAST_ENTRIES = 2
+"""The first entry of a file is never used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +279,26 @@ def _read(handle: OpenFile, position: int, size_bytes: int) -> bytearray:
     buffer = bytearray(size_bytes)
     handle.read_into(memoryview(buffer), position)
     return buffer
+
+
+def checked_division(name: str, slot_count: int, entry_count: int) -> IndexGeometry:
+    """Returns a division that an index file can have.
+
+    Args:
+        name: What the caller calls it, for the error.
+        slot_count: ``maxHashSlotNum``.
+        entry_count: ``maxIndexNum``.
+
+    Raises:
+        InvalidArgumentError: A file could not hold an entry, or would be too long.
+    """
+    found = IndexGeometry(
+        as_int(f"{name} slot_count", slot_count), as_int(f"{name} entry_count", entry_count)
+    )
+    is_long = found.file_size_bytes > MAX_INDEX_FILE_BYTES
+    if found.slot_count < 1 or found.entry_count < _LEAST_ENTRIES or is_long:
+        raise InvalidArgumentError(
+            f"{name} {found.slot_count} {found.entry_count}: no index file of up to"
+            f" {MAX_INDEX_FILE_BYTES} bytes"
+        )
+    return found

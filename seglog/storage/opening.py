@@ -16,6 +16,7 @@ from seglog.errors import (
     MisnamedFileError,
     NotFoundError,
     ReadOnlyError,
+    StoreError,
 )
 from seglog.storage.attic import Attic
 from seglog.storage.broker_conf import read_lengths, write_lengths
@@ -140,6 +141,7 @@ def open_writer(
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = files.lock(root)
+        report, side = None, None
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
@@ -178,11 +180,16 @@ def open_writer(
                 recovery_step_bytes=recovery_step_bytes,
                 mark=lock.mark,
             )
+            findings = (*doubts, *report.findings, *side.index_findings)
+            report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
         except BaseException:
+            with suppress(OSError, StoreError):
+                if side is not None:
+                    side.close()
+                elif report is not None and _changed_nothing(report):
+                    files.remove(root / ABORT_FILE)
             lock.release()
             raise
-    findings = (*doubts, *report.findings, *side.index_findings)
-    report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
     return Opened(side, files, lock, crc, report)
 
 
@@ -276,6 +283,12 @@ def _demand_known(found: Survey) -> None:
 def _to_write_down(found: Survey | None, geometry: StoreGeometry, index: IndexGeometry | None) -> FileSizes:
     batch = None if found is None else found.geometry.found_batch_file_bytes
     return FileSizes(geometry.queue_file_size_bytes, index, geometry.segment_size_bytes, batch)
+
+
+def _changed_nothing(report: RecoveryReport) -> bool:
+    """Returns whether the stop before was clean, and still is but for the abort file."""
+    is_clean = report.mode in {"created", "normal"} and not report.findings
+    return is_clean and not report.cut_bytes and not report.rewritten_queue_files
 
 
 def _create(root: Path, files: Files) -> RecoveryReport:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ from seglog.arguments import (
     MAX_I64,
     MAX_TIMEOUT_MS,
     as_choice,
+    as_doing,
     as_enum,
     as_flag,
     as_int,
@@ -37,7 +39,7 @@ from seglog.arguments import (
     as_timeout_ms,
     refusal,
 )
-from seglog.clock import Clock, SystemClock
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import (
     ClosedError,
     CorruptError,
@@ -60,6 +62,7 @@ from seglog.storage.ext_codes import ExtCodes
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.flush import Durability
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units
 from seglog.storage.format.host import Host
@@ -73,6 +76,7 @@ from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue, without_repairable
 from seglog.storage.get_status import GetStatus
+from seglog.storage.index_files import checked_division
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
 from seglog.storage.key_query import KeyQuery
@@ -221,55 +225,69 @@ class MessageStore(AsyncCalls):
         as_flag("read_only", read_only)
         if record_crc is not None:
             as_flag("record_crc", record_crc)
-        as_int("max_message_size_bytes", max_message_size_bytes, 0, MAX_I32)
-        as_int("flush_interval_ms", flush_interval_ms, 1, MAX_TIMEOUT_MS)
-        as_int("recovery_step_bytes", recovery_step_bytes, 0)
+        max_message_size_bytes = as_int("max_message_size_bytes", max_message_size_bytes, 0, MAX_I32)
+        flush_interval_ms = as_int("flush_interval_ms", flush_interval_ms, 1, MAX_TIMEOUT_MS)
+        recovery_step_bytes = as_int("recovery_step_bytes", recovery_step_bytes, 0)
         if as_kind("store_host", Host, store_host).port == 0:
             raise refusal("store_host", store_host, "a port that is not 0, which marks tombstones")
         if index_geometry is not None:
             as_kind("index_geometry", IndexGeometry, index_geometry)
+            division = (index_geometry.slot_count, index_geometry.entry_count)
+            index_geometry = checked_division("index_geometry", *division)
         if compaction_sizes is not None:
             as_kind("compaction_sizes", CompactionSizes, compaction_sizes)
-        for name, size in (
-            ("segment_size_bytes", segment_size_bytes),
-            ("queue_file_size_bytes", queue_file_size_bytes),
-        ):
-            if size is not None:
-                as_int(name, size, 1, MAX_I32)
-        clock = clock or SystemClock()
+            log_bytes, queue_bytes = compaction_sizes
+            compaction_sizes = CompactionSizes(
+                as_int("compaction_sizes log_bytes", log_bytes, 1, MAX_I32),
+                # The last unit of a queue file is kept for its end.
+                as_int("compaction_sizes queue_bytes", queue_bytes, 2 * BATCH_UNIT_BYTES, MAX_I32),
+            )
+        wanted = (
+            _length("segment_size_bytes", segment_size_bytes),
+            _length("queue_file_size_bytes", queue_file_size_bytes),
+        )
+        clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         own = None
         if files is None:
             own = ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow)
             files = own
-        waiters = Waiters(clock)
-        if read_only:
-            opened = open_reader(root, files, clock)
         else:
-            wanted = (segment_size_bytes, queue_file_size_bytes)
-            opened = open_writer(
-                root,
-                files,
-                clock,
-                wanted,
-                waiters,
-                index_geometry,
-                compaction_sizes,
-                create=create,
-                recovery_step_bytes=recovery_step_bytes,
-            )
-        appender = None
-        if isinstance(opened.side, Writer):
-            appender = Appender(
-                opened.side,
-                clock,
-                record_crc=opened.record_crc if record_crc is None else record_crc,
-                store_host=store_host,
-                durability=durability,
-                max_message_size_bytes=max_message_size_bytes,
-            )
-            opened.side.start_background(flush_interval_ms)
-        store = cls(root, opened, waiters, appender)
-        store._own_folder = own
+            as_doing("files", files, ("open", "list_dir", "lock"), "files (seglog.storage.files.Files)")
+        waiters = Waiters(clock)
+        with ExitStack() as undone:
+            if own is not None:
+                undone.callback(own.close)
+            if read_only:
+                opened = open_reader(root, files, clock)
+            else:
+                opened = open_writer(
+                    root,
+                    files,
+                    clock,
+                    wanted,
+                    waiters,
+                    index_geometry,
+                    compaction_sizes,
+                    create=create,
+                    recovery_step_bytes=recovery_step_bytes,
+                )
+            if opened.lock is not None:
+                undone.callback(opened.lock.release)
+            undone.callback(opened.side.close)
+            appender = None
+            if isinstance(opened.side, Writer):
+                appender = Appender(
+                    opened.side,
+                    clock,
+                    record_crc=opened.record_crc if record_crc is None else record_crc,
+                    store_host=store_host,
+                    durability=durability,
+                    max_message_size_bytes=max_message_size_bytes,
+                )
+                opened.side.start_background(flush_interval_ms)
+            store = cls(root, opened, waiters, appender)
+            store._own_folder = own
+            undone.pop_all()
         return store
 
     def __enter__(self) -> Self:
@@ -901,6 +919,10 @@ class MessageStore(AsyncCalls):
             raise ClosedError(f"the store {self.path} was closed")
 
 
+def _length(name: str, size_bytes: int | None) -> int | None:
+    return None if size_bytes is None else as_int(name, size_bytes, 1, MAX_I32)
+
+
 def _root_of(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise refusal("path", path, "str or a path")
@@ -910,6 +932,10 @@ def _root_of(path: str | os.PathLike[str]) -> Path:
         raise refusal("path", path, "str or a path") from None
     if "\0" in str(root):
         raise NotAStoreError(f"{str(root)!r} is no path: it holds NUL")
+    try:
+        os.fsencode(root)
+    except UnicodeEncodeError:
+        raise NotAStoreError(f"{str(root)!r} is no path: it holds what no file name can") from None
     return root
 
 

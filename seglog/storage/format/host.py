@@ -37,7 +37,7 @@ class Host:
         """
         if type(self.address) is not bytes or len(self.address) not in (IPV4_BYTES, IPV6_BYTES):
             raise refusal("address", self.address, f"{IPV4_BYTES} or {IPV6_BYTES} bytes")
-        as_int("port", self.port, MIN_I32, MAX_I32)
+        object.__setattr__(self, "port", as_int("port", self.port, MIN_I32, MAX_I32))
 
     @classmethod
     def parse(cls, text: str) -> Host:
