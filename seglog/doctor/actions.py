@@ -23,6 +23,7 @@ KINDS: Final[dict[str, str]] = {
     "stray": "move a foreign file to seglog/stray",
     "queue": "write queue files from the log",
     "compaction": "write the log of a compaction topic from the commit log",
+    "compaction-queue": "make a queue file of a compaction topic again from its own log",
     "timer": "make a file of the timer again",
     "filter": "give queue units the hash of the tag that filter data had",
     "index": "write the key index from the log",

@@ -34,7 +34,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         return
     damaged = {
         (parts[2], int(parts[3]))
-        for finding in compaction_findings(files, found.root, surveyed_queues(found))
+        for finding in compaction_findings(files, found.root, surveyed_queues(found), found.min_phy_offset)
         if finding.code in _DAMAGE
         for parts in [finding.file.split("/")]
     }
@@ -43,6 +43,8 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         state = found.compaction.get(key)
         if state is None or rows is None or not len(rows) or int(rows["queue_offset"][0]) > 0:
             continue
+        if not state.damaged and not (state.files.logs | state.files.queues).keys() - state.kept:
+            continue  # a queue file is made again from its log file
         sizes = state.units.sizes
         for folder, names, size_bytes in (
             (state.files.log_directory, state.files.logs, sizes.log_bytes),

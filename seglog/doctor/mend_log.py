@@ -7,7 +7,7 @@ it that RocketMQ would cut off after its next crash.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,14 @@ import numpy as np
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
 from seglog.doctor.mend_derived import mend_compaction
+from seglog.storage.compaction_files import Key, known_offsets
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
+from seglog.storage.get import ranges_of
 from seglog.storage.log_scan import Hole
-from seglog.storage.lost_messages import lost_in_holes
+from seglog.storage.lost_messages import UNIT, LostMessages, lost_in_holes
 from seglog.storage.recover import recover
 from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.survey import Survey, survey
@@ -47,7 +50,9 @@ def needs_recovery(found: Survey) -> bool:
     passed = _FOR_OTHERS | _WITHOUT_CURE
     wrong = [one for one in found.findings if one.severity is not Severity.NOTE and one.code not in passed]
     torn = any(one.code == "log-torn-tail" for one in found.findings)
-    return bool(wrong) or torn or found.mode == "abnormal" or _compaction_is_behind(found)
+    return (
+        bool(wrong) or torn or found.mode == "abnormal" or _compaction_is_behind(found) or _has_rebuilt(found)
+    )
 
 
 def remove_queue_files(found: Survey, files: Files) -> None:
@@ -62,6 +67,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     holes = _whole_holes(found)
     actions = list(_told(found))
     was_behind = _compaction_is_behind(found)
+    known = {key: known_offsets(files, state) for key, state in found.compaction.items()}
     report = recover(found, files, 0, clock.now_ms(), thorough=True)
     remove_recovery_point(files, found.root)
     mend_compaction(found, files)
@@ -74,7 +80,9 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     if was_behind:
         has_files = any(state.files.logs or state.files.queues for state in found.compaction.values())
         detail = "" if has_files else "no file is left that tells their lengths: those of RocketMQ"
-        told.append(Action("compaction", "compaction", detail=detail))
+        lost = tuple(_lost_of_compaction(known, after))
+        told.append(Action("compaction", "compaction", detail=detail, lost=lost))
+    told += _of_rebuilt(found)
     return told + actions
 
 
@@ -86,6 +94,29 @@ def _compaction_is_behind(found: Survey) -> bool:
         if rows is not None and len(rows) and int(rows["queue_offset"][-1]) >= state.units.max_offset:
             return True
     return False
+
+
+def _has_rebuilt(found: Survey) -> bool:
+    return any(state.rebuilt for state in found.compaction.values())
+
+
+def _of_rebuilt(found: Survey) -> Iterator[Action]:
+    """Yields an action for each queue file of a compaction topic that was made from its log file."""
+    for state in found.compaction.values():
+        folder = state.files.queue_directory.relative_to(found.root).as_posix()
+        for first, content in state.rebuilt.items():
+            served = valid_batch_prefix(view_batch_units(content))
+            yield Action("compaction-queue", f"{folder}/{segment_file_name(first)}", saved=served)
+
+
+def _lost_of_compaction(known: Mapping[Key, set[int]], after: Survey) -> Iterator[LostMessages]:
+    """Yields the messages of which a compaction topic had a unit, and that it does not serve any more."""
+    for (topic, queue_id), offsets in known.items():
+        state = after.compaction.get((topic, queue_id))
+        units = None if state is None else state.units.units(0, state.units.end_index)
+        served = set[int]() if units is None else set(units["base_queue_offset"].tolist())
+        for lost in ranges_of((offset, 1) for offset in sorted(offsets - served)):
+            yield LostMessages(topic, queue_id, lost, UNIT)
 
 
 def _whole_holes(found: Survey) -> list[Hole]:

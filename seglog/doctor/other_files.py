@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,20 +14,14 @@ from seglog.storage.audit.report import AuditQueue
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.certain_mends.from_attic import mends_from_attic
 from seglog.storage.compaction_files import (
-    CompactionState,
     compacted_queues,
     infer_compaction_sizes,
     list_compaction_files,
     load_state,
-    sound_units,
 )
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import (
-    valid_batch_prefix,
-    view_batch_units,
-)
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
@@ -40,7 +33,6 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
-from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2
 from seglog.storage.geometry import StoreGeometry, infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
@@ -183,7 +175,7 @@ def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
 
 
 def compaction_findings(
-    files: Files, root: Path, queues: Mapping[tuple[str, int], AuditQueue]
+    files: Files, root: Path, queues: Mapping[tuple[str, int], AuditQueue], min_phy_offset: int
 ) -> list[Finding]:
     """Returns what is wrong with the files of compaction topics.
 
@@ -191,6 +183,7 @@ def compaction_findings(
         files: Where the store is.
         root: The store directory.
         queues: Those of the store.
+        min_phy_offset: Where the log starts.
     """
     base = root / COMPACTION
     folders = (COMPACTION_LOG, COMPACTION_QUEUE)
@@ -237,13 +230,14 @@ def compaction_findings(
                     wrong.add(first)
                 elif first not in queue.logs or first not in queue.queues:
                     findings.append(Finding("compaction-pair", file))
-        is_compacted = (queue.topic, queue.queue_id) in compacted
-        state = load_state(files, queue, sizes, compacted=is_compacted)
-        unsound = {first for first in queue.logs if first not in state.kept} - wrong
-        if not wrong:
-            unsound |= set(_damaged_files(files, state, state.kept if is_compacted else state.kept[-1:]))
+        has_gaps = (queue.topic, queue.queue_id) in compacted or min_phy_offset > 0
+        known = queues.get((queue.topic, queue.queue_id))
+        end_offset = None if known is None else known.max_offset
+        state = load_state(files, queue, sizes, compacted=has_gaps, end_offset=end_offset)
+        unsound = (queue.logs.keys() - state.kept) | set(state.damaged) | state.rebuilt.keys()
         if unsound and not wrong:
-            name = queue.log_directory.relative_to(root).as_posix()
+            directory = queue.queue_directory if min(unsound) in state.rebuilt else queue.log_directory
+            name = directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
     return findings + list(_position_findings(files, base))
 
@@ -258,28 +252,3 @@ def _position_findings(files: Files, base: Path) -> Iterator[Finding]:
         except CorruptError as error:
             words = (str(error.expected), str(error.found)[:80])
             yield Finding("config-damaged", f"{COMPACTION}/{name}", error.position_bytes, 0, *words)
-
-
-def _damaged_files(files: Files, state: CompactionState, chosen: Sequence[int]) -> Iterator[int]:
-    """Yields files whose units lead to no message, or in which a message lies behind those of its units."""
-    max_offset = 0
-    for first in state.kept:
-        name = segment_file_name(first)
-        units, _is_whole = sound_units(files, state.files, first, max_offset)
-        end = first
-        if len(units):
-            max_offset = int(units["base_queue_offset"][-1]) + 1
-            end = int(units["phy_offset"][-1]) + int(units["size_bytes"][-1])
-        if first not in chosen:
-            continue
-        used = valid_batch_prefix(view_batch_units(files.read_file(state.files.queue_directory / name)))
-        if len(units) < used or _has_record(files, state.files.log_directory / name, end - first):
-            yield first
-
-
-def _has_record(files: Files, path: Path, position_bytes: int) -> bool:
-    head = memoryview(bytearray(FILLER_BYTES))
-    with closing(files.open(path, writable=False)) as log:
-        if log.read_into(head, position_bytes) < FILLER_BYTES:
-            return False
-    return FILLER.struct.unpack(head)[1] in {MAGIC_V1, MAGIC_V2}

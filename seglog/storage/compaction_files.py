@@ -2,40 +2,41 @@
 
 Truth: the compaction log, once a compaction dropped records; before, the commit log. So whatever the
 commit log has behind the last unit of a queue is added to it, and a queue that was never compacted and
-whose files are not whole is made again.
+whose logs are not whole is made again. A queue file follows from its log file, and is made again from that.
 
 Source: ``store/.../kv/CompactionLog.java recover, sanityCheck``.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.errors import ConfigError, CorruptError, MessageIllegalError
+from seglog.storage.compaction_rebuild import read_filler, rebuild_units, sound_record
 from seglog.storage.compaction_units import CompactionUnits
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.format import compaction
 from seglog.storage.format.batch_consume_queue import (
+    BATCH_UNIT_BYTES,
     END_UNIT,
     BatchUnits,
+    batch_in_use,
     valid_batch_prefix,
     view_batch_units,
 )
 from seglog.storage.format.compaction import CompactionSizes, compaction_key, compaction_sizes
 from seglog.storage.format.config_json import encode_config
-from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.names import can_name_directory, parse_segment_file_name, segment_file_name
-from seglog.storage.format.record import CRC_MASK, HEAD_V4, Damage, examine
+from seglog.storage.format.record import MAGIC_V1, MAGIC_V2, Damage, examine
 from seglog.storage.geometry import infer_file_size
 
-_BODY_CRC: Final = Layout("", "", (Field("crc", "u32", "", ""),)).struct
 _BASE: Final = compaction.COMPACTION
+_MAX_OFFSET: Final = (1 << 63) - 1
 Key = tuple[str, int]
 
 
@@ -76,12 +77,25 @@ class CompactionState:
         units: The messages that count.
         kept: First offsets of the files that hold them.
         dropped: Files that do not count.
+        rebuilt: What queue files hold that must be written, by first offset.
+        damaged: First offsets of log files that end in something unreadable.
     """
 
     files: CompactionFiles
     units: CompactionUnits
     kept: list[int] = field(default_factory=list)
     dropped: list[Path] = field(default_factory=list)
+    rebuilt: dict[int, bytes] = field(default_factory=dict)
+    damaged: list[int] = field(default_factory=list)
+
+
+class _Followed(NamedTuple):
+    """The units of a file that count, whether they are all, and what its queue file must hold instead."""
+
+    units: BatchUnits
+    is_sound: bool
+    content: bytes | None = None
+    is_damaged: bool = False
 
 
 def list_compaction_files(files: Files, root: Path, topic: str, queue_id: int) -> CompactionFiles:
@@ -125,14 +139,23 @@ def infer_compaction_sizes(
     default = wanted or compaction_sizes()
     logs = [item for queue in queues for item in queue.logs.items()]
     # Queue files are named by their log files, so their names say nothing about their length.
+    log_bytes = infer_file_size(logs, default.log_bytes)
     lengths = [(0, size) for queue in queues for size in queue.queues.values()]
+    if logs:
+        # A log file is as long as some queue files.
+        lengths = [(0, size) for _first, size in lengths if size and log_bytes % size == 0]
     return CompactionSizes(
-        infer_file_size(logs, default.log_bytes), infer_file_size(lengths, default.queue_bytes)
+        log_bytes, infer_file_size(lengths, default.queue_bytes, multiple_of=BATCH_UNIT_BYTES)
     )
 
 
 def load_state(
-    files: Files, found: CompactionFiles, sizes: CompactionSizes, *, compacted: bool
+    files: Files,
+    found: CompactionFiles,
+    sizes: CompactionSizes,
+    *,
+    compacted: bool,
+    end_offset: int | None = None,
 ) -> CompactionState:
     """Returns what of a queue's files counts.
 
@@ -141,41 +164,91 @@ def load_state(
         found: The files.
         sizes: Their lengths.
         compacted: Whether a compaction dropped messages, so that names may have gaps.
+        end_offset: Queue offset behind the last message of the queue in the commit log, None if not known:
+            no unit that is made again goes beyond.
     """
     units = CompactionUnits(sizes)
-    whole = sorted(
-        first
-        for first in found.logs.keys() & found.queues.keys()
-        if found.logs[first] == sizes.log_bytes and found.queues[first] == sizes.queue_bytes
-    )
     kept: list[int] = []
-    for first in whole:
+    damaged: list[int] = []
+    rebuilt: dict[int, bytes] = {}
+    for first in sorted(first for first, size in found.logs.items() if size == sizes.log_bytes):
         is_next = first == (kept[-1] + sizes.log_bytes if kept else 0)
         if not is_next and not compacted:
             break
-        valid, is_sound = sound_units(files, found, first, units.max_offset)
-        units.begin_file(first, valid)
+        offsets = range(units.max_offset, end_offset or _MAX_OFFSET)
+        followed = _follow(files, found, first, offsets, sizes)
+        if followed is None:
+            if compacted:
+                continue
+            break
+        units.begin_file(first, followed.units)
         kept.append(first)
-        if not is_sound and not compacted:
+        if followed.content is not None:
+            rebuilt[first] = followed.content
+        if followed.is_damaged:
+            damaged.append(first)
+        if not followed.is_sound and not compacted:
             break
     if kept and not compacted and not units.end_index:
         kept.clear()
+        rebuilt.clear()
         units = CompactionUnits(sizes)
     dropped = [found.log_directory / segment_file_name(first) for first in found.logs if first not in kept]
     dropped += [
         found.queue_directory / segment_file_name(first) for first in found.queues if first not in kept
     ]
-    return CompactionState(found, units, kept, dropped + found.strays)
+    return CompactionState(found, units, kept, dropped + found.strays, rebuilt, damaged)
 
 
-def sound_units(files: Files, found: CompactionFiles, first: int, max_offset: int) -> tuple[BatchUnits, bool]:
-    """Returns the leading units of a file that lead to records, and whether those are all of its units.
+def known_offsets(files: Files, state: CompactionState) -> set[int]:
+    """Returns the queue offsets that units have in queue files of which not all that they lead to counts."""
+    found, log_bytes = state.files, state.units.sizes.log_bytes
+    offsets: set[int] = set()
+    for first in found.queues.keys() - (set(state.kept) - set(state.damaged)):
+        units = view_batch_units(files.read_file(found.queue_directory / segment_file_name(first)))
+        phy = units["phy_offset"]
+        is_here = batch_in_use(units) & (phy >= first) & (phy < first + log_bytes)
+        offsets.update(units["base_queue_offset"][is_here].tolist())
+    return offsets
+
+
+def _follow(
+    files: Files, found: CompactionFiles, first: int, offsets: range, sizes: CompactionSizes
+) -> _Followed | None:
+    """Returns what counts of a log file; None if there is no queue file and none can be made."""
+    name = segment_file_name(first)
+    path = found.log_directory / name
+    units, is_ended, is_all = view_batch_units(b""), False, False
+    has_queue_file = found.queues.get(first) == sizes.queue_bytes
+    if has_queue_file:
+        units, is_all, is_ended = _sound_units(files, found, first, offsets.start)
+        end = int(units["phy_offset"][-1]) + int(units["size_bytes"][-1]) - first if len(units) else 0
+        with closing(files.open(path, writable=False)) as log:
+            _size, magic = read_filler(log, end)
+        if is_all and magic not in {MAGIC_V1, MAGIC_V2}:
+            return _Followed(units, is_ended)
+    made = rebuild_units(files, path, first, offsets, sizes)
+    is_better = made.is_whole or len(made.units) > len(units)
+    if made.content is None or not is_better or (not len(made.units) and not made.is_whole):
+        return _Followed(units, is_sound=False, is_damaged=True) if has_queue_file else None
+    is_wrong = not has_queue_file or files.read_file(found.queue_directory / name) != made.content
+    content = made.content if is_wrong else None
+    return _Followed(made.units, made.is_whole, content, is_damaged=not made.is_whole)
+
+
+def _sound_units(
+    files: Files, found: CompactionFiles, first: int, max_offset: int
+) -> tuple[BatchUnits, bool, bool]:
+    """Returns the leading units of a file that lead to records, and of which kind they are.
 
     Args:
         files: Where the store is.
         found: The files of the queue.
         first: First offset of the file.
         max_offset: Queue offset behind the last message of the files before it.
+
+    Returns:
+        The units, whether they are all that the file begins with, and whether it ends as a full one.
     """
     name = segment_file_name(first)
     units = view_batch_units(files.read_file(found.queue_directory / name))
@@ -189,19 +262,20 @@ def sound_units(files: Files, found: CompactionFiles, first: int, max_offset: in
             record = memoryview(bytearray(size if 0 <= phy_offset - first < found.logs[first] else 0))
             log.read_into(record, max(0, phy_offset - first))
             # With another count a reader would go on at another offset.
-            if base < max_offset or count != 1 or not _is_sound(record, phy_offset, base):
-                return units[:index], False
+            if base < max_offset or count != 1 or not _is_sound(record, unit):
+                return units[:index], False, False
             max_offset = base + 1
-    return units, is_ended
+    return units, True, is_ended
 
 
-def _is_sound(record: memoryview, phy_offset: int, queue_offset: int) -> bool:
-    row = examine(record, 0, phy_offset, verify=False)  # its __CRC32# was made for another place
-    if isinstance(row, Damage) or (row.size_bytes, row.queue_offset) != (len(record), queue_offset):
-        return False
-    body = record[row.body_at : row.body_at + row.body_bytes]
-    (stored_crc,) = _BODY_CRC.unpack_from(record, HEAD_V4.offsets["body_crc"])
-    return not row.body_bytes or zlib.crc32(body) & CRC_MASK == stored_crc
+def _is_sound(record: memoryview, unit: tuple[int, ...]) -> bool:
+    phy_offset, _size, code, store_timestamp_ms, base, *_ = unit
+    row = sound_record(record, phy_offset)
+    return row is not None and (row.queue_offset, row.tags_code, row.store_timestamp_ms) == (
+        base,
+        code,
+        store_timestamp_ms,
+    )
 
 
 def compacted_queues(files: Files, root: Path) -> dict[Key, int]:

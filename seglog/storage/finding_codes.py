@@ -206,6 +206,10 @@ LOG_CODES: Final[dict[str, Code]] = {
 }
 """The commit log, its seals and its records."""
 
+_COMPACTION_MENDED: Final = (
+    "a queue file is made again from its log file; a log file that is not whole is removed, and made again"
+    " from the commit log as far as that reaches"
+)
 QUEUE_CODES: Final[dict[str, Code]] = {
     "queue-length-unknown": Code(
         _WARNING,
@@ -333,21 +337,21 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a log file of a compaction topic has no queue file of that name, or the other way",
         "RocketMQ refuses to start, or deletes the messages of that file from the topic",
-        "what is not whole is removed, and made again from the commit log as far as that reaches",
+        _COMPACTION_MENDED,
         _REPAIR,
     ),
     "compaction-file": Code(
         _WARNING,
         "a file of a compaction topic is of a wrong length, or no such file",
         _REFUSES,
-        "what is not whole is removed, and made again from the commit log as far as that reaches",
+        _COMPACTION_MENDED,
         _REPAIR,
     ),
     "compaction-damaged": Code(
         _WARNING,
         "messages in the own log of a compaction topic cannot be read",
         "the topic does not serve them; the commit log may have them still",
-        "what is not whole is removed, and made again from the commit log as far as that reaches",
+        _COMPACTION_MENDED,
         _REPAIR,
     ),
 }

@@ -22,8 +22,10 @@ from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
+from seglog.storage.compaction_files import CompactionState
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
@@ -123,6 +125,7 @@ def _recover(
             attic.keep_file(path)
         for folder in {path.parent for path in compaction.dropped}:
             files.sync_dir(folder)
+        _write_rebuilt(found, files, attic, compaction)
     _write_checkpoint(found, files, attic)
     left = {hole.phy_offset for hole in found.holes}
     _keep_evidence(found, files, seen, [hole for hole in seen if hole.phy_offset not in left])
@@ -221,6 +224,21 @@ def _sync_log(found: Survey, files: Files) -> None:
             handle.sync()
         finally:
             handle.close()
+
+
+def _write_rebuilt(found: Survey, files: Files, attic: Attic, compaction: CompactionState) -> None:
+    """Writes the queue files of a compaction topic that are made again from their log files."""
+    folder = compaction.files.queue_directory
+    for first, content in compaction.rebuilt.items():
+        path = folder / segment_file_name(first)
+        if first in compaction.files.queues:
+            held = files.read_file(path)
+            name = path.relative_to(found.root).as_posix()
+            attic.keep_units(name, held, content, BATCH_UNIT_BYTES)
+        files.make_dirs(folder)
+        files.write_file(path, content)
+    if compaction.rebuilt:
+        files.sync_dir(folder)
 
 
 def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -> int:

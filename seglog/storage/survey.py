@@ -423,7 +423,11 @@ def _load_compaction(found: Survey, files: Files) -> None:
         key = (queue.topic, queue.queue_id)
         # What retention took from the commit log cannot be made again: then what is there must do.
         may_have_gaps = key in compacted or found.min_phy_offset > 0
-        found.compaction[key] = load_state(files, queue, sizes, compacted=may_have_gaps)
+        known = found.queues.get(key)
+        end_offset = None if known is None else known.max_offset
+        found.compaction[key] = load_state(
+            files, queue, sizes, compacted=may_have_gaps, end_offset=end_offset
+        )
 
 
 def _topic_kinds(found: Survey, files: Files) -> TopicKinds:
