@@ -126,7 +126,8 @@ LOG_CODES: Final[dict[str, Code]] = {
     "log-file-misnamed": Code(
         _WARNING,
         "the records of a commit-log file say that it is another one, or a copy of another one",
-        "none is lost, but RocketMQ serves none of the file, and cuts the log there after a crash",
+        "none is lost but those of a file under a copy, which `log-hole` names; RocketMQ serves"
+        " none of the file, and cuts the log there after a crash",
         "the file gets its name; a copy is moved to seglog/stray",
         _REPAIR,
     ),

@@ -2,12 +2,14 @@
 
 Each record states its own place, so a file of which the records belong elsewhere was given a wrong name: two
 files changed places, or a copy was made under the next name. Who only reads sees such files where they
-belong (:class:`PlacedFiles`); the doctor renames them; opening for writing refuses the store.
+belong (:class:`PlacedFiles`); the doctor renames them; opening for writing refuses the store. A copy over a
+file of the log is what is left of that file: readers and writers see a hole there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from pathlib import Path
@@ -29,10 +31,13 @@ class Misnamed:
         moves: First offset in the name, and the one that it should be; of a file whose place is free, or is
             held by another one that goes elsewhere.
         copies: First offsets in the names of files whose place a rightly named file holds.
+        written_over: Those of the copies that have the name of a file of the log, which they took the place
+            of: one that files of the log lie around, or right before the first of them.
     """
 
     moves: Mapping[int, int] = field(default_factory=dict)
     copies: tuple[int, ...] = ()
+    written_over: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.moves or self.copies)
@@ -66,12 +71,34 @@ def sort_out(log_files: Sequence[LogFile], stated: Mapping[int, int | None]) -> 
             copies.append(first)
         else:
             moves[first] = place
-    # A file that does not say where it belongs gives way to one that does, and gets a name that is free.
+    # A copy, or a file that does not say where it belongs, gives way to one that does: its name is free.
     free = [first for first in moves if first not in moves.values()]
     for place in list(moves.values()):
-        if place in stated and stated[place] is None and place not in moves and free:
+        gives_way = place in copies or (place in stated and stated[place] is None)
+        if gives_way and place not in moves and free:
             moves[place] = free.pop(0)
-    return Misnamed(moves, tuple(copies))
+    copies = [first for first in copies if first not in moves]
+    names = {moves.get(first, first) for first in named} - set(copies)
+    return Misnamed(moves, tuple(copies), tuple(_written_over(log_files, names, copies)))
+
+
+def _written_over(log_files: Sequence[LogFile], names: set[int], copies: Sequence[int]) -> Iterator[int]:
+    """Yields the names of copies within a log, the last first.
+
+    Args:
+        log_files: Its files.
+        names: First offsets of those that are no copies, where they belong.
+        copies: First offsets in the names of the copies.
+    """
+    if not names:
+        return
+    segment = Counter(file.size_bytes for file in log_files).most_common(1)[0][0]
+    start, end = min(names), max(names)
+    for first in sorted(set(copies) - names, reverse=True):
+        # What is further in front may be older than all that retention left.
+        if start - segment <= first < end:
+            start = min(start, first)
+            yield first
 
 
 def misnamed_findings(misnamed: Misnamed) -> list[Finding]:
@@ -120,7 +147,8 @@ class PlacedFiles:
             segment_file_name(place): segment_file_name(first) for first, place in misnamed.moves.items()
         }
         shown = set(self._real)
-        hidden = {segment_file_name(first) for first in (*misnamed.moves, *misnamed.copies)}
+        copies = set(misnamed.copies) - set(misnamed.written_over)
+        hidden = {segment_file_name(first) for first in (*misnamed.moves, *copies)}
         self._hidden = hidden - shown
 
     def _path(self, path: Path) -> Path:

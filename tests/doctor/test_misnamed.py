@@ -18,7 +18,8 @@ from seglog.storage.misnamed import find_misnamed
 from tests.doctor.test_lengths import SEGMENT, log_files, messages, served
 from tests.support import golden
 from tests.support.golden import tree_digest
-from tests.support.stores import new_clock
+from tests.support.stores import new_clock, read_all
+from tests.support.subjects import make_subject
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,90 @@ def test_a_copy_under_the_next_name_is_moved_aside(whole, tmp_path):
     assert codes(root) == set()
     assert served(root) == whole
     assert (root / "seglog" / "stray" / "commitlog" / copy.name).exists()
+
+
+@pytest.mark.parametrize(("name", "source"), [(0, 1), (0, 3), (1, 2), (2, 4), (3, 0)])
+def test_a_copy_over_a_file_of_the_log_is_a_hole_to_all(name, source, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    paths = log_files(root)
+    shutil.copy(paths[source], paths[name])
+    before = tree_digest(root)
+    report = check_store(root, clock=new_clock())
+    assert codes(root) == {"log-file-misnamed", "log-hole"}
+    (hole,) = [one for one in report.findings if one.code == "log-hole"]
+    assert (hole.severity, hole.file) == (Severity.LOSS, f"commitlog/{paths[name].name}")
+    left = served(root)
+    lost = count(whole) - count(left)
+    assert lost > 0
+    assert report.lost_messages == hole.messages == lost
+    with MessageStore.open(root, read_only=True) as reader:
+        ranges = bounds(reader)
+    other = shutil.copytree(root, tmp_path / "other")
+    with MessageStore.open(other, clock=new_clock()) as store:
+        assert messages(store) == left, "a writer serves what a reader serves"
+        assert bounds(store) == ranges
+
+    planned = plan_repair(RealFiles(), root, new_clock())
+    assert sum(action.lost_messages for action in planned.actions) == lost
+    assert planned.left == []
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert codes(root) == set()
+    assert served(root) == left
+    with MessageStore.open(root, read_only=True) as reader:
+        assert bounds(reader) == ranges, "no queue begins later"
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == without_lock(before)
+
+
+def test_a_reader_serves_compacted_messages_as_a_writer_does_beside_a_copy(tmp_path):
+    root = make_subject("own of every kind", tmp_path).root
+    first, second, *_more = log_files(root)
+    shutil.copy(second, first)
+    with MessageStore.open(root, read_only=True) as reader:
+        seen = [(one.queue_offset, one.body) for one in read_all(reader, "Compacted", 0)]
+    with MessageStore.open(root, clock=new_clock()) as writer:
+        assert [(one.queue_offset, one.body) for one in read_all(writer, "Compacted", 0)] == seen
+    assert seen[0][0] == 0
+
+
+def test_a_copy_gives_its_name_to_the_file_that_belongs_there(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    first, second, third, *_more = log_files(root)
+    of_first = records_of(root, first)
+    second.rename(first)
+    shutil.copy(third, second)
+    before = tree_digest(root)
+    assert check_store(root, clock=new_clock()).lost_messages == of_first
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    assert sum(action.lost_messages for action in plan.actions) == of_first
+    assert codes(root) == set()
+    undo_repair(RealFiles(), root)
+    undo_repair(RealFiles(), root)
+    assert without_lock(tree_digest(root)) == without_lock(before)
+
+
+def test_a_copy_far_in_front_of_the_log_is_no_file_of_it(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    first, second, third, *_more = log_files(root)
+    shutil.copy(third, first)
+    second.unlink()
+    assert find_misnamed(RealFiles(), root).written_over == ()
+
+
+def count(of_queues):
+    return sum(len(one) for one in of_queues.values())
+
+
+def bounds(store):
+    return {(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in store.queues()}
+
+
+def records_of(root, path):
+    """Returns how many messages of a store lie in one file of its log."""
+    with MessageStore.open(root, read_only=True) as store:
+        queues = [read_all(store, one.topic, one.queue_id) for one in store.queues()]
+    start = int(path.name)
+    return sum(start <= one.phy_offset < start + SEGMENT for queue in queues for one in queue)
 
 
 @pytest.mark.parametrize("store", ["roll", "own"])
