@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -77,12 +78,15 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     if report.cut_bytes:
         end = report.end_phy_offset
         told.append(Action("tail-cut", *_place(end, found), size_bytes=report.cut_bytes))
+    lost = tuple(_lost_of_compaction(known, after))
+    rebuilt = list(_of_rebuilt(found))
     if was_behind:
         has_files = any(state.files.logs or state.files.queues for state in found.compaction.values())
         detail = "" if has_files else "no file is left that tells their lengths: those of RocketMQ"
-        lost = tuple(_lost_of_compaction(known, after))
         told.append(Action("compaction", "compaction", detail=detail, lost=lost))
-    told += _of_rebuilt(found)
+    elif rebuilt:
+        rebuilt[0] = replace(rebuilt[0], lost=lost)
+    told += rebuilt
     return told + actions
 
 

@@ -118,3 +118,18 @@ def test_what_cannot_be_made_again_is_told_as_lost(tmp_path):
     assert lost == {offset for offset, _body in before} - {offset for offset, _body in after}
     assert plan_repair(RealFiles(), root, new_clock()).actions == []
     assert check_store(root, clock=new_clock()).is_clean
+
+
+def test_units_behind_a_damaged_record_are_told_as_lost(tmp_path):
+    root = compacted(tmp_path / "store")
+    (root / "commitlog" / f"{0:020d}").unlink()
+    before = messages(root)
+    flip(queue_files(root)[0], 6)  # the place of the first record
+    log = min((root / "compaction/compactionLog/C/0").iterdir())
+    flip(log, log.read_bytes().index(b"c" * 60, 300))
+    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+    lost = {offset for action in plan.actions for one in action.lost for offset in one.offsets}
+    after = messages(root)
+    assert after[0] == before[0]
+    assert lost
+    assert lost == {offset for offset, _body in before} - {offset for offset, _body in after}
