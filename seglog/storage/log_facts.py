@@ -96,8 +96,18 @@ def _place(handle: OpenFile, named: int) -> int | None:
         if MIN_RECORD_BYTES <= size <= MOST_RECORD_BYTES and own >= 0:
             record = read_part(handle, 0, size)
             if not isinstance(examine(record, 0, own), Damage):
-                return own
+                return own if _is_meant(handle, own, named, size) else named
     return _vote(handle, named)
+
+
+def _is_meant(handle: OpenFile, own: int, named: int, size: int) -> bool:
+    """Returns whether the first record of a file is where it says, and not one with a flipped bit."""
+    head = read_part(handle, size, HEAD_V4.size_bytes)
+    if len(head) == HEAD_V4.size_bytes and FILLER.struct.unpack_from(head)[1] in _MAGICS:
+        following = _own(head, 0)
+        if following in (own + size, named + size):
+            return following == own + size
+    return (own ^ named).bit_count() != 1
 
 
 def _own(buffer: memoryview, at: int) -> int:

@@ -22,6 +22,10 @@ SCRATCH_BYTES = 8 << 20
 _DATA_STEP_BYTES: Final = 512 << 10
 
 
+MAX_MISSING: Final = 1 << 16
+"""How many files in a row may be missing from a log: 64 TiB of RocketMQ's default length."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """One file of the log: offset of its first byte and its length on disk."""
@@ -48,18 +52,34 @@ def list_log_files(files: Files, root: Path) -> tuple[list[LogFile], list[Findin
 
 
 def place_log_files(log_files: list[LogFile], segment_size_bytes: int) -> tuple[list[LogFile], list[Finding]]:
-    """Returns the files whose names are places that files of the log can have; a finding for each other."""
-    placed = [file for file in log_files if file.first_offset % segment_size_bytes == 0]
-    misplaced = [file for file in log_files if file.first_offset % segment_size_bytes]
+    """Returns the files that can be of one log; a finding for each other.
+
+    A log file's name is a multiple of the segments' length, and not further from the others than
+    :data:`MAX_MISSING` files: a name, or one flipped bit of a place, may claim any distance, and each file
+    that is missing between two is accounted for.
+    """
+    groups: list[list[LogFile]] = []
+    misplaced: list[tuple[LogFile, str]] = []
+    most = (MAX_MISSING + 1) * segment_size_bytes
+    for file in sorted(log_files, key=lambda one: one.first_offset):
+        if file.first_offset % segment_size_bytes:
+            misplaced.append((file, f"a multiple of {segment_size_bytes}"))
+        elif groups and file.first_offset - groups[-1][-1].first_offset <= most:
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+    placed = max(groups, key=len, default=[])
+    far = [file for group in groups if group is not placed for file in group]
+    misplaced += [(file, f"a place within {MAX_MISSING} files of the others") for file in far]
     return placed, [
         Finding(
             "log-file-stray",
             f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}",
             size_bytes=file.size_bytes,
-            expected=f"a multiple of {segment_size_bytes}",
+            expected=expected,
             found=str(file.first_offset),
         )
-        for file in misplaced
+        for file, expected in misplaced
     ]
 
 
