@@ -7,11 +7,12 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.html_drawings import segment_map
 from seglog.storage.format.names import segment_file_name
+from seglog.storage.log_files import MAX_MISSING
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, fill, new_clock
 
 
-@pytest.mark.parametrize("number", [300, 1 << 46])
+@pytest.mark.parametrize("number", [300, MAX_MISSING])
 def test_a_far_name_does_not_make_the_map_long(number, tmp_path):
     with MessageStore.open(tmp_path, clock=new_clock(), **SMALL) as store:
         fill(store, 20)

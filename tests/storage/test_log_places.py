@@ -1,4 +1,4 @@
-"""A name, or one bit of a place, may claim any distance: no gap of the log is taken for longer than can be."""
+"""A name, or one bit of a place, may claim any distance: a gap of the log has a bound."""
 
 from __future__ import annotations
 
