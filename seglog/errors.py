@@ -331,6 +331,13 @@ class SparkJobError(SeglogError):
     help = "read what Spark says; --conf and --master change how it runs"
 
 
+class OutputError(SeglogError):
+    """Standard output could not be written: it is closed, or its disk is full."""
+
+    exit_code = 52
+    help = "what the command did stands, messages that it stored are stored; give it an output to write to"
+
+
 class StoppedError(SeglogError):
     """A check was stopped before it had seen everything.
 

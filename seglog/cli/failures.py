@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from seglog.cli import render
-from seglog.errors import SeglogError
+from seglog.errors import OutputError, SeglogError
 from seglog.storage.os_errors import explain_os_error
 
 USAGE_EXIT_CODE: Final = 2
@@ -40,6 +40,8 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
         return _report_usage(error, as_json=as_json)
     if isinstance(error, OSError):
         error = explain_os_error(error)
+    if isinstance(error, OutputError):
+        _silence_stdout()
     if isinstance(error, SeglogError):
         _report(type(error).__name__, str(error), error.help, error.exit_code, as_json=as_json)
         return error.exit_code

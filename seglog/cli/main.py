@@ -17,8 +17,10 @@ from typing import Final
 import click
 from typing_extensions import override
 
+from seglog.cli import render
 from seglog.cli.failures import exit_code_of
 from seglog.cli.lazy_group import LazyGroup
+from seglog.cli.standard_output import take_standard_output
 
 COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
@@ -81,6 +83,14 @@ class SeglogGroup(LazyGroup):
         return result
 
 
+def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        from seglog.cli.version import version_line
+
+        render.say(version_line())
+        ctx.exit()
+
+
 @click.group(
     cls=SeglogGroup,
     package="seglog.cli",
@@ -88,6 +98,14 @@ class SeglogGroup(LazyGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"
     " nothing, also on a store that was not closed. With --json every line of output is one JSON object.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit; `seglog version` shows more.",
 )
 def commands() -> None:
     """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
@@ -99,10 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: The words behind the program's name, None for those of the process.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal or pipe that cannot show a character gets its escape, not a traceback.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    take_standard_output()
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
     commands(arguments, prog_name="seglog")
 
 

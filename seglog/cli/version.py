@@ -25,7 +25,7 @@ _ABSENT = "not installed"
 def command(*, as_json: bool) -> None:
     """Show versions, the kernels in use, and which optional parts are present."""
     facts = {
-        "version": package_version("seglog"),
+        "version": _version(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "kernels": KERNELS,
@@ -38,7 +38,20 @@ def command(*, as_json: bool) -> None:
         render.emit(facts)
         return
     for name, value in facts.items():
-        render.say(f"{name:<9} {value or _ABSENT}")
+        render.say(_line(name, value))
+
+
+def version_line() -> str:
+    """Returns the first line of what the command shows."""
+    return _line("version", _version())
+
+
+def _version() -> str | None:
+    return package_version("seglog")
+
+
+def _line(name: str, value: str | None) -> str:
+    return f"{name:<9} {value or _ABSENT}"
 
 
 def package_version(name: str) -> str | None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 
 import pytest
 
+from seglog import MessageStore
 from seglog.cli import failures
 from seglog.cli.main import COMMANDS
-from seglog.errors import FullError, NotFoundError, ReadOnlyError, StoreError, error_classes
+from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.kernels import KERNELS
 from seglog.storage.os_errors import explain_os_error
 from tests.support.patience import patience_s
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "--json"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"], ["version", "--json"]])
 def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line):
     code = (
         "import sys; from seglog.cli.main import commands\n"
@@ -45,6 +47,42 @@ def test_version_says_which_kernels_run(seglog):
     assert facts["numpy"]
     assert set(facts) >= {"version", "python", "platform", "crc32c", "pyspark", "java"}
     assert "kernels" in seglog("version").stdout
+
+
+def test_the_option_version_shows_the_first_line_of_the_command(seglog):
+    shown = seglog("--version")
+    assert (shown.exit_code, shown.stdout) == (0, seglog("version").stdout.splitlines(keepends=True)[0])
+
+
+@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_is_no_error_of_the_store(output, command_line, tmp_path):
+    store = tmp_path / "s"
+    words = shlex.join([*command_line, "put", str(store), "T", "hi"])
+    done = subprocess.run(["/bin/sh", "-c", f"{words} {output}"], capture_output=True, check=False)
+    assert done.returncode == OutputError.exit_code
+    said = done.stderr.decode()
+    assert "standard output could not be written" in said
+    assert "stored are stored" in said
+    assert "Traceback" not in said
+    with MessageStore.open(store, read_only=True) as opened:
+        assert [message.body for message in opened.get("T", 0, 0)] == [b"hi"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["check", "check --json", "info", "info --json", "export -o -", "repair", "get --json T"],
+)
+@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
+def test_no_command_ends_with_a_traceback_for_want_of_an_output(arguments, output, command_line, tmp_path):
+    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
+        store.put("T", b"x")
+    name, *rest = arguments.split()
+    place = [*rest[:-1], str(tmp_path / "s"), rest[-1]] if name == "get" else [str(tmp_path / "s"), *rest]
+    words = shlex.join([*command_line, name, *place])
+    done = subprocess.run(["/bin/sh", "-c", f"{words} {output}"], capture_output=True, check=False)
+    assert done.returncode == OutputError.exit_code, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"free space" not in done.stderr
 
 
 def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeypatch):
