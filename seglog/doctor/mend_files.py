@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from seglog.doctor.actions import Action
 from seglog.errors import ConfigError, CorruptError
@@ -18,6 +17,7 @@ from seglog.storage.format.names import (
     COMMIT_LOG,
     CONSUME_QUEUE,
     OURS,
+    STRAY,
     segment_file_name,
 )
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
@@ -29,8 +29,6 @@ from seglog.storage.recovery_point_file import (
     remove_recovery_point,
 )
 from seglog.storage.rewrite import resize
-
-STRAY: Final = f"{OURS}/stray"
 
 
 def mend_files(files: Files, root: Path) -> Iterator[Action]:

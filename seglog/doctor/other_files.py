@@ -82,10 +82,10 @@ def own_findings(files: Files, root: Path, segment_size_bytes: int, end_phy_offs
     if kept:
         size = sum(entry.size_bytes for entry in kept)
         findings.append(Finding("attic", _ATTIC, 0, size, found=count_text(len(kept), "file")))
-        for mend in mends_from_attic(files, root, segment_size_bytes, end_phy_offset):
-            name, position, _changed = mend.place(segment_size_bytes)
-            size = len(mend.after)
-            findings.append(Finding("attic-record", name, position, size, found=mend.named, messages=1))
+    for mend in mends_from_attic(files, root, segment_size_bytes, end_phy_offset):
+        name, position, _changed = mend.place(segment_size_bytes)
+        size = len(mend.after)
+        findings.append(Finding("attic-record", name, position, size, found=mend.named, messages=1))
     return findings
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seglog.doctor.erased_bytes import ErasedRecords, changed_bytes
-from seglog.doctor.mend_files import STRAY
 from seglog.doctor.undo_pack import JOURNAL, KEPT, pack_folder, pack_numbers
 from seglog.doctor.undo_reading import read_entries
 from seglog.doctor.undo_writing import DISCARDED, remove_leftovers, write_entries
@@ -20,6 +19,7 @@ from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.certain_mends.erased_places import note_erased
 from seglog.storage.certain_mends.from_attic import log_place
 from seglog.storage.files import Files
+from seglog.storage.format.names import STRAY
 from seglog.storage.format.undo_journal import UndoEntry, UndoKind
 
 

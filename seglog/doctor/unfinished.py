@@ -16,7 +16,7 @@ from seglog.doctor.actions import Action
 from seglog.doctor.erase import finish_in
 from seglog.doctor.erase_journal import JOURNAL as ERASING
 from seglog.doctor.erase_proof import sound_journal
-from seglog.doctor.mend_files import STRAY, move_away
+from seglog.doctor.mend_files import move_away
 from seglog.doctor.undo import check_undo, restore, undo_repair
 from seglog.doctor.undo_pack import JOURNAL, UndoPack, list_packs, pack_folder
 from seglog.doctor.undo_reading import read_whole
@@ -24,6 +24,7 @@ from seglog.doctor.undo_writing import DISCARDED, discard_pack, remove_leftovers
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.files import Files, RestoringFiles, StampingFiles
 from seglog.storage.findings import Finding
+from seglog.storage.format.names import STRAY
 from seglog.storage.os_errors import explain_os_error
 from seglog.words import count_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import suppress
 
 import pytest
 
@@ -18,7 +19,8 @@ from seglog.storage.misnamed import find_misnamed
 from tests.doctor.test_lengths import SEGMENT, log_files, messages, served
 from tests.support import golden
 from tests.support.golden import tree_digest
-from tests.support.stores import new_clock, read_all
+from tests.support.scale import scaled
+from tests.support.stores import copy_store, new_clock, read_all
 from tests.support.subjects import make_subject
 
 
@@ -203,6 +205,30 @@ def own_store(root):
         for number in range(600):
             store.put("T", b"body %d " % number * 40, keys=f"k{number}")
     return root
+
+
+def test_what_only_a_copy_under_another_name_has_comes_back_opened_before_or_not(tmp_path):
+    for seed in range(scaled(12, 200)):
+        chance = random.Random(f"copies {seed}")
+        (tmp_path / str(seed)).mkdir()
+        root = golden.extract("roll", tmp_path / str(seed))
+        paths = log_files(root)
+        number, over = chance.sample(range(len(paths)), 2)
+        shutil.copyfile(paths[number], paths[over if seed else -1])
+        content = bytearray(paths[number].read_bytes())
+        one, other = (512 * sector for sector in (chance.sample(range(128), 2) if seed else (78, 97)))
+        content[one : one + 512], content[other : other + 512] = (
+            content[other : other + 512],
+            content[one : one + 512],
+        )
+        paths[number].write_bytes(content)
+        opened = copy_store(root, tmp_path / f"opened {seed}")
+        with suppress(MisnamedFileError):
+            MessageStore.open(opened, clock=new_clock()).close()
+        for store in (root, opened):
+            repair_store(RealFiles(), store, new_clock(), lambda _plan: True)
+            assert not plan_repair(RealFiles(), store, new_clock()).changes
+        assert served(root) == served(opened), seed
 
 
 def test_damage_in_a_misnamed_file_is_repaired_in_its_place(whole, tmp_path):

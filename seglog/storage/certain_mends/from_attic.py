@@ -9,13 +9,15 @@ behind the log's end, and nothing that was erased: the attic has only zeros of i
 of before the erase, :mod:`~seglog.storage.certain_mends.erased_places` names the record.
 
 A record that lies in the attic at another place than it states, as under the name of another file, is found
-by its magic.
+by its magic; so are those of log files that a repair moved aside, because they were copies of others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,8 +25,9 @@ from seglog.storage.attic import iter_kept
 from seglog.storage.certain_mends.erased_places import ErasedPlace, erased_places
 from seglog.storage.certain_mends.mend import ATTIC_KIND, Mend
 from seglog.storage.files import Files
+from seglog.storage.format.attic_entry import MAX_KEPT_BYTES
 from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
-from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
+from seglog.storage.format.names import COMMIT_LOG, STRAY, parse_segment_file_name
 from seglog.storage.format.record import (
     MAGIC_AT,
     MAGIC_V1,
@@ -47,6 +50,8 @@ _MAGIC: Final = re.compile(
 )
 _MAX_RECORD_BYTES: Final = 5 << 20
 """Longer records than brokers take are not looked for."""
+_ATTIC: Final = "the attic"
+_COPY: Final = f"a copy in {STRAY}"
 
 
 class _Stretch(NamedTuple):
@@ -65,7 +70,7 @@ class _Stretch(NamedTuple):
 def mends_from_attic(
     files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int, holes: Sequence[Hole] = ()
 ) -> list[Mend]:
-    """Returns the mends that the attic of a store proves, in log order; nothing is read without an attic.
+    """Returns the mends that attic and copies prove, in log order; no record is read where there are none.
 
     Args:
         files: Where the store is.
@@ -75,20 +80,15 @@ def mends_from_attic(
         holes: Its unreadable stretches.
     """
     stretches = _stretches(files, root, segment_size_bytes)
-    if not stretches:
+    known = load_holes(files, root)
+    copies = _copies_aside(files, root) if known else []
+    if not stretches and not copies:
         return []
     reader = LogReader(files, root, segment_size_bytes)
     found: dict[int, Mend] = {}
-    known = load_holes(files, root) if holes else []
-    try:
-        for stretch in stretches:
-            for place, stone in _stones(reader, stretch, segment_size_bytes, end_phy_offset):
-                if place not in found:
-                    window = _window(files, root, stretches, stretch, place, len(stone))
-                    mend = _fitting(stone, window, place) if window else None
-                    if mend is not None:
-                        found[place] = mend
-        for place, record in _records(files, root, segment_size_bytes):
+
+    def take_up(records: Iterable[tuple[int, bytes, str]]) -> None:
+        for place, record, where in records:
             if place in found or place + len(record) > end_phy_offset:
                 continue
             there = bytes(reader.read(place, len(record)))
@@ -99,7 +99,19 @@ def mends_from_attic(
             else:
                 mend = None
             if mend is not None:
-                found[place] = mend
+                found[place] = replace(mend, proof=where)
+
+    try:
+        # What lay elsewhere was not hit by what damaged the place: no checksum may cover its properties.
+        take_up(_of_copies(files, copies, segment_size_bytes))
+        take_up(_of_attic(files, root, segment_size_bytes, in_place=False))
+        for stretch in stretches:
+            for place, stone in _stones(reader, stretch, segment_size_bytes, end_phy_offset):
+                if place not in found:
+                    window = _window(files, root, stretches, stretch, place, len(stone))
+                    if (mend := _fitting(stone, window, place)) is not None:
+                        found[place] = mend
+        take_up(_of_attic(files, root, segment_size_bytes, in_place=True))
     finally:
         reader.close()
     gone = erased_places(files, root) if found else set()
@@ -111,23 +123,57 @@ def _place_of(mend: Mend) -> ErasedPlace:
     return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset)
 
 
-def _records(files: Files, root: Path, segment_size_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yields the whole records in the attic with the places that they state, wherever they lay."""
+def _of_attic(
+    files: Files, root: Path, segment_size_bytes: int, *, in_place: bool
+) -> Iterator[tuple[int, bytes, str]]:
+    """Yields the whole records in the attic that lay where they say, or those that did not, newest first."""
     for kept in iter_kept(files, root):
-        if log_place(kept.name, kept.position_bytes) is None:
+        first = log_place(kept.name, kept.position_bytes)
+        if first is not None:
+            for at, place, record in _records_in(kept.data, segment_size_bytes):
+                if (first + at == place) is in_place:
+                    yield place, record, _ATTIC
+
+
+def _of_copies(
+    files: Files, copies: Sequence[Path], segment_size_bytes: int
+) -> Iterator[tuple[int, bytes, str]]:
+    for path in copies:
+        for data in _iter_parts(files, path):
+            for _at, place, record in _records_in(data, segment_size_bytes):
+                yield place, record, _COPY
+
+
+def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yields where in some bytes whole records start, the places that they state, and the records."""
+    view = memoryview(data)
+    for match in _MAGIC.finditer(data, MAGIC_AT):
+        at = match.start() - MAGIC_AT
+        stated = int.from_bytes(view[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
+        if len(view) - at < MIN_RECORD_BYTES or stated < 0:
             continue
-        view = memoryview(kept.data)
-        for match in _MAGIC.finditer(kept.data, MAGIC_AT):
-            at = match.start() - MAGIC_AT
-            stated = int.from_bytes(view[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
-            if len(view) - at < MIN_RECORD_BYTES or stated < 0:
-                continue
-            row = examine(view, at, stated)
-            if (
-                isinstance(row, RecordRow)
-                and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes
-            ):
-                yield stated, bytes(view[at : at + row.size_bytes])
+        row = examine(view, at, stated)
+        if isinstance(row, RecordRow) and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes:
+            yield at, stated, bytes(view[at : at + row.size_bytes])
+
+
+def _copies_aside(files: Files, root: Path) -> list[Path]:
+    """Returns the log files that a repair moved aside, since their records belong to another one."""
+    folder = root / STRAY / COMMIT_LOG
+    return [
+        folder / entry.name
+        for entry in files.list_dir(folder)
+        if not entry.is_dir and parse_segment_file_name(entry.name.partition(".")[0]) is not None
+    ]
+
+
+def _iter_parts(files: Files, path: Path) -> Iterator[bytes]:
+    """Yields a file in parts that overlap by the longest record; what was never written is left out."""
+    with closing(files.open(path, writable=False)) as handle:
+        at = handle.next_data(0)
+        while at is not None:
+            yield _read(files, path, at, MAX_KEPT_BYTES + _MAX_RECORD_BYTES)
+            at = handle.next_data(at + MAX_KEPT_BYTES)
 
 
 def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stretch]:
@@ -225,7 +271,7 @@ def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
         )
         if same:
             topic = row.topic.decode("utf-8", "surrogateescape")
-            return Mend(ATTIC_KIND, place, stone, record, topic, row.queue_id, row.queue_offset, "")
+            return Mend(ATTIC_KIND, place, stone, record, topic, row.queue_id, row.queue_offset, _ATTIC)
     return None
 
 
@@ -237,7 +283,7 @@ def _noted(known: Sequence[KnownHole], there: bytes, record: bytes, place: int) 
     key = row.topic.decode("utf-8", "surrogateescape"), row.queue_id
     lost = (one for hole in known if _covers(hole, place, len(record)) for one in hole.lost)
     if any((one.topic, one.queue_id) == key and row.queue_offset in one.offsets for one in lost):
-        return Mend(ATTIC_KIND, place, there, record, *key, row.queue_offset, "")
+        return Mend(ATTIC_KIND, place, there, record, *key, row.queue_offset, _ATTIC)
     return None
 
 

@@ -28,7 +28,7 @@ class Mend:
         topic: Whose it is then.
         queue_id: Its queue.
         queue_offset: Its queue offset.
-        proof: What proves it, in words, behind the name of the message.
+        proof: What proves it, in words, behind the name of the message; for :data:`ATTIC_KIND`, what has it.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Mend:
     def detail(self) -> str:
         """What is done, in a few words."""
         if self.kind == ATTIC_KIND:
-            return f"{self.named}, of which the attic has the bytes"
+            return f"{self.named}, of which {self.proof} has the bytes"
         if self.kind == HEAD:
             return f"{self.proof} of {self.named}; its checksum is right then"
         changed = slice(self.changed.start, self.changed.stop)

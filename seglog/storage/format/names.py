@@ -21,6 +21,8 @@ CHECKPOINT_FILE: Final = "checkpoint"
 ABORT_FILE: Final = "abort"
 LOCK_FILE: Final = "lock"
 OURS: Final = "seglog"
+STRAY: Final = f"{OURS}/stray"
+"""Where a repair moves files that are none of the store, each under its own path."""
 """Folder of everything that RocketMQ does not know; it ignores it."""
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
