@@ -1,8 +1,9 @@
-"""The three laws of opening: it costs nothing that repair would save, keeps its proofs, and readers agree.
+"""The laws of opening: it costs nothing that repair would save, keeps its proofs, and readers agree.
 
 (a) A repair gives the same whether the store was opened for writing, and written to, before or not.
 (b) What an opening writes over or removes, and that was no zeros, is in the attic byte for byte.
 (c) A dry run serves what the repair then serves; a reader serves nothing otherwise than the repaired store.
+(d) Damage to other files than those of the log changes no record of it, by opening or by repair.
 
 What is served are the messages of all queues, pulls of some tags, and queries by some keys.
 """
@@ -133,14 +134,14 @@ def opened_then_repaired(
         asked: What the draft is asked.
 
     Returns:
-        What the draft of the repair serves, the message left out, and what the opening wrote over and did not
-        keep.
+        What the draft of the repair serves, the message left out, and what the opening wrote over: did not
+        keep, or had no reason to change.
     """
     shutil.copytree(damaged, copy)
     try:
         with suppress(SeglogError), MessageStore.open(copy, clock=new_clock(), create=False) as store:
             store.put(_PUT, b"a message", tags="TagOfIt", keys="key-of-it")
-        lost = not_kept(damaged, copy)
+        lost = [*not_kept(damaged, copy), *log_changed(subject, damaged, copy)]
         look = served_by(copy, plan_repair(RealFiles(), copy, new_clock(), subject.sizes).draft, asked)
         return look if isinstance(look, str) else look.without(_PUT), lost
     finally:
@@ -171,6 +172,30 @@ def not_kept(before: Path, after: Path) -> list[str]:
         if any(kept[name].get(at) != was[at] for at in gone):
             missing.append(f"{name} +{gone[0]}")
     return missing
+
+
+def log_changed(subject: Subject, damaged: Path, after: Path) -> list[str]:
+    """Returns the log files of which a record changed although the damage did not touch the log.
+
+    Args:
+        subject: The undamaged store.
+        damaged: As it was damaged.
+        after: What became of that.
+    """
+    logs = [
+        {path.name: path.read_bytes() for path in sorted((root / COMMIT_LOG).iterdir()) if path.is_file()}
+        for root in (subject.root, damaged, after)
+        if (root / COMMIT_LOG).is_dir()
+    ]
+    if len(logs) < len((subject, damaged, after)) or logs[0] != logs[1]:
+        return []
+    ends = {one.phy_offset + one.size_bytes for one in subject.records.values() if one.phy_offset is not None}
+    whole, end = logs[0], max(ends)
+    return [
+        f"{COMMIT_LOG}/{name}"
+        for name, content in whole.items()
+        if logs[2].get(name, b"")[: max(0, end - int(name))] != content[: max(0, end - int(name))]
+    ]
 
 
 def _gone(name: str, was: bytes, now: bytes) -> list[int]:

@@ -24,6 +24,7 @@ from tests.support.laws import (
     Look,
     Questions,
     differing,
+    log_changed,
     opened_then_repaired,
     served_by,
     served_otherwise,
@@ -137,7 +138,10 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         broken.append("unseen")
     asked = Questions.about(subject, outcome.hit, random.Random(f"asked {patient.name} {seed}"))
     seen_before = before_repair(subject, copy, asked, report) if seed % _LAWS == 0 else None
+    damaged = shutil.copytree(copy, copy.with_name(f"{copy.name}-damaged"))
     plan, pack = repair_store(files, copy, clock, lambda _plan: True, subject.sizes)
+    broken += [f"law d, changed: {name}" for name in log_changed(subject, damaged, copy)]
+    shutil.rmtree(damaged)
     if is_all_gone(subject, copy):
         broken += [] if seen and not plan.changes and digest(copy) == before else ["not refused"]
         shutil.rmtree(copy)
