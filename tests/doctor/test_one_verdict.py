@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -96,3 +99,44 @@ def test_verdicts_agree_where_all_that_is_made_from_the_log_is_gone(name, gone, 
     for part in gone:
         shutil.rmtree(root / part) if (root / part).is_dir() else (root / part).unlink()
     hold(root)
+
+
+@pytest.mark.parametrize("change", [lambda seal: seal[:0], lambda seal: seal + b"x"], ids=["empty", "longer"])
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_verdicts_agree_on_seals(change, is_alone, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    assert run("verify", "--seal", root)[0] == 0
+    seal = min((root / "seglog" / "seals").glob("*.seal"))
+    seal.write_bytes(change(seal.read_bytes()))
+    if not is_alone:
+        shutil.rmtree(root / "consumequeue")
+    hold(root)
+
+
+def test_verdicts_agree_where_a_pipe_is_among_the_undo_packs(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    (root / "seglog" / "undo").mkdir(parents=True)
+    os.mkfifo(root / "seglog" / "undo" / "2")
+    hold(root)
+
+
+KILLED = """
+import os, signal, sys
+from seglog import MessageStore
+store = MessageStore.open(sys.argv[1], segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
+for number in range(3000):
+    store.put("T", b"x", keys=f"k{number}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_writer_that_was_killed_before_its_first_flush_is_no_damage(tmp_path):
+    root = tmp_path / "s"
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(root)], check=False)
+    assert ended.returncode == -9
+    assert run("check", root)[0] == 0
+    assert run("repair", root)[0] == 0
+    assert run("repair", "--apply", "--yes", root)[0] == 0
+    assert run("check", root)[0] == 0
+    assert run("put", root, "Probe", "text")[0] == 0
+    assert run("check", root)[0] == 0
