@@ -25,7 +25,7 @@ def mend_config(files: Files, root: Path) -> Iterator[Action]:
     """Puts the JSON files under ``config/`` right, and that of compaction; yields what it did."""
     for main in _tables(files, root):
         backup = main.with_name(main.name + _BACKUP)
-        has_main, has_backup = files.exists(main), files.exists(backup)
+        has_main, has_backup = files.exists(main), _is_there(files, backup)
         good_main, good_backup = (
             has and _is_json(files, path) for has, path in ((has_main, main), (has_backup, backup))
         )
@@ -50,6 +50,12 @@ def _tables(files: Files, root: Path) -> list[Path]:
     names = {name.removesuffix(_BACKUP) for name in listed if is_config_table(name)}
     tables = [root / CONFIG / name for name in sorted(names)]
     return [*tables, root / COMPACTION / POSITION_FILE]
+
+
+def _is_there(files: Files, backup: Path) -> bool:
+    """Returns whether a backup holds anything; of the positions of compaction RocketMQ makes empty ones."""
+    is_of_positions = backup.name == f"{POSITION_FILE}{_BACKUP}"
+    return files.exists(backup) and not (is_of_positions and not files.read_file(backup))
 
 
 def _is_json(files: Files, path: Path) -> bool:

@@ -10,6 +10,7 @@ from tests.support.trial import Patient, try_damage
 SEEDS = [
     ("propcrc", 454),  # what nobody reads of a queue file looked like an address of filter data
     ("own with record CRC", 1271),  # the time of an index file's first entry
+    ("roll", 1542),  # an empty backup of compaction positions, and no such file
     ("own of every kind", 1163),  # one bit of a place made a hole of 4 PiB
 ]
 
