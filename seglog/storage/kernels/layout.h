@@ -277,6 +277,7 @@
 #define SEGLOG_ABORT_FILE "abort"
 #define SEGLOG_LOCK_FILE "lock"
 #define SEGLOG_OURS "seglog"
+#define SEGLOG_STRAY "seglog/stray"
 #define SEGLOG_SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
 #define SEGLOG_LMQ_PREFIX "%LMQ%"
 #define SEGLOG_RETRY_PREFIX "%RETRY%"
