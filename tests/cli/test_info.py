@@ -38,6 +38,8 @@ def test_info_gives_the_lines_of_broker_conf_that_match(seglog, tmp_path):
         f"storePathRootDir={tmp_path / 'propcrc'}",
         "mappedFileSizeCommitLog=65536",
         "mappedFileSizeConsumeQueue=2000",
+        "maxHashSlotNum=500",
+        "maxIndexNum=2000",
         "enabledAppendPropCRC=true",
     ]
     roll = golden.extract("roll", tmp_path)

@@ -34,6 +34,7 @@ OWN = {
     "cli/report.py": "the page, which the user names",
     "cli/spark/__main__.py": "the package's own folder",
     "cli/spark/compaction.py": "the path of the store that the user gave",
+    "cli/standard_output.py": "/dev/null",
     "cli/version.py": "the JDK's release file",
     "doctor/backup.py": "compares the paths that the user gave",
     "doctor/outside.py": "asks whether a file that the user names is in the store",
