@@ -70,9 +70,11 @@ def repaired(root):
         return repair_store(RealFiles(), root, new_clock(), lambda _plan: True, sizes)[0]
 
     try:
-        return repair(FileSizes(index=INDEX))
+        plan = repair(FileSizes(index=INDEX))
     except LengthUnknownError:
         return repair(GIVEN)
+    is_asked = any(finding.code == "queue-length-unknown" for finding in plan.left)
+    return repair(GIVEN) if is_asked else plan
 
 
 def check(judge, root, whole, lost, touched, *, is_campaign):

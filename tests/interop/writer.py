@@ -30,7 +30,7 @@ LONG_TOPIC = "%RETRY%" + "g" * 200
 UNICODE = {
     "city": "杭州",
     "emoji": "🚀 café",
-    "a=b": "c\x01d",
+    "a=b": "c=d",
     "blank": "",
     "UNIQ_KEY": "0A0102030000000018B4AAC200000000",
 }
