@@ -20,13 +20,14 @@ DELAY_FILE: Final = "delayOffset.json"
 GROUPS_FILE: Final = "subscriptionGroup.json"
 _BACKUP: Final = ".bak"
 _SEPARATOR: Final = "@"
-_TABLES: Final = {
+TABLES: Final = {
     TOPICS_FILE: "topicConfigTable",
     OFFSETS_FILE: "offsetTable",
     DELAY_FILE: "offsetTable",
     GROUPS_FILE: "subscriptionGroupTable",
     "consumerFilter.json": "filterDataByTopic",
 }
+"""The table in each file."""
 
 Object = Mapping[str | int, ConfigValue]
 
@@ -81,6 +82,18 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
     return tables
 
 
+def read_table(name: str, value: Object) -> ConfigTables:
+    """Returns what one file says.
+
+    Args:
+        name: A key of :data:`TABLES`.
+        value: What the file holds.
+    """
+    tables = ConfigTables()
+    _take(tables, name, value)
+    return tables
+
+
 def _load(
     files: Files, root: Path, name: str, listed: Mapping[str, int], findings: list[Finding]
 ) -> Object | None:
@@ -112,7 +125,7 @@ def _wrong(name: str, expected: str, found: object) -> Finding:
 
 
 def _take(tables: ConfigTables, name: str, value: Object) -> None:
-    wanted = _TABLES.get(name)
+    wanted = TABLES.get(name)
     if wanted is None:
         return
     table = value.get(wanted)

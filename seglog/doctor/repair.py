@@ -30,6 +30,7 @@ from seglog.doctor.mend_log import mend_log, needs_recovery, remove_queue_files
 from seglog.doctor.mend_names import name_actions, rename_draft, rename_log_files
 from seglog.doctor.mend_offsets import mend_offsets
 from seglog.doctor.mend_records import mend_records, recall, with_recalled
+from seglog.doctor.mend_tables import mend_tables
 from seglog.doctor.mend_timer import mend_timer
 from seglog.doctor.other_problems import other_problems
 from seglog.doctor.rescan import MADE_BY_ROCKETMQ
@@ -134,7 +135,8 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
         return Plan(root, draft, [], [], before.findings, gone)
     index_findings = index_problems(before, draft)
     findings = before.findings + index_findings
-    actions = [*own, *lengthened, *mend_config(draft, root), *mend_files(draft, root)]
+    tables = [*mend_config(draft, root), *mend_tables(draft, root)]
+    actions = [*own, *lengthened, *tables, *mend_files(draft, root)]
     found = survey(root, draft) if actions else before
     found, records = mend_records(found, draft)
     if records:

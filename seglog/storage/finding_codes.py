@@ -46,6 +46,7 @@ _WARNING: Final = Severity.WARNING
 _LOSS: Final = Severity.LOSS
 _REPAIR: Final = "seglog repair STORE"
 _SEAL: Final = "seglog verify --seal STORE"
+_CONFIG: Final = "seglog config show STORE"
 _INTACT: Final = "none is lost"
 _KEYS_MISS: Final = "none is lost; queries by key miss some"
 _REFUSES: Final = "none is lost, but RocketMQ does not start"
@@ -291,7 +292,9 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the topic's queue.type disagrees with the folder that its queue lies in",
         _REFUSES,
-        "correct queue.type in config/topics.json, or move the queue's folder away",
+        "a repair mends what a name one byte off or the backup proves; else correct queue.type in"
+        " config/topics.json, or move the queue's folder away",
+        _CONFIG,
     ),
     "queue-beyond-topic": Code(
         _NOTE,
@@ -459,7 +462,8 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a config file is JSON, but a value in it cannot be",
         "none is lost; RocketMQ may not start, or forget offsets and topics",
-        "correct the value in the file",
+        "a repair mends what a name one byte off or the backup proves; correct any other value in the file",
+        _CONFIG,
     ),
     "offset-beyond-queue": Code(
         _WARNING,

@@ -32,9 +32,9 @@ NOT_MENDED = {
     "seal-stale": "a new seal must be asked for (verify --seal)",
     "seal-unreadable": "a new seal must be asked for (verify --seal)",
     "topic-name": "no queue can have such a name",
-    "queue-kind": "which of both is meant only the operator knows",
+    "queue-kind": "which of both is meant only the operator knows, but where a word is one byte off",
     "queue-gap": "the log has nothing for these offsets; units that RocketMQ passes over stand there",
-    "config-shape": "which value is meant only the operator knows",
+    "config-shape": "what nothing proves only the operator knows",
     "op-beyond-half": "nothing need be done",
 }
 """Codes that stay, and why."""
