@@ -23,7 +23,7 @@ from seglog.broker.config import BrokerConfig, GuardPolicy
 from seglog.broker.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
-from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.host import Host
@@ -47,6 +47,7 @@ SEPARATED = ("a\x01b", "a\x02b")
 """Texts that no property can have: RocketMQ's separators are in them."""
 NO_PROPERTIES = (7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, "")
 NO_PROPERTIES += (*({"a": one} for one in SEPARATED), *({one: "a"} for one in (*SEPARATED, "")))
+NO_PROPERTIES += ({"a": "\ud800"}, {"\udfff": "b"})
 NO_KEYS = (5, b"key", [5], [b"k"], 1.5, ["a b"], ["a", " b"], *SEPARATED, *([one] for one in SEPARATED))
 NO_TAGS = (*NO_TEXTS, *SEPARATED)
 NO_MESSAGES = (b"one", "one", 5, None, memoryview(b"one"))
@@ -103,7 +104,7 @@ STORE_CALLS = {
     | {
         "queue_offset": NO_INTEGERS,
         "max_count": (*NO_COUNTS, 0),
-        "filter": (5, b"TagA", ["TagA"], "||"),
+        "filter": (5, b"TagA", ["TagA"], "||", "\ud800", "TagA || \udfff"),
         "max_bytes": (*NO_COUNTS, 0),
     },
     "queue": NO_QUEUES,
@@ -144,9 +145,6 @@ RIGHT = {
 }
 RAW = {"properties": b"", "tags_code": 0}
 WORDS = {
-    "queue_id": "queue.id",
-    "messages": "messages|batch",
-    "filter": "filter|tag",
     "message_id": "message_id|message id",
     "queues": "queues|topic|queue_id|queue_offset",
     "segment_size_bytes": "segment_size_bytes",
@@ -235,7 +233,12 @@ OF_OFFSETS = "expected an integer in 0..9223372036854775807"
     [
         ("put", "queue_id", "1", OF_QUEUES),
         ("put", "queue_id", np.int64(-1), OF_QUEUES),
-        ("put", "queue_id", -1, "outside 0..2147483647"),
+        ("put", "queue_id", -1, "^queue_id=-1 is outside 0..2147483647"),
+        ("put_batch", "messages", [], r"^messages=\[\] is not valid: expected at least one message"),
+        ("put", "properties", {1: "a"}, "^properties: a name=1 is not valid: expected str"),
+        ("put", "properties", {"a": 1}, r"^properties\['a'\]=1 is not valid: expected str"),
+        ("put", "properties", {"a": "x\ud800"}, r"^property 'a'='x\\ud800' is not valid text"),
+        ("get", "filter", "\ud800", r"^the filter '\\ud800' is not valid text"),
         ("get", "queue_id", "1", OF_QUEUES),
         ("get", "queue_id", 2**70, OF_QUEUES),
         ("get", "queue_offset", 1.0, OF_OFFSETS),
@@ -253,6 +256,16 @@ OF_OFFSETS = "expected an integer in 0..9223372036854775807"
 def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
     with pytest.raises(REFUSALS, match=said):
         getattr(store, call)(**arguments_of(getattr(MessageStore, call), name, wrong))
+
+
+def test_a_place_before_the_log_has_no_message(store):
+    with pytest.raises(NotFoundError, match="^no message starts at -1: phy_offset is 0 or more$"):
+        store.message_at(-1)
+
+
+def test_a_filter_is_looked_at_where_no_queue_is_too(store):
+    with refused("filter"):
+        store.get("T", 77, 0, filter=5)
 
 
 def test_the_advice_about_names_has_the_true_limits(store):
@@ -443,6 +456,8 @@ PRODUCER = {
     "group": (*NO_TEXTS, ""),
     "new_topic_queue_nums": (*NO_COUNTS, 0),
     "first_turn": NO_COUNTS,
+    "clock": NO_CLOCKS,
+    "ids": (5, "id", VirtualClock()),
 }
 SEND = {
     "topic": NO_TEXTS,
@@ -476,7 +491,7 @@ CONSUMER = {
     "max_reconsume_times": NO_COUNTS,
     "clock": NO_CLOCKS,
 }
-CLIENT_WORDS = WORDS | {"queue_id": "queue.id|no queue", "subscription": "subscription|no tag|topic"}
+CLIENT_WORDS = WORDS | {"queue_id": "queue_id|no queue", "subscription": "subscription|no tag|topic"}
 
 
 @pytest.fixture(scope="module")
@@ -544,7 +559,7 @@ def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _messag
 
 def test_the_tables_have_every_argument_of_clients_and_brokers():
     taken = {
-        "producer": (Producer, PRODUCER.keys() | {"link", "clock", "ids"}),
+        "producer": (Producer, PRODUCER.keys() | {"link"}),
         "send": (Producer.send, SEND.keys() | {"self"}),
         "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
         "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link"}),

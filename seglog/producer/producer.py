@@ -16,10 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.arguments import MAX_I32, MIN_I32, as_body, as_flag, as_int, as_text, as_timeout_ms, refusal
+from seglog.arguments import (
+    MAX_I32,
+    MIN_I32,
+    as_body,
+    as_doing,
+    as_flag,
+    as_int,
+    as_kind,
+    as_text,
+    as_timeout_ms,
+    refusal,
+)
 from seglog.client.link import BrokerLink
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
-from seglog.clock import Clock, SystemClock
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
@@ -67,8 +78,8 @@ class Producer:
             as_int("first_turn", first_turn, 0)
         self._link = link
         self._group = check_group(group)
-        self._clock = clock or SystemClock()
-        self._ids = ids or UniqueIds(self._clock)
+        self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
+        self._ids = UniqueIds(self._clock) if ids is None else as_kind("ids", UniqueIds, ids)
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = Routes(link, self._clock, new_topic_queue_nums)
         self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
@@ -174,7 +185,7 @@ class Producer:
             raise refusal("messages", messages, "a sequence of messages", "put several in a list")
         messages = list(messages)
         if not messages:
-            raise InvalidArgumentError("a batch needs at least one message")
+            raise refusal("messages", messages, "at least one message")
         as_flag("wait_for_disk", wait_for_disk)
         _check_timeout(timeout_ms)
         queue = self._choose(topic, queue_id, sharding_key)

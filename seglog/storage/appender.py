@@ -193,7 +193,7 @@ class Appender:
     ) -> Appended[BatchResult]:
         """Appends drafts of one queue, all or none."""
         if not drafts:
-            raise InvalidArgumentError("a batch needs at least one message")
+            raise refusal("messages", [], "at least one message")
         for draft in drafts:
             if INNER in draft.properties:
                 check_unordered(draft.properties)

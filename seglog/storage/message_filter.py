@@ -54,13 +54,13 @@ class TagFilter:
         self.tags = frozenset(tag.strip() for tag in expression.split("||") if tag.strip())
         if not self.tags:
             raise InvalidArgumentError(
-                f"{expression!r} names no tag", help="write 'TagA || TagB', or '*' for all"
+                f"the filter {expression!r} names no tag", help="write 'TagA || TagB', or '*' for all"
             )
         self._codes = np.array(sorted({tags_code(tag) for tag in self.tags}), np.int64)
         try:
             self._wanted = {tag.encode() for tag in self.tags}
         except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"{expression!r} is not valid text: {error.reason}") from error
+            raise InvalidArgumentError(f"the filter {expression!r} is not valid text: {error.reason}") from error
         self._exact = exact
         self.tag_set = new_tag_set(self._codes.tolist(), self._wanted if exact else None)
 

@@ -515,12 +515,12 @@ class MessageStore(AsyncCalls):
         topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         queue_offset = as_int("queue_offset", queue_offset, useful_to=MAX_I64)
         max_count, max_bytes = as_int("max_count", max_count, 1), as_int("max_bytes", max_bytes, 1)
+        wanted = make_filter(filter)
         if topic in self._side.compaction_topics:
-            return self._get_compaction(topic, queue_id, queue_offset, max_count, filter, max_bytes)
+            return self._get_compaction(topic, queue_id, queue_offset, max_count, wanted, max_bytes)
         queue = self._side.queue(topic, queue_id)
         if queue is None and _can_exist(topic, queue_id):
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
-        wanted = make_filter(filter)
         self._tell_reads(topic, queue_id, queue, filter, wanted)
         if isinstance(self._side, Writer):
             self._side.log.recheck()
@@ -593,7 +593,8 @@ class MessageStore(AsyncCalls):
                     return message
         except CorruptError as error:
             raise NotFoundError(f"no message starts at {phy_offset}: {error}") from error
-        raise NotFoundError(f"no message starts at {phy_offset}")
+        reason = ": phy_offset is 0 or more" if phy_offset < 0 else ""
+        raise NotFoundError(f"no message starts at {phy_offset}{reason}")
 
     def query(
         self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
@@ -823,15 +824,13 @@ class MessageStore(AsyncCalls):
         queue_id: int,
         queue_offset: int,
         max_count: int,
-        wanted: str | MessageFilter | None,
+        wanted: MessageFilter | None,
         max_bytes: int,
     ) -> GetResult:
         queue = self._side.compaction_queue(topic, queue_id)
         units = None if queue is None else queue.units
         with explained():
-            return read_compaction_queue(
-                units, queue, queue_offset, max_count, make_filter(wanted), max_bytes
-            )
+            return read_compaction_queue(units, queue, queue_offset, max_count, wanted, max_bytes)
 
     def _new_reads(self) -> _native.Reads | PlainReads:
         log = self._side.log

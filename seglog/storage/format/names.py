@@ -101,7 +101,7 @@ def check_queue_id(queue_id: int) -> int:
     if type(queue_id) is not int:
         queue_id = as_int("queue_id", queue_id, 0, MAX_QUEUE_ID)
     if not 0 <= queue_id <= MAX_QUEUE_ID:
-        raise InvalidNameError(f"queue id {shown(queue_id)} is outside 0..{MAX_QUEUE_ID}")
+        raise InvalidNameError(f"queue_id={shown(queue_id)} is outside 0..{MAX_QUEUE_ID}")
     return queue_id
 
 

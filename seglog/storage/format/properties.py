@@ -95,16 +95,18 @@ def encode_properties(properties: Mapping[str, str], *, is_new: bool = False) ->
     try:
         return text.encode()
     except UnicodeEncodeError as error:
+        bad = error.object[error.start : error.end]
+        name, value = next(entry for entry in properties.items() if bad in entry[0] or bad in entry[1])
         raise MessageIllegalError(
-            f"a property is not valid text: {error.reason} in {error.object[error.start : error.end]!r}",
+            f"property {name[:40]!r}={value[:40]!r} is not valid text: {error.reason} ({bad[:1]!r})",
             help="encode binary values, for example as base64",
         ) from error
 
 
 def _check_types(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
-        as_text("the name of a property", name)
-        as_text(f"property {name!r}", value)
+        as_text("properties: a name", name)
+        as_text(f"properties[{name[:40]!r}]", value)
 
 
 def _check_entries(properties: Mapping[str, str], refused_in_values: str) -> None:
