@@ -259,7 +259,7 @@ def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
 
 
 def test_a_place_before_the_log_has_no_message(store):
-    with pytest.raises(NotFoundError, match="^no message starts at -1: phy_offset is 0 or more$"):
+    with pytest.raises(NotFoundError, match=r"^no message starts at -1: phy_offset is 0 or more$"):
         store.message_at(-1)
 
 

@@ -24,7 +24,8 @@ class Duration(click.ParamType[int]):
             return value
         found = _AMOUNT.fullmatch(str(value).strip())
         if found is None or found[2].lower() not in _DURATIONS:
-            self.fail(f"{value!r} is no duration such as 36h or 7d", param, ctx)
+            units = "a whole number and ms, s, m, h or d"
+            self.fail(f"{value!r} is no duration: expected {units}, such as 30s or 7d", param, ctx)
         return int(found[1]) * _DURATIONS[found[2].lower()]
 
 

@@ -7,29 +7,30 @@ could not see all.
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from pathlib import Path
-from typing import Final
 
 import click
 
-from seglog.cli import options, render
+from seglog.cli import amounts, options, render
 from seglog.cli.check_output import emit_check, show_check
 from seglog.cli.failures import INTERRUPTED_EXIT_CODE
 from seglog.doctor.check import check_store
 from seglog.doctor.resume_file import default_resume_file
-from seglog.errors import InvalidArgumentError, StoppedError
+from seglog.errors import StoppedError
 from seglog.storage.geometry import FileSizes
-
-_DURATION: Final = re.compile(r"([0-9]{1,9})(s|m|h)")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 @click.command
 @options.store
-@click.option("--max-duration", metavar="TIME", help="Stop after a time such as 30s, 10m or 2h.")
+@click.option(
+    "--max-duration",
+    "max_ms",
+    metavar="TIME",
+    type=amounts.Duration(),
+    help="Stop after a time such as 500ms, 30s, 10m or 2h.",
+)
 @click.option(
     "--resume",
     "resume_file",
@@ -40,7 +41,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 @options.file_sizes
 @options.as_json
 def command(
-    *, path: Path, max_duration: str | None, resume_file: Path | None, given: FileSizes, as_json: bool
+    *, path: Path, max_ms: int | None, resume_file: Path | None, given: FileSizes, as_json: bool
 ) -> None:
     """Look at everything in STORE: log, queues, index, offsets, timers, files.
 
@@ -50,7 +51,7 @@ def command(
     Ctrl-C, or the end of --max-duration, leaves a file outside of the store with which a later check
     goes on.
     """
-    deadline_s = None if max_duration is None else time.monotonic() + _seconds(max_duration)
+    deadline_s = None if max_ms is None else time.monotonic() + max_ms / 1000
     kept = resume_file or default_resume_file(path)
     try:
         with render.progress("checking the log") as tell:
@@ -80,12 +81,3 @@ def command(
 
 def _go_on(path: Path, kept: Path) -> str:
     return f"seglog check {shlex.quote(str(path))} --resume {shlex.quote(str(kept))}"
-
-
-def _seconds(text: str) -> int:
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise InvalidArgumentError(
-            f"--max-duration {text!r} is no time", help="give one such as 30s, 10m or 2h"
-        )
-    return int(match[1]) * _SECONDS[match[2]]

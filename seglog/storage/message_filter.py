@@ -60,7 +60,9 @@ class TagFilter:
         try:
             self._wanted = {tag.encode() for tag in self.tags}
         except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"the filter {expression!r} is not valid text: {error.reason}") from error
+            raise InvalidArgumentError(
+                f"the filter {expression!r} is not valid text: {error.reason}"
+            ) from error
         self._exact = exact
         self.tag_set = new_tag_set(self._codes.tolist(), self._wanted if exact else None)
 

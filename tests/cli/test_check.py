@@ -52,11 +52,16 @@ def test_json_has_an_object_for_each_finding_and_one_for_all(seglog, damaged):
     assert (check["kind"], check["clean"], check["loss"], check["records"]) == ("check", False, 1, 389)
 
 
-@pytest.mark.parametrize("duration", ["10", "x", "5d", "-1s", "1.5m"])
+@pytest.mark.parametrize("duration", ["10", "x", "5y", "-1s", "1.5m"])
 def test_a_duration_that_is_none_is_refused(seglog, damaged, duration):
     ran = seglog("check", damaged, f"--max-duration={duration}")
-    assert ran.exit_code == 24
-    assert "give one such as 30s, 10m or 2h" in ran.stderr
+    assert ran.exit_code == 2
+    assert f"'{duration}' is no duration: expected a whole number and ms, s, m, h or d" in ran.stderr
+
+
+@pytest.mark.parametrize("unit", ["ms", "s", "m", "h", "d"])
+def test_every_unit_that_the_error_names_is_taken(seglog, damaged, unit):
+    assert seglog("check", damaged, f"--max-duration=90000000{unit}").exit_code == 1
 
 
 def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog, tmp_path):

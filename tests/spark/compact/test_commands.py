@@ -46,7 +46,7 @@ def test_plan_apply_undo_and_discard(spark, tmp_path):
     [
         (["retain", "x"], "nothing is asked"),
         (["retain", "x", "--max-age", "Orders"], "no TOPIC=DURATION"),
-        (["retain", "x", "--max-age", "Orders=7"], "no duration such as 36h"),
+        (["retain", "x", "--max-age", "Orders=7"], "no duration: expected"),
         (["retain", "x", "--max-bytes", "Orders=2q"], "no size such as 500MiB"),
         (["retain", "x", "--erase-key", "Orders="], "no TOPIC=KEY"),
         (["compact", "x", "--undo", "--apply"], "--undo goes with neither"),

@@ -84,7 +84,7 @@ def test_queue_id_has_31_bits(queue_id):
 
 @pytest.mark.parametrize("queue_id", [-1, 2**31, -(2**31), 10**30])
 def test_queue_id_outside_is_refused(queue_id):
-    with pytest.raises(InvalidNameError, match="^queue_id="):
+    with pytest.raises(InvalidNameError, match=r"^queue_id="):
         check_queue_id(queue_id)
 
 
