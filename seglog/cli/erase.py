@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from seglog.cli import messages, options, render
+from seglog.cli.confirm import is_typed
 from seglog.cli.version import package_version
 from seglog.clock import SystemClock
 from seglog.doctor.certificate import certificate, copy_fields, is_complete, not_looked_at
@@ -90,10 +91,7 @@ def _confirm(path: Path, *, as_json: bool) -> None:
     name = path.absolute().name
     if as_json:
         raise InvalidArgumentError("with --json nobody is asked: an erase needs --yes")
-    typed = click.prompt(
-        f"There is no way back. Type the store's name ({name}) to erase", default="", show_default=False
-    )
-    if typed != name:
+    if not is_typed(f"There is no way back. Type the store's name ({name}) to erase", name):
         raise InvalidArgumentError("nothing was erased: that is not the store's name")
 
 

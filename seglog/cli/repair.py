@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
+from seglog.cli.confirm import is_typed
 from seglog.cli.findings import show_findings
 from seglog.clock import SystemClock
 from seglog.doctor.actions import Action
@@ -82,7 +83,8 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> lis
             return True
         try:
             _show(plan, is_sound=False)
-            return _is_typed(path)
+            name = path.resolve().name
+            return is_typed(f"type {name} to do this", name)
         except BrokenPipeError:
             render.say("nothing was changed: nobody reads the plan; --yes asks nothing", err=True)
             raise
@@ -110,11 +112,6 @@ def _dry_run(path: Path, sizes: FileSizes) -> Plan:
         who = f"process {holder}" if holder > 0 else "another process"
         raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
     return plan_repair(options.reading(path), path, SystemClock(), sizes)
-
-
-def _is_typed(path: Path) -> bool:
-    name = path.resolve().name
-    return bool(click.prompt(f"type {name} to do this", default="", show_default=False) == name)
 
 
 def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:

@@ -219,6 +219,9 @@ def test_nothing_is_erased_without_the_store_s_name(seglog, life):
     before = golden.file_digest(life.path)
     for answer in (b"\n", b"yes\n", b"other\n"):
         assert seglog("erase", life.path, UNIQUE, stdin=answer).exit_code == InvalidArgumentError.exit_code
+    unasked = seglog("erase", life.path, UNIQUE, stdin=b"")
+    assert unasked.exit_code == 2
+    assert "a confirmation is needed" in unasked.stderr
     assert seglog("erase", life.path, UNIQUE, "--json").exit_code == InvalidArgumentError.exit_code
     dry = seglog("erase", life.path, UNIQUE, "--dry-run", "--json")
     assert [line["role"] for line in dry.lines] == ["message", "delayed", "retry", "delayed", "retry", "dead"]

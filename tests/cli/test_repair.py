@@ -106,7 +106,9 @@ def test_a_dry_run_names_what_no_repair_changes(seglog, tmp_path):
 def test_nothing_is_changed_if_the_name_was_not_typed(seglog, hole, typed):
     before = tree_digest(hole)
     ran = seglog("repair", "--apply", hole, stdin=typed)
-    assert ran.exit_code in {1, 130}
+    assert ran.exit_code == (1 if typed else 2)
+    assert "nothing was changed" in ran.stdout + ran.stderr
+    assert ("a confirmation is needed" in ran.stderr and "--yes" in ran.stderr) == (not typed)
     assert tree_digest(hole) == before
 
 
