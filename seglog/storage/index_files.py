@@ -62,27 +62,37 @@ class IndexFile:
         return self.header.index_count >= self.geometry.entry_count
 
 
-def list_index_files(files: Files, root: Path) -> tuple[list[IndexFile], list[Path]]:
-    """Returns the files of the index in order, and those that cannot be understood."""
+def list_index_files(
+    files: Files, root: Path, likely: IndexGeometry | None = None
+) -> tuple[list[IndexFile], list[Path]]:
+    """Returns the files of the index in order, and those that cannot be understood.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        likely: Division that they had when they were looked at before.
+    """
     folder = root / INDEX
     named = [
         (folder / entry.name, entry.size_bytes)
         for entry in files.list_dir(folder)
         if not entry.is_dir and is_index_file_name(entry.name)
     ]
-    return understood(files, named)
+    return understood(files, named, likely)
 
 
-def understood(files: Files, named: Iterable[tuple[Path, int]]) -> tuple[list[IndexFile], list[Path]]:
+def understood(
+    files: Files, named: Iterable[tuple[Path, int]], likely: IndexGeometry | None = None
+) -> tuple[list[IndexFile], list[Path]]:
     """Returns index files as they are, and those that cannot be understood.
 
     Args:
         files: Where they are.
         named: Path and length of each, in order.
+        likely: Division that is tried first.
     """
     found: list[IndexFile] = []
     damaged: list[Path] = []
-    likely: IndexGeometry | None = None
     for path, size_bytes in named:
         try:
             file = _look(files, path, size_bytes, likely)

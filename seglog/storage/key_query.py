@@ -18,9 +18,11 @@ import numpy as np
 from seglog.storage.colliding_keys import iter_holding
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
+from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.message import Message
 from seglog.storage.index_files import PlaceRun, iter_place_runs, list_index_files
+from seglog.storage.key_memory import MOST_KEYS, KeyMemory
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import LogWindows, iter_key_rows
 from seglog.storage.log_scan import Hole
@@ -42,6 +44,7 @@ class KeyQuery:
         holes: The log's unreadable stretches.
         indexed: Where every key of the records below is in the index, and the last record of its newest
             file (-1 without a file), for a store whose index is open; None if nobody knows.
+        memory: What earlier queries of the store found.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class KeyQuery:
         message_at: Callable[[int], Message | None],
         holes: Sequence[Hole] = (),
         indexed: tuple[int, int] | None = None,
+        memory: KeyMemory | None = None,
     ) -> None:
         self._files = files
         self._root = root
@@ -59,6 +63,7 @@ class KeyQuery:
         self._message_at = message_at
         self._holes = holes
         self._indexed = indexed
+        self._memory = memory or KeyMemory()
 
     def find(
         self,
@@ -112,7 +117,9 @@ class KeyQuery:
         begin_ms, end_ms = times_ms
         start, end = log
         hashed = key_hash(wanted)
-        index, _damaged = list_index_files(self._files, self._root)
+        index, _damaged = list_index_files(self._files, self._root, self._memory.geometry)
+        if index:
+            self._memory.geometry = index[-1].geometry
         used = [file for file in index if file.header.index_count > 1]
         ends = [file.header.end_phy_offset for file in used]
         behind = max([start, *(place for place in ends if place < end)])
@@ -136,13 +143,19 @@ class KeyQuery:
 
     def _in_log(self, hashed: int, start: int, end: int) -> list[int]:
         """Returns where records of a stretch of the log are that may have a key, newest first."""
-        reader, places = self._reader(), list[int]()
+        known = self._memory.places_behind((start, end), hashed)
+        if known is not None:
+            return known[::-1]
+        reader, places, kept = self._reader(), list[int](), np.empty(0, KEY_ROW)
         windows = LogWindows(reader, self._segment_size_bytes, start, end, self._holes)
         try:
             for rows, _end in iter_key_rows(windows, tags=False):
                 places += rows["phy_offset"][rows["key_hash"] == hashed].tolist()
+                if len(kept) <= MOST_KEYS:
+                    kept = np.concatenate([kept, rows[: MOST_KEYS + 1]])
         finally:
             reader.close()
+        self._memory.keep_behind((start, end), kept)
         return places[::-1]
 
     def _reader(self) -> LogReader:

@@ -79,6 +79,7 @@ from seglog.storage.get_status import GetStatus
 from seglog.storage.index_files import checked_division
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
+from seglog.storage.key_memory import KeyMemory
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.lanes import open_lane
@@ -144,6 +145,7 @@ class MessageStore(AsyncCalls):
         self._closed = False
         self._leases = Leases(str(path))
         self._ext_codes = ExtCodes(self.files, path)
+        self._key_memory = KeyMemory()
         self._reads = self._new_reads()
         self.retention = Retention(
             opened.side, lambda: self._side.geometry.segment_size_bytes, self._forget_queues
@@ -622,7 +624,9 @@ class MessageStore(AsyncCalls):
                 side.index.catch_up()
                 indexed = side.index.position
             size = self.geometry.segment_size_bytes
-            lookup = KeyQuery(self.files, self.path, size, self._message_or_none, side.holes, indexed)
+            lookup = KeyQuery(
+                self.files, self.path, size, self._message_or_none, side.holes, indexed, self._key_memory
+            )
             log = (max(0, self.min_phy_offset), self.max_phy_offset)
             return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
 
@@ -774,6 +778,7 @@ class MessageStore(AsyncCalls):
             return 0
         with explained():
             found = self._side.refresh()
+        self._key_memory.forget()
         self._forget_queues()
         return found
 

@@ -12,11 +12,13 @@ from seglog.storage.files import RealFile, RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.names import COMMIT_LOG, INDEX
 from seglog.storage.index_files import list_index_files
+from seglog.storage.key_memory import MOST_KEYS
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.golden import extract
+from tests.support.kernels import BOTH, running
 from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store
 
 TINY = IndexGeometry(slot_count=5, entry_count=8)
@@ -309,3 +311,52 @@ def test_keys_of_an_index_file_that_is_gone_are_found_in_the_log(tmp_path):
         for number in (0, 45, 49):
             found = lookup.find("T", f"k{number}", 32, (0, 1 << 62), (0, store.max_phy_offset))
             assert [message.body for message in found] == [b"%d" % number]
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_a_reader_reads_what_lies_behind_the_index_once(tmp_path, kernels):
+    keys = ["a", "b", "c"]
+    with MessageStore.open(tmp_path / "store", **SMALL) as writer:
+        for key in keys:
+            writer.put("T", b"x", keys=key)
+        writer.query("T", "a")
+        for number in range(3):
+            writer.put("T", b"y", keys=f"behind-{number} c")  # not in the index yet
+        files = LogReads()
+        with running(kernels), MessageStore.open(writer.path, read_only=True, files=files) as reader:
+            assert [message.body for message in reader.query("T", "c")] == [b"x", b"y", b"y", b"y"]
+            files.opened = 0
+            for number in range(3):
+                (message,) = reader.query("T", f"behind-{number}")
+                assert message.keys == [f"behind-{number}", "c"]
+            assert reader.query("T", "none") == []
+            assert files.opened == 0
+            writer.put("T", b"z", keys="none c")
+            assert reader.query("T", "none") == []
+            reader.refresh()
+            assert [message.body for message in reader.query("T", "none")] == [b"z"]
+            assert len(reader.query("T", "c")) == 5
+
+
+def test_a_reader_keeps_few_keys_of_what_lies_behind_the_index(tmp_path):
+    count = MOST_KEYS + 1
+    with MessageStore.open(tmp_path / "store", **SMALL) as writer:
+        for number in range(count):
+            writer.put("T", b"x", keys=f"k{number}")
+        files = LogReads()
+        with MessageStore.open(writer.path, read_only=True, files=files) as reader:
+            for number in (0, 1, count - 1):
+                files.opened = 0
+                assert len(reader.query("T", f"k{number}")) == 1
+                assert files.opened > 1
+
+
+class LogReads(RealFiles):
+    """Counts how often a file of the log is opened."""
+
+    def __init__(self):
+        self.opened = 0
+
+    def open(self, path, *, writable):
+        self.opened += path.parent.name == COMMIT_LOG
+        return super().open(path, writable=writable)
