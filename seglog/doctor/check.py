@@ -35,6 +35,7 @@ from seglog.doctor.outside import check_outside
 from seglog.doctor.record_watch import Seen
 from seglog.doctor.rescan import excuse_rescanned
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
+from seglog.doctor.resume_stamps import ResumeStamps
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
 from seglog.doctor.tree import tree_findings
@@ -180,12 +181,9 @@ class StoreCheck:
     ) -> CheckReport:
         """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
         walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
-        known = (
-            load_outcomes(resume_file, self.plan, self._forgiving)
-            if resume_file is not None and resume
-            else []
-        )
-        kept = self._keep(resume_file, must=resume)
+        stamps = ResumeStamps(self.plan, self._forgiving, self.index)
+        known = load_outcomes(resume_file, self.plan, stamps) if resume_file is not None and resume else []
+        kept = self._keep(resume_file, stamps, must=resume)
         with ThreadPoolExecutor(1, "seglog-chains") as beside:
             follow = partial(chain_finding, self._files, is_closed=self.is_closed)
             chains = [beside.submit(follow, outline.file) for outline in self.index.outlines]
@@ -259,7 +257,7 @@ class StoreCheck:
             self._clock.monotonic_ms() - self._begun_ms,
         )
 
-    def _keep(self, path: Path | None, *, must: bool) -> ResumeFile | None:
+    def _keep(self, path: Path | None, stamps: ResumeStamps, *, must: bool) -> ResumeFile | None:
         """Returns the resume file, None where nobody asked for one and none can be written.
 
         Raises:
@@ -269,7 +267,7 @@ class StoreCheck:
         if path is None:
             return None
         check_outside(self._forgiving, path)
-        kept = ResumeFile(path, self.plan, self._forgiving)
+        kept = ResumeFile(path, self.plan, stamps)
         try:
             kept.begin()
         except OSError:

@@ -1,7 +1,7 @@
 """Where a check that was stopped goes on: one line for each split that was walked, in a file of its own.
 
-The file lies outside of the store. A line counts only as long as its commit-log file is the same: of the
-same length, not written since, and under the same number of the file system.
+The file lies outside of the store. A line counts only as long as what the split was held against is the
+same (:mod:`seglog.doctor.resume_stamps`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from typing import Any, BinaryIO, Final, TextIO
 from seglog.doctor.key_check import KeyDiff, Places
 from seglog.doctor.log_walk import SplitOutcome
 from seglog.doctor.record_watch import Seen
+from seglog.doctor.resume_stamps import ResumeStamps
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.json_line import decode_json_line
 from seglog.storage.format.record import Damage
 from seglog.storage.named_file import open_regular
-from seglog.storage.seal_check import segment_path
-from seglog.storage.store_root import StoreRoot
 
 MAX_RESUME_BYTES: Final = 1 << 30
 """Largest file that a check goes on from; it has some KiB for each 128 MiB of the log."""
@@ -33,7 +31,7 @@ MAX_RESUME_BYTES: Final = 1 << 30
 _MAX_HEADER_BYTES: Final = 16 << 20
 _MAX_LINE_BYTES: Final = 256 << 20
 _HELP: Final = "start anew without --resume"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _Json = Any  # what json.loads gives: every field is built anew from it, and a wrong shape is refused
 
 
@@ -50,13 +48,13 @@ class ResumeFile:
     Args:
         path: Where it lies.
         plan: The store.
-        files: Its files.
+        stamps: What its splits are held against.
     """
 
-    def __init__(self, path: Path, plan: AuditPlan, files: StoreRoot) -> None:
+    def __init__(self, path: Path, plan: AuditPlan, stamps: ResumeStamps) -> None:
         self.path = path
         self._plan = plan
-        self._files = files
+        self._stamps = stamps
         self._file: TextIO | None = None
 
     def begin(self) -> None:
@@ -72,7 +70,7 @@ class ResumeFile:
     def add(self, outcome: SplitOutcome) -> None:
         """Adds what a split saw."""
         split = self._plan.splits[outcome.split]
-        self._write([split.start, split.end, _stamp(self._plan, self._files, split), _fields(outcome)])
+        self._write([split.start, split.end, self._stamps.of(outcome), _fields(outcome)])
 
     def remove(self) -> None:
         """Removes the file: the check is done."""
@@ -91,27 +89,27 @@ class ResumeFile:
             self._file.flush()
 
 
-def load_outcomes(path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOutcome]:
+def load_outcomes(path: Path, plan: AuditPlan, stamps: ResumeStamps) -> list[SplitOutcome]:
     """Returns what an earlier check saw, as far as it is still so.
 
     Args:
         path: The resume file.
         plan: The store as it is now.
-        files: Its files.
+        stamps: What its splits are held against now.
 
     Raises:
         InvalidArgumentError: The file is none, or of another store or another way of checking.
     """
     try:
         with open_regular(path, MAX_RESUME_BYTES, advice=_HELP) as file:
-            return _read_outcomes(file, path, plan, files)
+            return _read_outcomes(file, path, plan, stamps)
     except FileNotFoundError as error:
         raise InvalidArgumentError(
             f"there is no resume file {path}", help="a check that was stopped says where it left one"
         ) from error
 
 
-def _read_outcomes(file: BinaryIO, path: Path, plan: AuditPlan, files: StoreRoot) -> list[SplitOutcome]:
+def _read_outcomes(file: BinaryIO, path: Path, plan: AuditPlan, stamps: ResumeStamps) -> list[SplitOutcome]:
     first = file.readline(_MAX_HEADER_BYTES)
     try:
         header = decode_json_line(first) if first else None
@@ -128,8 +126,9 @@ def _read_outcomes(file: BinaryIO, path: Path, plan: AuditPlan, files: StoreRoot
         try:
             start, end, stamp, fields = decode_json_line(line)
             split = numbers.get((start, end))
-            if split is not None and stamp == _stamp(plan, files, split):
-                found[split.number] = _outcome(split.number, fields)
+            outcome = None if split is None else _outcome(split.number, fields)
+            if outcome is not None and stamp == stamps.of(outcome):
+                found[outcome.split] = outcome
         except (ValueError, TypeError, LookupError, ArithmeticError, CorruptError):
             continue  # the last line of a process that was killed may be half a line
     return [found[number] for number in sorted(found)]
@@ -144,16 +143,6 @@ def _header(plan: AuditPlan) -> dict[str, object]:
         "verify": plan.verify,
         "batchTopics": sorted(plan.batch_topics),
     }
-
-
-def _stamp(plan: AuditPlan, files: StoreRoot, split: Split) -> list[int]:
-    """Returns what changes with a commit-log file."""
-    path = plan.root / segment_path(split.segment_end - plan.geometry.segment_size_bytes)
-    try:
-        status = files.status(path)
-    except OSError:
-        return []
-    return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def _fields(outcome: SplitOutcome) -> list[object]:

@@ -96,6 +96,23 @@ def test_a_segment_that_changed_since_is_read_again(tmp_path):
     assert "seal-rot" in {finding.code for finding in report.findings}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [("index/*", SMALL_INDEX["index_geometry"].entries_at + 20), ("consumequeue/*/*/0*", 0)],
+)
+def test_what_records_were_held_against_and_changed_since_is_read_again(pattern, position, tmp_path):
+    root, kept = tmp_path / "store", tmp_path / "kept"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 17, **SMALL_INDEX) as store:
+        fill(store, 2000)
+    with pytest.raises(StoppedError):
+        check_store(root, split_bytes=SPLIT, resume_file=kept, should_stop=after(4))
+    changed = min(root.glob(pattern))
+    flip(changed, position)
+    report = check_store(root, split_bytes=SPLIT, resume_file=kept, resume=True)
+    assert not report.is_clean
+    assert told(report) == told(check_store(root, split_bytes=SPLIT))
+
+
 def test_half_a_line_of_a_killed_check_is_passed_over(tmp_path):
     root, kept = tmp_path / "store", tmp_path / "kept"
     sealed_store(root)
