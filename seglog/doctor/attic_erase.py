@@ -7,8 +7,8 @@ from pathlib import Path
 
 from seglog.doctor.erased_bytes import ErasedRecords
 from seglog.storage.attic import ATTIC, iter_kept
-from seglog.storage.certain_mends.erased_places import note_erased
 from seglog.storage.certain_mends.from_attic import log_place
+from seglog.storage.erased_places import note_erased
 from seglog.storage.files import Files
 from seglog.storage.format.attic_entry import ATTIC_HEAD_BYTES, encode_entry
 

@@ -40,7 +40,7 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.pack_erase import ErasedPacks, erase_in_packs
 from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
-from seglog.storage.certain_mends.erased_places import ErasedPlace, note_erased
+from seglog.storage.erased_places import ErasedPlace, note_erased
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name

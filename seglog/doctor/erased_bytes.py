@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from seglog.doctor.erase_journal import Rewrite
 from seglog.doctor.leftovers import MAX_NEEDLE_BYTES
-from seglog.storage.certain_mends.erased_places import ErasedPlace
+from seglog.storage.erased_places import ErasedPlace
 from seglog.storage.files import Files
 from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.record import (

@@ -40,14 +40,14 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     queues = [*listing.queue_files.values(), *listing.batch_files.values()]
     strays = [finding.file for finding in listing.findings if finding.code == "log-file-stray"]
     misnamed = find_misnamed(files, root)
-    strays += [f"{COMMIT_LOG}/{segment_file_name(first)}" for first in misnamed.copies]
+    strays += [f"{COMMIT_LOG}/{name}" for name in misnamed.copies]
     strays += [f"{queue.name}/{name}" for queue in queues for name in queue.strays]
     for name in strays:
         yield move_away(files, root, name)
-    for first in misnamed.written_over:
+    for name in misnamed.written_over:
         # A file without anything is the hole that recovery fills; no file may be what retention took.
         segment = listing.geometry.segment_size_bytes
-        files.create(root / COMMIT_LOG / segment_file_name(first), segment).close()
+        files.create(root / COMMIT_LOG / name, segment).close()
     if strays:
         listing = list_store(files, root)  # lengths are asked of files that are still there
     segment = listing.geometry.segment_size_bytes

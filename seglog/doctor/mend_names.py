@@ -1,4 +1,4 @@
-"""Log files under another file's name: renamed before anything else is looked at, with their own undo pack.
+"""Log files under another name than their own: renamed first of all, with their own undo pack.
 
 A rename touches no byte. What else is wrong with such a store shows only afterwards, so it is repaired, and
 can be undone, by itself.
@@ -15,7 +15,7 @@ from seglog.doctor.changes import RENAMED, Change
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.undo_pack import UndoPack
 from seglog.storage.files import Files, RestoringFiles
-from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.misnamed import find_misnamed
 
 _ASIDE = ".renamed"
@@ -25,8 +25,8 @@ def name_actions(files: Files, root: Path) -> list[Action]:
     """Returns what renaming the files of a log would do."""
     moves = find_misnamed(files, root).moves
     return [
-        Action("name", f"{COMMIT_LOG}/{segment_file_name(first)}", detail=f"to {segment_file_name(place)}")
-        for first, place in sorted(moves.items())
+        Action("name", f"{COMMIT_LOG}/{name}", detail=f"to {target}")
+        for name, target in sorted(moves.items())
     ]
 
 
@@ -34,11 +34,15 @@ def rename_draft(files: Files, root: Path) -> None:
     """Gives the files of a draft's log their names."""
     folder = root / COMMIT_LOG
     moves = find_misnamed(files, root).moves
-    for first in moves:
-        name = segment_file_name(first)
-        files.rename(folder / name, folder / f"{name}{_ASIDE}")
-    for first, place in moves.items():
-        files.rename(folder / f"{segment_file_name(first)}{_ASIDE}", folder / segment_file_name(place))
+    held: list[tuple[Path, str]] = []
+    for number, (name, target) in enumerate(moves.items()):
+        aside = folder / f"{number}{_ASIDE}"
+        while files.exists(aside):
+            aside = aside.with_name(f"{aside.name}{_ASIDE}")
+        files.rename(folder / name, aside)
+        held.append((aside, target))
+    for aside, target in held:
+        files.rename(aside, folder / target)
 
 
 def rename_log_files(files: RestoringFiles, root: Path, clock: Clock, *, had_lock: bool) -> UndoPack | None:
@@ -52,8 +56,8 @@ def rename_log_files(files: RestoringFiles, root: Path, clock: Clock, *, had_loc
     """
     folder = root / COMMIT_LOG
     changes = [
-        Change(RENAMED, folder / segment_file_name(first), target=folder / segment_file_name(place))
-        for first, place in sorted(find_misnamed(files, root).moves.items())
+        Change(RENAMED, folder / name, target=folder / target)
+        for name, target in sorted(find_misnamed(files, root).moves.items())
     ]
     if not changes:
         return None

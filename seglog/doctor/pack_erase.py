@@ -16,8 +16,8 @@ from seglog.doctor.undo_pack import JOURNAL, KEPT, pack_folder, pack_numbers
 from seglog.doctor.undo_reading import read_entries
 from seglog.doctor.undo_writing import DISCARDED, remove_leftovers, write_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.certain_mends.erased_places import note_erased
 from seglog.storage.certain_mends.from_attic import log_place
+from seglog.storage.erased_places import note_erased
 from seglog.storage.files import Files
 from seglog.storage.format.names import STRAY
 from seglog.storage.format.undo_journal import UndoEntry, UndoKind

@@ -52,6 +52,7 @@ from seglog.storage.log_facts import stated_place
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.lost_messages import lost_in_holes
+from seglog.storage.misnamed import find_misnamed
 from seglog.storage.queue_files import QueueFiles, list_queues, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, is_message, overlay_queue
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
@@ -227,8 +228,10 @@ class _Attempt:
         # At the end of a segment the walk must find the next one where it is, or nothing at all.
         _demand(bool(end % segment) or not behind or behind[0] == end, "the segment behind it is missing")
         for first in behind:
-            is_named = stated_place(self._files, self._root, first) in (None, first)
+            is_named = stated_place(self._files, self._root, segment_file_name(first)) in (None, first)
             _demand(is_named, f"the segment at {first} has another's name")
+        if self._findings:
+            _demand(not find_misnamed(self._files, self._root).moves, "a file of the log has another name")
         for first in range(start, end, segment):
             _demand(guard.is_sound(first, first + 1), f"the segment at {first} is not as it was")
         _demand(guard.is_sound(end - 1, end), "the log before the point is not as it was")

@@ -126,7 +126,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-file-misnamed": Code(
         _WARNING,
-        "the records of a commit-log file say that it is another one, or a copy of another one",
+        "the records of a file in commitlog/ say that it is another file of the log, or a copy of one",
         "none is lost but those of a file under a copy, which `log-hole` names; RocketMQ serves"
         " none of the file, and cuts the log there after a crash",
         "the file gets its name; a copy is moved to seglog/stray",
@@ -134,7 +134,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-file-stray": Code(
         _WARNING,
-        "not a commit-log file; RocketMQ refuses to start with it",
+        "not a commit-log file, nor one that the log lacks; RocketMQ refuses to start with it",
         _REFUSES,
         "the file is moved to seglog/stray",
         _REPAIR,

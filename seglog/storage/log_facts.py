@@ -15,7 +15,7 @@ from typing import Final
 
 from seglog.storage.file_facts import FileFacts
 from seglog.storage.files import Files, OpenFile, read_part
-from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
 from seglog.storage.format.record import (
     FILLER,
     FILLER_BYTES,
@@ -27,6 +27,7 @@ from seglog.storage.format.record import (
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
     Damage,
+    RecordRow,
     examine,
 )
 from seglog.storage.geometry import MAX_SEGMENT_BYTES
@@ -49,7 +50,7 @@ _PHY_OFFSET: Final = struct.Struct(">q")
 
 def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
     """Returns what a file says, as far as it can be read."""
-    handle = _open(files, root, file.first_offset)
+    handle = _open(files, root, segment_file_name(file.first_offset))
     if handle is None:
         return FileFacts(file.first_offset, file.size_bytes)
     try:
@@ -61,31 +62,56 @@ def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
     return FileFacts(first, file.size_bytes, place is not None, needed, exact)
 
 
-def stated_place(files: Files, root: Path, first_offset: int) -> int | None:
+def stated_place(files: Files, root: Path, name: str) -> int | None:
     """Returns where the records of a file say that it belongs; None if it has none that says so.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        first_offset: Where the file's name says that it belongs; a record that agrees is believed first.
+        name: Of a file in the folder of the log. If a log file can have it, a record that agrees with it is
+            believed first.
     """
-    handle = _open(files, root, first_offset)
+    handle = _open(files, root, name)
     if handle is None:
         return None
     try:
-        return _place(handle, first_offset)
+        return _place(handle, parse_segment_file_name(name))
     finally:
         handle.close()
 
 
-def _open(files: Files, root: Path, first_offset: int) -> OpenFile | None:
+def record_times(files: Files, root: Path, name: str, place: int) -> tuple[int, int] | None:
+    """Returns the store times of the first and the last record of a file; None if it has none.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        name: Of a file in the folder of the log.
+        place: Where its records say that it belongs.
+    """
+    handle = _open(files, root, name)
+    if handle is None:
+        return None
     try:
-        return files.open(root / COMMIT_LOG / segment_file_name(first_offset), writable=False)
+        newest = _newest(handle, place)
+        for position, window in _windows(handle):
+            at = next_record(window, place + position, 0, len(window))
+            row = None if at is None else examine(window, at, place + position + at)
+            if isinstance(row, RecordRow) and newest is not None:
+                return row.store_timestamp_ms, newest[1]
+    finally:
+        handle.close()
+    return None
+
+
+def _open(files: Files, root: Path, name: str) -> OpenFile | None:
+    try:
+        return files.open(root / COMMIT_LOG / name, writable=False)
     except OSError:
         return None  # gone meanwhile, or not to be read: it says nothing
 
 
-def _place(handle: OpenFile, named: int) -> int | None:
+def _place(handle: OpenFile, named: int | None) -> int | None:
     head = read_part(handle, 0, HEAD_V4.size_bytes)
     if len(head) < HEAD_V4.size_bytes:
         return None
@@ -100,14 +126,16 @@ def _place(handle: OpenFile, named: int) -> int | None:
     return _vote(handle, named)
 
 
-def _is_meant(handle: OpenFile, own: int, named: int, size: int) -> bool:
+def _is_meant(handle: OpenFile, own: int, named: int | None, size: int) -> bool:
     """Returns whether the first record of a file is where it says, and not one with a flipped bit."""
     head = read_part(handle, size, HEAD_V4.size_bytes)
     if len(head) == HEAD_V4.size_bytes and FILLER.struct.unpack_from(head)[1] in _MAGICS:
         following = _own(head, 0)
-        if following in (own + size, named + size):
-            return following == own + size
-    return (own ^ named).bit_count() != 1
+        if following == own + size:
+            return True
+        if named is not None and following == named + size:
+            return False
+    return named is None or (own ^ named).bit_count() != 1
 
 
 def _own(buffer: memoryview, at: int) -> int:
@@ -115,7 +143,7 @@ def _own(buffer: memoryview, at: int) -> int:
     return own
 
 
-def _vote(handle: OpenFile, named: int) -> int | None:
+def _vote(handle: OpenFile, named: int | None) -> int | None:
     """Returns where the first records of a file say that it belongs, if it does not begin with one.
 
     One that fits the name is enough. For another place two must agree: sectors may have changed places, and
@@ -133,7 +161,7 @@ def _vote(handle: OpenFile, named: int) -> int | None:
             if not isinstance(row, Damage) and own >= position + at:
                 votes[own - position - at] += 1
                 behind = at + row.size_bytes  # what lies in a body says nothing
-            if votes[named]:
+            if named is not None and votes[named]:
                 return named
             if votes.total() == _ENOUGH:
                 break
@@ -152,28 +180,35 @@ def _windows(handle: OpenFile) -> Iterator[tuple[int, memoryview]]:
 
 def _tail(handle: OpenFile, first_offset: int) -> tuple[int, int | None]:
     """Returns how long the file must be at least by its last record, and how long by a filler behind it."""
+    newest = _newest(handle, first_offset)
+    return _behind(handle, first_offset, 0 if newest is None else newest[0])
+
+
+def _newest(handle: OpenFile, first_offset: int) -> tuple[int, int] | None:
+    """Returns where in a file its last record ends, and its store time; None if none is found."""
     end = data_end(handle, 1)  # space that was reserved ahead is zeros, up to 256 MiB of them
     for size in _TAIL_WINDOWS_BYTES:
         start = max(0, end - size)
         window = read_part(handle, start, end - start + MIN_RECORD_BYTES)
-        last = _last_record_end(window, first_offset + start)
+        last = _last_record(window, first_offset + start)
         if last is not None:
-            return _behind(handle, first_offset, start + last)
+            return start + last[0], last[1]
         if not start:
             break
-    return _behind(handle, first_offset, 0)
+    return None
 
 
-def _last_record_end(window: memoryview, phy_offset: int) -> int | None:
-    end: int | None = None
+def _last_record(window: memoryview, phy_offset: int) -> tuple[int, int] | None:
+    last: tuple[int, int] | None = None
     at = next_record(window, phy_offset, 0, len(window))
     while at is not None:
         row = examine(window, at, phy_offset + at)
         if isinstance(row, Damage):
             break
         end = at + row.size_bytes
+        last = end, row.store_timestamp_ms
         at = next_record(window, phy_offset, end, len(window))
-    return end
+    return last
 
 
 def _behind(handle: OpenFile, first_offset: int, position: int) -> tuple[int, int | None]:

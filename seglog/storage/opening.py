@@ -31,7 +31,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE, segment_file_name
+from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
 from seglog.storage.log_gone import demand_log
@@ -201,10 +201,8 @@ def _survey_to_write(
     if isinstance(found, Survey):
         return found, ()
     # A copy of another file costs nothing more than it took the place of; a move is for the doctor.
-    for first in find_misnamed(files, root).moves:
-        raise MisnamedFileError(
-            f"{COMMIT_LOG}/{segment_file_name(first)}: its records say that it is another file of the log"
-        )
+    for name in find_misnamed(files, root).moves:
+        raise MisnamedFileError(f"{COMMIT_LOG}/{name}: its records say that it is another file of the log")
     # What is done now may cut the log below the point, or make queues that it does not know.
     seen = survey(root, files, given=given)
     if not seen.log_files:

@@ -27,7 +27,7 @@ def test_a_flipped_bit_of_a_place_moves_no_file(bit, root):
     data = bytearray(path.read_bytes())
     data[HEAD_V4.offsets["phy_offset"] + 7 - bit // 8] ^= 1 << bit % 8
     path.write_bytes(data)
-    assert stated_place(RealFiles(), root, int(names[1])) == int(names[1])
+    assert stated_place(RealFiles(), root, names[1]) == int(names[1])
     with MessageStore.open(root, clock=new_clock()) as store:
         assert sum(map(len, served(store).values())) == 100
 
@@ -37,8 +37,8 @@ def test_files_under_each_others_names_are_told_although_their_places_differ_by_
     first.rename(root / "kept")
     second.rename(first)
     (root / "kept").rename(second)
-    assert stated_place(RealFiles(), root, 0) == SEGMENT_BYTES
-    assert stated_place(RealFiles(), root, SEGMENT_BYTES) == 0
+    assert stated_place(RealFiles(), root, first.name) == SEGMENT_BYTES
+    assert stated_place(RealFiles(), root, second.name) == 0
 
 
 @pytest.mark.parametrize("far", [MAX_MISSING + 2, 1 << 40])

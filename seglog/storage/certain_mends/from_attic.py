@@ -6,7 +6,7 @@ the record states itself, of its length, topic, queue and queue offset; or into 
 prove themselves: by their checksums, or by what is certain of one flipped bit or a head that was written
 over, with the tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing
 behind the log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one
-of before the erase, :mod:`~seglog.storage.certain_mends.erased_places` names the record.
+of before the erase, :mod:`~seglog.storage.erased_places` names the record.
 
 A record that lies in the attic at another place than it states, as under the name of another file, is found
 by its magic; so are those of log files that a repair moved aside, because they were copies of others.
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.storage.attic import iter_kept
-from seglog.storage.certain_mends.erased_places import ErasedPlace, erased_places
 from seglog.storage.certain_mends.mend import ATTIC_KIND, Mend
+from seglog.storage.erased_places import ErasedPlace, erased_places
 from seglog.storage.files import Files
 from seglog.storage.format.attic_entry import MAX_KEPT_BYTES
 from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
