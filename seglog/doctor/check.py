@@ -358,7 +358,7 @@ class StoreCheck:
             min_phy_offset=max(0, log.report.min_phy_offset),
         )
         findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
-        findings += compaction_findings(files, root, queues, log.report.min_phy_offset)
+        findings += compaction_findings(files, root, queues, log.report.min_phy_offset, plan.geometry)
         segment = plan.geometry.segment_size_bytes
         return findings + own_findings(files, root, segment, log.report.end_phy_offset)
 

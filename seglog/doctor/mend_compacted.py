@@ -34,7 +34,9 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         return
     damaged = {
         (parts[2], int(parts[3]))
-        for finding in compaction_findings(files, found.root, surveyed_queues(found), found.min_phy_offset)
+        for finding in compaction_findings(
+            files, found.root, surveyed_queues(found), found.min_phy_offset, found.geometry
+        )
         if finding.code in _DAMAGE
         for parts in [finding.file.split("/")]
     }

@@ -86,7 +86,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
         told.append(Action("compaction", "compaction", detail=detail, lost=lost))
     elif rebuilt:
         rebuilt[0] = replace(rebuilt[0], lost=lost)
-    told += rebuilt
+    told += [*rebuilt, *_of_copies(found)]
     return told + actions
 
 
@@ -101,7 +101,7 @@ def _compaction_is_behind(found: Survey) -> bool:
 
 
 def _has_rebuilt(found: Survey) -> bool:
-    return any(state.rebuilt for state in found.compaction.values())
+    return any(state.rebuilt or state.changed for state in found.compaction.values())
 
 
 def _of_rebuilt(found: Survey) -> Iterator[Action]:
@@ -111,6 +111,22 @@ def _of_rebuilt(found: Survey) -> Iterator[Action]:
         for first, content in state.rebuilt.items():
             served = valid_batch_prefix(view_batch_units(content))
             yield Action("compaction-queue", f"{folder}/{segment_file_name(first)}", saved=served)
+
+
+def _of_copies(found: Survey) -> Iterator[Action]:
+    """Yields an action for each log file of a compaction topic of which records are written again."""
+    for (topic, queue_id), state in found.compaction.items():
+        folder = state.files.log_directory.relative_to(found.root).as_posix()
+        log_bytes = state.units.sizes.log_bytes
+        for first in sorted(state.changed):
+            here = range(first, first + log_bytes)
+            offsets = sorted(one.record.queue_offset for place, one in state.lost.items() if place in here)
+            lost = tuple(
+                LostMessages(topic, queue_id, one, UNIT)
+                for one in ranges_of((offset, 1) for offset in offsets)
+            )
+            saved = sum(place in here for place in state.copies)
+            yield Action("compaction-record", f"{folder}/{segment_file_name(first)}", saved=saved, lost=lost)
 
 
 def _lost_of_compaction(known: Mapping[Key, set[int]], after: Survey) -> Iterator[LostMessages]:

@@ -13,6 +13,7 @@ from seglog.errors import ConfigError, CorruptError
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
 from seglog.storage.certain_mends.from_attic import mends_from_attic
+from seglog.storage.compaction_copies import CommitRecords
 from seglog.storage.compaction_files import (
     compacted_queues,
     infer_compaction_sizes,
@@ -36,7 +37,8 @@ from seglog.storage.format.names import (
 from seglog.storage.geometry import StoreGeometry, infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
-from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
+from seglog.storage.log_files import LogReader
+from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 from seglog.words import count_text
@@ -175,7 +177,11 @@ def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
 
 
 def compaction_findings(
-    files: Files, root: Path, queues: Mapping[tuple[str, int], AuditQueue], min_phy_offset: int
+    files: Files,
+    root: Path,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    min_phy_offset: int,
+    geometry: StoreGeometry,
 ) -> list[Finding]:
     """Returns what is wrong with the files of compaction topics.
 
@@ -184,6 +190,7 @@ def compaction_findings(
         root: The store directory.
         queues: Those of the store.
         min_phy_offset: Where the log starts.
+        geometry: Lengths of the files of log and queues.
     """
     base = root / COMPACTION
     folders = (COMPACTION_LOG, COMPACTION_QUEUE)
@@ -211,6 +218,7 @@ def compaction_findings(
         for (topic, queue_id), queue in queues.items()
         if topic in topics and queue.max_offset > queue.min_offset and (topic, queue_id) not in there
     ]
+    reader = LogReader(files, root, geometry.segment_size_bytes)
     for queue in listed:
         names = {
             queue.log_directory: (queue.logs, sizes.log_bytes),
@@ -233,12 +241,17 @@ def compaction_findings(
         has_gaps = (queue.topic, queue.queue_id) in compacted or min_phy_offset > 0
         known = queues.get((queue.topic, queue.queue_id))
         end_offset = None if known is None else known.max_offset
-        state = load_state(files, queue, sizes, compacted=has_gaps, end_offset=end_offset)
-        unsound = (queue.logs.keys() - state.kept) | set(state.damaged) | state.rebuilt.keys()
+        plain = QueueFiles(queue.topic, queue.queue_id, root / queue_directory(queue.topic, queue.queue_id))
+        hints = read_units(files, list_queue(files, plain), geometry.queue_file_size_bytes)
+        records = CommitRecords(reader, queue.topic, queue.queue_id, *hints)
+        state = load_state(files, queue, sizes, compacted=has_gaps, end_offset=end_offset, records=records)
+        unsound = (queue.logs.keys() - state.kept) | set(state.damaged) | state.rebuilt.keys() | state.changed
         if unsound and not wrong:
-            directory = queue.queue_directory if min(unsound) in state.rebuilt else queue.log_directory
+            is_of_queue = min(unsound) in state.rebuilt.keys() - state.changed
+            directory = queue.queue_directory if is_of_queue else queue.log_directory
             name = directory.relative_to(root).as_posix()
             findings.append(Finding("compaction-damaged", f"{name}/{segment_file_name(min(unsound))}"))
+    reader.close()
     return findings + list(_position_findings(files, base))
 
 

@@ -31,7 +31,7 @@ def other_problems(found: Survey, files: Files) -> list[Finding]:
         *topic_findings(tables, queues, with_files),
         *timer_problems(found, files),
         *ext_findings(files, root, found.queue_files.values(), found.geometry),
-        *compaction_findings(files, root, queues, found.min_phy_offset),
+        *compaction_findings(files, root, queues, found.min_phy_offset, found.geometry),
         *own_findings(files, root, found.geometry.segment_size_bytes, found.max_phy_offset),
     ]
 

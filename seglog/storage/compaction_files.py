@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.errors import ConfigError, CorruptError, MessageIllegalError
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.compaction_copies import (
+    CommitRecords,
+    HeldCopies,
+    LostCopy,
+    sound_record_at,
+    with_tags_codes,
+)
 from seglog.storage.compaction_rebuild import read_filler, rebuild_units, sound_record
 from seglog.storage.compaction_units import CompactionUnits
 from seglog.storage.config_file import ConfigFile
@@ -29,10 +36,11 @@ from seglog.storage.format.batch_consume_queue import (
     valid_batch_prefix,
     view_batch_units,
 )
-from seglog.storage.format.compaction import CompactionSizes, compaction_key, compaction_sizes
+from seglog.storage.format.compaction import CompactionSizes, compaction_sizes
 from seglog.storage.format.config_json import encode_config
 from seglog.storage.format.names import can_name_directory, parse_segment_file_name, segment_file_name
-from seglog.storage.format.record import MAGIC_V1, MAGIC_V2, Damage, examine
+from seglog.storage.format.record import MAGIC_V1, MAGIC_V2
+from seglog.storage.format.tombstone import min_tombstone_bytes
 from seglog.storage.geometry import infer_file_size
 
 _BASE: Final = compaction.COMPACTION
@@ -79,6 +87,8 @@ class CompactionState:
         dropped: Files that do not count.
         rebuilt: What queue files hold that must be written, by first offset.
         damaged: First offsets of log files that end in something unreadable.
+        copies: Records of the log files that are written again, by place: place in the commit log, and size.
+        lost: Records of the log files that tombstones stand in for, by place.
     """
 
     files: CompactionFiles
@@ -87,6 +97,14 @@ class CompactionState:
     dropped: list[Path] = field(default_factory=list)
     rebuilt: dict[int, bytes] = field(default_factory=dict)
     damaged: list[int] = field(default_factory=list)
+    copies: dict[int, tuple[int, int]] = field(default_factory=dict)
+    lost: dict[int, LostCopy] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> set[int]:
+        """First offsets of log files in which records are written again or given up."""
+        log_bytes = self.units.sizes.log_bytes
+        return {place - place % log_bytes for place in (*self.copies, *self.lost)}
 
 
 class _Followed(NamedTuple):
@@ -96,6 +114,21 @@ class _Followed(NamedTuple):
     is_sound: bool
     content: bytes | None = None
     is_damaged: bool = False
+
+
+class _Sound(NamedTuple):
+    """The leading units of a file that lead to records.
+
+    Attributes:
+        is_all: Whether they are all that the file begins with.
+        is_ended: Whether it ends as a full one.
+        content: What the queue file must hold instead, since it leads to records that are lost.
+    """
+
+    units: BatchUnits
+    is_all: bool
+    is_ended: bool
+    content: bytes | None
 
 
 def list_compaction_files(files: Files, root: Path, topic: str, queue_id: int) -> CompactionFiles:
@@ -156,6 +189,7 @@ def load_state(
     *,
     compacted: bool,
     end_offset: int | None = None,
+    records: CommitRecords | None = None,
 ) -> CompactionState:
     """Returns what of a queue's files counts.
 
@@ -166,7 +200,9 @@ def load_state(
         compacted: Whether a compaction dropped messages, so that names may have gaps.
         end_offset: Queue offset behind the last message of the queue in the commit log, None if not known:
             no unit that is made again goes beyond.
+        records: What the commit log has of the queue; None to believe the files.
     """
+    held = HeldCopies(records)
     units = CompactionUnits(sizes)
     kept: list[int] = []
     damaged: list[int] = []
@@ -176,7 +212,7 @@ def load_state(
         if not is_next and not compacted:
             break
         offsets = range(units.max_offset, end_offset or _MAX_OFFSET)
-        followed = _follow(files, found, first, offsets, sizes)
+        followed = _follow(files, found, first, offsets, sizes, held)
         if followed is None:
             if compacted:
                 continue
@@ -197,7 +233,10 @@ def load_state(
     dropped += [
         found.queue_directory / segment_file_name(first) for first in found.queues if first not in kept
     ]
-    return CompactionState(found, units, kept, dropped + found.strays, rebuilt, damaged)
+    held.keep_only(set(kept), sizes.log_bytes)
+    return CompactionState(
+        found, units, kept, dropped + found.strays, rebuilt, damaged, held.copies, held.lost
+    )
 
 
 def known_offsets(files: Files, state: CompactionState) -> set[int]:
@@ -213,59 +252,87 @@ def known_offsets(files: Files, state: CompactionState) -> set[int]:
 
 
 def _follow(
-    files: Files, found: CompactionFiles, first: int, offsets: range, sizes: CompactionSizes
+    files: Files,
+    found: CompactionFiles,
+    first: int,
+    offsets: range,
+    sizes: CompactionSizes,
+    held: HeldCopies,
 ) -> _Followed | None:
     """Returns what counts of a log file; None if there is no queue file and none can be made."""
     name = segment_file_name(first)
     path = found.log_directory / name
-    units, is_ended, is_all = view_batch_units(b""), False, False
+    sound = _Sound(view_batch_units(b""), is_all=False, is_ended=False, content=None)
     has_queue_file = found.queues.get(first) == sizes.queue_bytes
     if has_queue_file:
-        units, is_all, is_ended = _sound_units(files, found, first, offsets.start)
+        sound = _sound_units(files, found, first, offsets.start, held)
+        units = sound.units
         end = int(units["phy_offset"][-1]) + int(units["size_bytes"][-1]) - first if len(units) else 0
         with closing(files.open(path, writable=False)) as log:
             _size, magic = read_filler(log, end)
-        if is_all and magic not in {MAGIC_V1, MAGIC_V2}:
-            return _Followed(units, is_ended)
-    made = rebuild_units(files, path, first, offsets, sizes)
-    is_better = made.is_whole or len(made.units) > len(units)
+        if sound.is_all and magic not in {MAGIC_V1, MAGIC_V2}:
+            return _Followed(units, sound.is_ended, sound.content)
+    made = rebuild_units(files, path, first, offsets, sizes, held.tags_code_of)
+    is_better = made.is_whole or len(made.units) > len(sound.units)
     if made.content is None or not is_better or (not len(made.units) and not made.is_whole):
-        return _Followed(units, is_sound=False, is_damaged=True) if has_queue_file else None
+        lacking = _Followed(sound.units, is_sound=False, content=sound.content, is_damaged=True)
+        return lacking if has_queue_file else None
     is_wrong = not has_queue_file or files.read_file(found.queue_directory / name) != made.content
     content = made.content if is_wrong else None
     return _Followed(made.units, made.is_whole, content, is_damaged=not made.is_whole)
 
 
 def _sound_units(
-    files: Files, found: CompactionFiles, first: int, max_offset: int
-) -> tuple[BatchUnits, bool, bool]:
-    """Returns the leading units of a file that lead to records, and of which kind they are.
+    files: Files, found: CompactionFiles, first: int, max_offset: int, held: HeldCopies
+) -> _Sound:
+    """Returns the leading units of a file that lead to records.
+
+    A record that cannot be read is stepped over where a sound one begins just where its unit ends.
 
     Args:
         files: Where the store is.
         found: The files of the queue.
         first: First offset of the file.
         max_offset: Queue offset behind the last message of the files before it.
-
-    Returns:
-        The units, whether they are all that the file begins with, and whether it ends as a full one.
+        held: What the records are held against; gets what differs and what is lost.
     """
     name = segment_file_name(first)
-    units = view_batch_units(files.read_file(found.queue_directory / name))
+    data = files.read_file(found.queue_directory / name)
+    units = view_batch_units(data)
     used = valid_batch_prefix(units)
     # A file of which units are gone looks like one that was never filled; one behind it tells.
     is_ended = used == len(units) or units[used].tobytes() == END_UNIT or first == max(found.queues)
-    units = units[:used]
+    units, unread, lost, end = units[:used], list[int](), list[int](), first
+    noted = HeldCopies(held.records)
+    least_bytes = min_tombstone_bytes(found.topic.encode("utf-8", "surrogateescape"))
     with closing(files.open(found.log_directory / name, writable=False)) as log:
         for index, unit in enumerate(units.tolist()):
             phy_offset, size, _code, _time, base, count, *_ = unit
-            record = memoryview(bytearray(size if 0 <= phy_offset - first < found.logs[first] else 0))
+            is_within = 0 <= phy_offset - first <= found.logs[first] - size
+            record = memoryview(bytearray(size if is_within else 0))
             log.read_into(record, max(0, phy_offset - first))
             # With another count a reader would go on at another offset.
-            if base < max_offset or count != 1 or not _is_sound(record, unit):
-                return units[:index], False, False
-            max_offset = base + 1
-    return units, True, is_ended
+            is_next = base >= max_offset and count == 1 and not (unread and phy_offset != end)
+            is_sound = is_next and _is_sound(record, unit)
+            there = None if is_sound or not is_next else sound_record_at(log, record, phy_offset, first)
+            is_same = there is None or (there.queue_offset, there.size_bytes) == (base, size)
+            if not is_next or not is_same:
+                return _Sound(units[: unread[0] if unread else index], False, False, None)
+            if noted.differs(record, unit) or is_sound:
+                lost += unread
+                unread.clear()
+            elif there is None and phy_offset == end and len(record) >= least_bytes:
+                unread.append(index)
+            else:
+                return _Sound(units[: unread[0] if unread else index], False, False, None)
+            max_offset, end = base + 1, phy_offset + size
+    told = units.tolist()
+    for index in lost:
+        noted.give_up(found.topic, found.queue_id, told[index])
+    held.take(noted)
+    content = with_tags_codes(data, noted.lost, lost) if lost else None
+    units = units if content is None else view_batch_units(content)[:used]
+    return _Sound(units[: unread[0]] if unread else units, not unread, is_ended, content)
 
 
 def _is_sound(record: memoryview, unit: tuple[int, ...]) -> bool:
@@ -288,16 +355,3 @@ def compacted_queues(files: Files, root: Path) -> dict[Key, int]:
     except (ConfigError, CorruptError):
         return {}
     return positions or {}
-
-
-def has_key(record: memoryview, phy_offset: int) -> bool:
-    """Returns whether a record of the commit log belongs into a compaction log."""
-    row = examine(record, 0, phy_offset, verify=False)
-    if isinstance(row, Damage):
-        return False
-    start = row.properties_at
-    try:
-        compaction_key(bytes(record[start : start + row.properties_bytes]))
-    except MessageIllegalError:
-        return False
-    return True

@@ -9,6 +9,7 @@ Source: ``store/.../SparseConsumeQueue.java putEndPositionInfo``.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -57,7 +58,14 @@ class Rebuilt(NamedTuple):
     is_whole: bool
 
 
-def rebuild_units(files: Files, path: Path, first: int, offsets: range, sizes: CompactionSizes) -> Rebuilt:
+def rebuild_units(
+    files: Files,
+    path: Path,
+    first: int,
+    offsets: range,
+    sizes: CompactionSizes,
+    tags_code_of: Callable[[memoryview, int, RecordRow], int],
+) -> Rebuilt:
     """Returns what the queue file of a log file must hold.
 
     Args:
@@ -66,6 +74,7 @@ def rebuild_units(files: Files, path: Path, first: int, offsets: range, sizes: C
         first: Its first offset.
         offsets: The queue offsets that its messages may have.
         sizes: Lengths of the files.
+        tags_code_of: Returns the code of a record's tag, by the record, its place and what it says itself.
     """
     units, position, least = bytearray(), 0, offsets.start
     with closing(files.open(path, writable=False)) as log:
@@ -79,7 +88,7 @@ def rebuild_units(files: Files, path: Path, first: int, offsets: range, sizes: C
             units += BATCH_UNIT.struct.pack(
                 first + position,
                 size,
-                row.tags_code,
+                tags_code_of(record, first + position, row),
                 row.store_timestamp_ms,
                 row.queue_offset,
                 1,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from seglog.storage.compaction_copies import has_key
 from seglog.storage.compaction_files import (
     CompactionState,
-    has_key,
     infer_compaction_sizes,
     list_compaction_files,
 )

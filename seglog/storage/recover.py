@@ -22,6 +22,7 @@ from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
+from seglog.storage.compaction_copies import write_copies
 from seglog.storage.compaction_files import CompactionState
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
@@ -126,6 +127,7 @@ def _recover(
         for folder in {path.parent for path in compaction.dropped}:
             files.sync_dir(folder)
         _write_rebuilt(found, files, attic, compaction)
+    write_copies(found, files, attic)
     _write_checkpoint(found, files, attic)
     left = {hole.phy_offset for hole in found.holes}
     _keep_evidence(found, files, seen, [hole for hole in seen if hole.phy_offset not in left])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from seglog.storage.compaction_files import CompactionState, has_key
+from seglog.storage.compaction_copies import has_key
+from seglog.storage.compaction_files import CompactionState
 from seglog.storage.compaction_units import place
 from seglog.storage.files import Files
 from seglog.storage.format.compaction import compaction_record
@@ -25,7 +26,9 @@ class SnapshotCompactionQueue:
         self._directory = state.files.log_directory
         self._files = files
         self._log = log
-        self._in_commit_log: dict[int, int] = {}
+        self._in_commit_log = {place: source for place, (source, _size) in state.copies.items()}
+        self._lost = state.lost.keys()
+        self._behind: set[int] = set()
 
     def extend(self, rows: Rows) -> None:
         """Adds records of the commit log that the queue does not have yet; in log order."""
@@ -36,6 +39,7 @@ class SnapshotCompactionQueue:
                 continue
             at = place(self.units.end, size, self.units.sizes)
             self._in_commit_log[at.first + at.log_bytes] = phy_offset
+            self._behind.add(at.first + at.log_bytes)
             self.units.add(
                 at,
                 size,
@@ -46,10 +50,14 @@ class SnapshotCompactionQueue:
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of a record of the queue's log, None if it is gone."""
+        if phy_offset in self._lost:
+            return None
         source = self._in_commit_log.get(phy_offset)
-        if source is not None:
-            record = self._log.read(source, size_bytes)
-            return None if record is None else memoryview(compaction_record(record, phy_offset)).toreadonly()
+        record = None if source is None else self._log.read(source, size_bytes)
+        if record is not None:
+            return memoryview(compaction_record(record, phy_offset)).toreadonly()
+        if phy_offset in self._behind:
+            return None
         position = phy_offset % self.units.sizes.log_bytes
         path = self._directory / segment_file_name(phy_offset - position)
         buffer = memoryview(bytearray(size_bytes))

@@ -24,6 +24,7 @@ from seglog.storage.batch_overlay import (
 )
 from seglog.storage.block_guard import BlockGuard
 from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.compaction_copies import CommitRecords
 from seglog.storage.compaction_files import (
     CompactionState,
     compacted_queues,
@@ -419,15 +420,17 @@ def _load_compaction(found: Survey, files: Files) -> None:
     listed = [list_compaction_files(files, found.root, *key) for key in sorted(keys)]
     sizes = infer_compaction_sizes(listed)
     compacted = compacted_queues(files, found.root)
-    for queue in listed:
-        key = (queue.topic, queue.queue_id)
-        # What retention took from the commit log cannot be made again: then what is there must do.
-        may_have_gaps = key in compacted or found.min_phy_offset > 0
-        known = found.queues.get(key)
-        end_offset = None if known is None else known.max_offset
-        found.compaction[key] = load_state(
-            files, queue, sizes, compacted=may_have_gaps, end_offset=end_offset
-        )
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        for queue in listed:
+            key = (queue.topic, queue.queue_id)
+            # What retention took from the commit log cannot be made again: then what is there must do.
+            may_have_gaps = key in compacted or found.min_phy_offset > 0
+            known = found.queues.get(key)
+            end_offset = None if known is None else known.max_offset
+            records = None if known is None else CommitRecords(reader, *key, known.first_slot, known.units)
+            found.compaction[key] = load_state(
+                files, queue, sizes, compacted=may_have_gaps, end_offset=end_offset, records=records
+            )
 
 
 def _topic_kinds(found: Survey, files: Files) -> TopicKinds:

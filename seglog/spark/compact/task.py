@@ -140,7 +140,8 @@ def compaction_units(files: Files, root: Path, topic: str, queue_id: int) -> Bat
     every = [list_compaction_files(files, root, topic, number) for number in queue_ids(files, root, topic)]
     compacted = (topic, queue_id) in compacted_queues(files, root)
     state = load_state(files, found, infer_compaction_sizes(every), compacted=compacted)
-    return state.units.units(0, state.units.end_index)
+    units = state.units.units(0, state.units.end_index)
+    return units[~np.isin(units["phy_offset"], list(state.lost))]
 
 
 def _compaction_facts(files: Files, task: Task, part: CompactionPart) -> Facts:
