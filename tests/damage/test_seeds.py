@@ -12,7 +12,7 @@ SEEDS = [
     ("own with record CRC", 1271),  # the time of an index file's first entry
     ("roll", 1542),  # an empty backup of compaction positions, and no such file
     ("own of every kind", 1739),  # one byte of the name of the topic table
-    ("own of every kind", 1741),  # the end of a copy in a compaction log, of which the commit log has the record
+    ("own of every kind", 1741),  # a copy in a compaction log that differs from the commit log
     ("own of every kind", 1766),  # one byte of a queue.type, of which the folder tells
     ("own of every kind", 2038),  # a byte of noise in the name of the topic table
     ("own of every kind", 1163),  # one bit of a place made a hole of 4 PiB
