@@ -24,7 +24,7 @@ KINDS: Final[dict[str, str]] = {
     "queue": "write queue files from the log",
     "compaction": "write the log of a compaction topic from the commit log",
     "compaction-queue": "make a queue file of a compaction topic again from its own log",
-    "compaction-record": "rewrite records of a compaction topic's own log from the commit log, or as tombstones",
+    "compaction-record": "rewrite records of a compaction log from the commit log, or as tombstones",
     "timer": "make a file of the timer again",
     "filter": "give queue units the hash of the tag that filter data had",
     "index": "write the key index from the log",
