@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -69,7 +70,7 @@ def command(
     if not yes:
         _show_plan(plan, as_json=False)
         _confirm(path, as_json=as_json)
-    with new_file_outside(files, target) as opened:
+    with nullcontext() if target is None else new_file_outside(files, target) as opened:
         done = apply_erase(files, plan, SystemClock())
         paper = certificate(done, package_version("seglog") or "unknown")
         text = (json.dumps(paper, indent=1) + "\n").encode()

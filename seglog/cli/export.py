@@ -6,14 +6,14 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, TextIO
+from typing import BinaryIO, Final
 
 import click
 
 from seglog.cli import messages, options, render
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.offset_table import OffsetTable
-from seglog.doctor.outside import check_outside
+from seglog.doctor.outside import new_file_outside
 from seglog.doctor.parquet_rows import write_parquet
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
@@ -51,6 +51,7 @@ _MAX_LOST_SHOWN: Final = 20
     type=click.Path(path_type=Path, dir_okay=False),
     help="File; - for standard output.",
 )
+@options.force
 @options.as_json
 def command(
     *,
@@ -68,6 +69,7 @@ def command(
     form: str,
     allow_lost: bool,
     target: Path,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Write messages of STORE to a file that `seglog import` reads.
@@ -93,23 +95,16 @@ def command(
     is_stdout = str(target) == "-"
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
-    # Under its name only once it is whole.
-    part = target.with_name(target.name + ".part")
-    if not is_stdout:
-        check_outside(options.reading(path), target)
-        check_outside(options.reading(path), part)
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
     lost = _Lost(as_json=as_json)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         rows = iter_rows(store, wanted, offsets, lost.add)
         if is_stdout:
-            count = write_jsonl(sys.stdout, rows)
+            count = write_jsonl(sys.stdout.buffer, rows)
         else:
-            try:
-                count = write_parquet(part, rows) if form == "parquet" else _write_file(part, rows)
-                part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
+            files = options.reading(path)
+            with new_file_outside(files, target, replace=force, advice=options.EXISTS_ADVICE) as file:
+                count = write_parquet(file, rows) if form == "parquet" else write_jsonl(file, rows)
     lost.end(path)
     if as_json and not is_stdout:
         fields = {"messages": count, "lost": lost.messages, "format": form, "file": str(target)}
@@ -172,7 +167,7 @@ class _Lost:
         self._last = None
 
 
-def write_jsonl(stream: TextIO, rows: Iterable[MessageRow]) -> int:
+def write_jsonl(stream: BinaryIO, rows: Iterable[MessageRow]) -> int:
     """Writes a line a message; returns how many."""
     count = 0
     for count, line in enumerate(_lines(rows), 1):  # noqa: B007 - the last one is the count
@@ -180,11 +175,6 @@ def write_jsonl(stream: TextIO, rows: Iterable[MessageRow]) -> int:
     return count
 
 
-def _write_file(path: Path, rows: Iterable[MessageRow]) -> int:
-    with path.open("w", encoding="utf-8") as stream:
-        return write_jsonl(stream, rows)
-
-
-def _lines(rows: Iterable[MessageRow]) -> Iterator[str]:
+def _lines(rows: Iterable[MessageRow]) -> Iterator[bytes]:
     for row in rows:
-        yield json.dumps(to_fields(row), separators=(",", ":")) + "\n"
+        yield json.dumps(to_fields(row), separators=(",", ":")).encode() + b"\n"

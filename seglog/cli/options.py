@@ -19,6 +19,11 @@ _R = TypeVar("_R")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 """Hands ``as_json`` to the command."""
 
+force = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+"""Hands ``force`` to a command that writes a file."""
+
+EXISTS_ADVICE = "name a new file, or give --force to replace it"
+
 _FOLLOW = "seglog.follow"
 
 Command = TypeVar("Command", bound=Callable[..., object] | click.Command)

@@ -11,7 +11,7 @@ from seglog.cli.findings import counts_text
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store
 from seglog.doctor.html_report import render_report
-from seglog.doctor.outside import check_outside
+from seglog.doctor.outside import new_file_outside
 
 
 @click.command
@@ -24,24 +24,26 @@ from seglog.doctor.outside import check_outside
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the page here; it needs no other file and no network.",
 )
+@options.force
 @options.as_json
-def command(*, path: Path, html_file: Path, as_json: bool) -> None:
+def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
     """Check STORE, and draw it: findings, holes on a map of the log, writes over time, size, lag.
 
     Ends as `check` does: with 0 if nothing was found but notes, else with 1.
     """
-    check_outside(options.reading(path), html_file)
-    with render.progress("checking the log") as tell:
-        report = check_store(path, progress=tell, follow=options.followed())
-    page = render_report(report, SystemClock().now_ms())
-    html_file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    files = options.reading(path)
+    with new_file_outside(files, html_file, replace=force, advice=options.EXISTS_ADVICE) as file:
+        with render.progress("checking the log") as tell:
+            report = check_store(path, progress=tell, follow=options.followed())
+        page = render_report(report, SystemClock().now_ms()).encode("utf-8", "backslashreplace")
+        file.write(page)
     if as_json:
         render.emit(
             {
                 "kind": "report",
                 "path": str(report.root),
                 "html": str(html_file),
-                "bytes": len(page.encode("utf-8", "backslashreplace")),
+                "bytes": len(page),
                 "clean": report.is_clean,
                 **{severity.value: count for severity, count in report.counts.items()},
             }

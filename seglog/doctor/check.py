@@ -31,7 +31,6 @@ from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
-from seglog.doctor.outside import check_outside
 from seglog.doctor.record_watch import Seen
 from seglog.doctor.rescan import excuse_rescanned
 from seglog.doctor.resume_file import ResumeFile, load_outcomes
@@ -266,10 +265,9 @@ class StoreCheck:
         """
         if path is None:
             return None
-        check_outside(self._forgiving, path)
         kept = ResumeFile(path, self.plan, stamps)
         try:
-            kept.begin()
+            kept.begin(self._forgiving)
         except OSError:
             if must:
                 raise

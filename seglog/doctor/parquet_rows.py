@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.storage.format import properties as props
@@ -19,7 +19,7 @@ _TEXTS: Final = ("topic", "msgId", "bornHost", "storeHost")
 _BYTES: Final = ("body", "properties")
 
 
-def write_parquet(path: Path, rows: Iterable[MessageRow]) -> int:
+def write_parquet(file: BinaryIO, rows: Iterable[MessageRow]) -> int:
     """Writes rows to a file, ten thousand at a time; returns how many.
 
     Raises:
@@ -30,7 +30,7 @@ def write_parquet(path: Path, rows: Iterable[MessageRow]) -> int:
 
     count = 0
     left = iter(rows)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         while group := list(islice(left, _GROUP_ROWS)):
             columns = {name: [getattr(row, name) for row in group] for name in (*_TEXTS, *NUMBERS, *_BYTES)}
             named = [row.named for row in group]

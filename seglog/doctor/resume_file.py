@@ -12,10 +12,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 from seglog.doctor.key_check import KeyDiff, Places
 from seglog.doctor.log_walk import SplitOutcome
+from seglog.doctor.outside import open_outside
 from seglog.doctor.record_watch import Seen
 from seglog.doctor.resume_stamps import ResumeStamps
 from seglog.errors import CorruptError, InvalidArgumentError
@@ -24,6 +25,7 @@ from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, S
 from seglog.storage.format.json_line import decode_json_line
 from seglog.storage.format.record import Damage
 from seglog.storage.named_file import open_regular
+from seglog.storage.store_root import StoreRoot
 
 MAX_RESUME_BYTES: Final = 1 << 30
 """Largest file that a check goes on from; it has some KiB for each 128 MiB of the log."""
@@ -55,16 +57,16 @@ class ResumeFile:
         self.path = path
         self._plan = plan
         self._stamps = stamps
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
 
-    def begin(self) -> None:
-        """Begins the file anew.
+    def begin(self, files: StoreRoot) -> None:
+        """Begins the file anew, outside of the store that has ``files``.
 
         Raises:
+            InvalidArgumentError: It would be in the store.
             OSError: It cannot be written.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("w", encoding="utf-8")
+        self._file = open_outside(files, self.path)
         self._write(_header(self._plan))
 
     def add(self, outcome: SplitOutcome) -> None:
@@ -85,7 +87,7 @@ class ResumeFile:
 
     def _write(self, value: object) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(value, separators=(",", ":")) + "\n")
+            self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
             self._file.flush()
 
 

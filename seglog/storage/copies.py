@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import OpenFile, RestoringFiles
+from seglog.storage.files import OpenFile, RestoringFiles, is_full, translate
 from seglog.storage.links import can_link, copy_bytes
 from seglog.storage.store_root import StoreRoot
 
@@ -34,6 +34,8 @@ def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, en
         write = other.create(target, 0)
         try:
             copy_bytes(read.descriptor, write.descriptor, end)
+        except OSError as error:
+            raise translate(error, target if is_full(error) else source) from error
         finally:
             write.close()
     finally:

@@ -265,7 +265,10 @@ class RealFile:
         """Reads with ``preadv``, as often as it takes."""
         done = 0
         while done < len(buffer):
-            count = os.preadv(self._descriptor, [buffer[done:]], position + done)
+            try:
+                count = os.preadv(self._descriptor, [buffer[done:]], position + done)
+            except OSError as error:
+                raise with_path(error, self._path) from error
             if count == 0:
                 break
             done += count
@@ -317,7 +320,10 @@ class RealFile:
 
     def sync(self) -> None:
         """``fdatasync``: releases the GIL, and covers what was written through any map of the file."""
-        os.fdatasync(self._descriptor)
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise with_path(error, self._path) from error
 
     def close(self) -> None:
         """Closes the descriptor."""
@@ -407,6 +413,8 @@ class RealFiles:
         try:
             if sync:
                 os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
+        except OSError as error:
+            raise with_path(error, path) from error
         finally:
             os.close(descriptor)
 
@@ -438,6 +446,8 @@ class RealFiles:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            raise with_path(error, path) from error
         finally:
             os.close(descriptor)
 
@@ -472,8 +482,20 @@ class RealFiles:
 
 def translate(error: OSError, path: Path) -> Exception:
     """Returns what to raise for an error of the operating system: FullError where no space is left."""
-    if error.errno in _FULL:
+    if is_full(error):
         return FullError(f"{path}: no space left for the next write")
+    return with_path(error, path)
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write found no space."""
+    return error.errno in _FULL
+
+
+def with_path(error: OSError, path: Path) -> OSError:
+    """Returns an error of the operating system that names a file; calls by a descriptor raise it without."""
+    if error.filename is None:
+        error.filename = str(path)
     return error
 
 

@@ -36,7 +36,16 @@ from seglog.storage.file_kinds import (
     may_hold_numbers,
     wanted_kind,
 )
-from seglog.storage.files import DiskUsage, Entry, RealFile, RealFiles, Stamp, read_whole, translate
+from seglog.storage.files import (
+    DiskUsage,
+    Entry,
+    RealFile,
+    RealFiles,
+    Stamp,
+    read_whole,
+    translate,
+    with_path,
+)
 from seglog.storage.format.names import COMMIT_LOG, CONFIG, INDEX, LOCK_FILE, OURS
 from seglog.storage.kernels.beneath import native_mode_beneath, native_open_beneath, native_open_plain
 from seglog.storage.links import break_link, unfinished_path
@@ -259,6 +268,8 @@ class StoreRoot(RootFolder):
         try:
             if sync:
                 os.fsync(file.descriptor)  # "no space" from here is data lost, not a write refused
+        except OSError as error:
+            raise with_path(error, path) from error
         finally:
             file.close()
 
@@ -346,6 +357,8 @@ class StoreRoot(RootFolder):
         folder = self._open_folder(self._parts(path), os.O_RDONLY)
         try:
             os.fsync(folder)
+        except OSError as error:
+            raise with_path(error, path) from error
         finally:
             os.close(folder)
 

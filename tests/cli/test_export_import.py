@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import zlib
 
 import pytest
 
-from seglog.errors import InvalidArgumentError, InvalidNameError, MissingDependencyError, NotFoundError
+from seglog.errors import (
+    FullError,
+    InvalidArgumentError,
+    InvalidNameError,
+    MissingDependencyError,
+    NotFoundError,
+)
 from seglog.storage.format import properties as props
 from seglog.storage.format.host import Host
 from seglog.storage.format.sys_flag import COMPRESSED, STORE_HOST_V6
@@ -17,6 +24,7 @@ from seglog.storage.format.tags import tags_code
 from seglog.storage.message_rows import from_fields, to_fields
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.disks import memory_disk
 from tests.support.lives import GROUP, TOPIC, live
 from tests.support.stores import SMALL_INDEX, served
 
@@ -201,7 +209,7 @@ def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
     noun = "message" if count == 1 else "messages"
     assert summary.startswith(f"warning: {count} {noun} {kind}, all others are written; `seglog check")
     assert target.exists()
-    ran = seglog("export", path, "--format", form, "-o", target, "--json", "--allow-lost")
+    ran = seglog("export", path, "--format", form, "-o", target, "--force", "--json", "--allow-lost")
     assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0]["lost"]) == (0, 400 - count, count)
     told = [json.loads(line) for line in ran.stderr.splitlines()]
     assert [(one["topic"], one["queueId"], one["firstOffset"], one["count"]) for one in told] == lost
@@ -222,7 +230,7 @@ def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog, tmp_pat
 
 
 @FORMS
-@pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "part"])
+@pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link"])
 def test_an_export_overwrites_no_file_of_the_store(seglog, tmp_path, form, place):
     source = odd_store(tmp_path / "s")
     log = source / "commitlog" / ("0" * 20)
@@ -233,12 +241,43 @@ def test_an_export_overwrites_no_file_of_the_store(seglog, tmp_path, form, place
         (tmp_path / "link").symlink_to(source / "commitlog")
     elif place == "hard link":
         target.hardlink_to(log)
-    elif place == "part":
-        (tmp_path / "all.part").symlink_to(log)
     before = golden.tree_digest(tmp_path)
-    ran = seglog("export", source, "--format", form, "-o", target)
-    assert (ran.exit_code, golden.tree_digest(tmp_path)) == (24, before)
-    assert "name a file outside of the store" in ran.stderr
+    for force in ([], ["--force"]):
+        ran = seglog("export", source, "--format", form, "-o", target, *force)
+        assert (ran.exit_code, golden.tree_digest(tmp_path)) == (24, before)
+        assert "name a file outside of the store" in ran.stderr
+
+
+@pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"]], ids=["export", "report"])
+def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog, tmp_path, words):
+    source, target, pipe = odd_store(tmp_path / "s"), tmp_path / "all", tmp_path / "pipe"
+    command, option = words
+    os.mkfifo(pipe)
+    target.write_text("mine")
+    refused = seglog(command, source, option, target)
+    assert (refused.exit_code, target.read_text()) == (InvalidArgumentError.exit_code, "mine")
+    assert f"{target} exists already" in refused.stderr
+    assert "--force" in refused.stderr
+    assert seglog(command, tmp_path / "none", option, target, "--force").exit_code != 0
+    assert target.read_text() == "mine"
+    done = seglog(command, source, option, target, "--force")
+    assert seglog(command, source, option, tmp_path / "new", "--force").exit_code == done.exit_code
+    assert target.stat().st_size > len("mine")
+    assert {path.name for path in tmp_path.iterdir()} == {"s", "all", "new", "pipe"}
+    refused = seglog(command, source, option, pipe, "--force")
+    assert refused.exit_code == InvalidArgumentError.exit_code
+    assert f"{pipe} is no regular file" in refused.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+@pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"], ["backup"]], ids=" ".join)
+def test_a_full_file_system_is_named_by_the_file_that_did_not_fit(seglog, tmp_path, words):
+    source = odd_store(tmp_path / "s")
+    with memory_disk(tmp_path, 1) as disk:
+        (disk / "ballast").write_bytes(bytes(1 << 20))
+        ran = seglog(words[0], source, *words[1:], disk / "made")
+        assert (ran.exit_code, [path.name for path in disk.iterdir()]) == (FullError.exit_code, ["ballast"])
+        assert f"error: {disk / 'made'}" in ran.stderr
 
 
 def test_parquet_without_pyarrow_says_what_to_install(seglog, tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def test_a_resume_file_of_another_store_or_none_is_refused(tmp_path):
     kept.write_text("hello")
     with pytest.raises(InvalidArgumentError, match="is no resume file"):
         check_store(tmp_path / "one", resume_file=kept, resume=True)
-    with pytest.raises(InvalidArgumentError, match="would lie in the store"):
+    with pytest.raises(InvalidArgumentError, match="would be in the store"):
         check_store(tmp_path / "one", resume_file=tmp_path / "one" / "kept")
 
 
