@@ -14,6 +14,8 @@ SEEDS = [
     ("own of every kind", 1739),  # one byte of the name of the topic table
     ("own of every kind", 1741),  # a copy in a compaction log that differs from the commit log
     ("own of every kind", 1766),  # one byte of a queue.type, of which the folder tells
+    ("own of every kind", 1847),  # a digit of an offset in a further queue (LMQ)
+    ("own of every kind", 3703),  # the separator behind such an offset became a digit
     ("own of every kind", 2038),  # a byte of noise in the name of the topic table
     ("own of every kind", 1163),  # one bit of a place made a hole of 4 PiB
 ]

@@ -11,6 +11,7 @@ from typing import Final
 
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.heads import mends_of_identities
+from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
 from seglog.storage.files import Files
@@ -31,6 +32,7 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
     return [
         *mends_of_records(found, files),
         *mends_of_identities(found, files),
+        *mends_of_lmq_offsets(found, files),
         *mends_of_tags(found, files),
     ]
 

@@ -1,0 +1,70 @@
+"""Offsets that a record has in its further queues (LMQ), where the one that it states cannot be.
+
+They are decimal numbers in a property, which nothing covers without ``__CRC32#``. One counts as wrong where
+the queue's other records in the log leave no place for it, as
+:mod:`seglog.storage.queue_offsets` works out; the right one is the one that they leave, or that the queue's
+file has between theirs. So a wrong queue file changes no record that the log agrees with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+import numpy as np
+
+from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
+from seglog.storage.files import Files
+from seglog.storage.format import properties as props
+from seglog.storage.format.lmq import multi_queues
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.record import RecordRow, examine
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_records import has_record_crc
+from seglog.storage.survey import Survey
+
+_ENTRY = props.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
+_END = b"\x02"
+
+
+def mends_of_lmq_offsets(found: Survey, files: Files) -> Iterator[Mend]:
+    """Yields the mends of offsets in further queues, in log order."""
+    wanted: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for (topic, _queue_id), state in found.queues.items():
+        if topic.startswith(LMQ_PREFIX):
+            for place, slot in state.mended.items():
+                wanted[place][topic] = slot
+    if not wanted:
+        return
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        for place, slots in sorted(wanted.items()):
+            row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
+            if int(row["phy_offset"]) != place or has_record_crc(reader, row):
+                continue
+            record = bytes(reader.read(place, int(row["size_bytes"])))
+            head = examine(memoryview(record), 0, place)
+            right = _with_offsets(record, head, slots) if isinstance(head, RecordRow) else None
+            if isinstance(head, RecordRow) and right is not None and right != record:
+                bits = (int.from_bytes(record) ^ int.from_bytes(right)).bit_count()
+                topic = head.topic.decode("utf-8", "surrogateescape")
+                names = " and ".join(sorted(slots))
+                kind, proof = (
+                    (BIT, f", for its place in {names}") if bits == 1 else (HEAD, f"place in {names}")
+                )
+                yield Mend(kind, place, record, right, topic, head.queue_id, head.queue_offset, proof)
+
+
+def _with_offsets(record: bytes, row: RecordRow, slots: Mapping[str, int]) -> bytes | None:
+    """Returns a record with other offsets in some of its further queues; None if they take other room."""
+    start, end = row.properties_at, row.properties_at + row.properties_bytes
+    properties = record[start:end]
+    queues = multi_queues(row.topic.decode("utf-8", "surrogateescape"), row.queue_id, properties)
+    offsets = ",".join(str(slots.get(queue.name, queue.queue_offset)) for queue in queues).encode()
+    at = properties.find(_ENTRY) + len(_ENTRY)
+    stated, separator, _others = properties[at:].partition(_END)
+    if not separator and len(stated) == len(offsets) + len(_END):
+        offsets += _END  # the separator itself became a digit
+    if properties.count(_ENTRY) != 1 or len(stated) != len(offsets):
+        return None
+    return record[: start + at] + offsets + record[start + at + len(offsets) :]
