@@ -27,7 +27,8 @@ from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
-from seglog.storage.index_files import IndexFile, hashes_at, iter_places, list_index_files
+from seglog.storage.index_files import IndexFile, hashes_at, list_index_files
+from seglog.storage.index_lookup import iter_places
 from seglog.storage.known_topics import known_topics
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogReader

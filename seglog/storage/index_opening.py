@@ -32,7 +32,8 @@ from seglog.storage.format.index_keys import IndexedRecord, record_keys, tag_key
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import INDEX
 from seglog.storage.gathered import place_of
-from seglog.storage.index_files import IndexFile, Numbers, count_last, iter_places, list_index_files
+from seglog.storage.index_files import IndexFile, Numbers, count_last, list_index_files
+from seglog.storage.index_lookup import iter_places
 from seglog.storage.kernels.entries import follow
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.key_index import KeyIndex

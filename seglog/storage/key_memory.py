@@ -9,6 +9,7 @@ from typing import Final
 
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.index_build import KeyRows
+from seglog.storage.told_apart import Collisions
 
 MOST_KEYS: Final = 1024
 """So many keys of a stretch of the log are kept: 20 KiB."""
@@ -19,12 +20,14 @@ class KeyMemory:
 
     Attributes:
         geometry: The division of the index file that was looked at last.
+        collisions: What was told apart of many keys with one hash.
 
     Thread rule: any thread; what is kept is replaced as a whole.
     """
 
     def __init__(self) -> None:
         self.geometry: IndexGeometry | None = None
+        self.collisions = Collisions()
         self._behind: tuple[tuple[int, int], KeyRows] | None = None
 
     def places_behind(self, stretch: tuple[int, int], hashed: int) -> list[int] | None:
@@ -49,5 +52,5 @@ class KeyMemory:
             self._behind = stretch, rows
 
     def forget(self) -> None:
-        """Drops everything, as a reader does that looks at its store again."""
+        """Drops what may change, as a reader does that looks at its store again."""
         self.geometry = self._behind = None

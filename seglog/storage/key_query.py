@@ -15,20 +15,23 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.colliding_keys import iter_holding
+from seglog.storage.colliding_keys import KeySorting, iter_holding
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
 from seglog.storage.format.index_build import KEY_ROW
 from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.message import Message
-from seglog.storage.index_files import PlaceRun, iter_place_runs, list_index_files
+from seglog.storage.index_files import list_index_files
+from seglog.storage.index_lookup import PlaceRun, iter_place_runs
 from seglog.storage.key_memory import MOST_KEYS, KeyMemory
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import LogWindows, iter_key_rows
 from seglog.storage.log_scan import Hole
 
-_MANY_MISSED: Final = 32
+_MANY_MISSED: Final = 4
 """After so many messages of other keys with the hash, the log is searched for the key first."""
+_LONG_RUN: Final = 64
+"""So many places at a time are searched for the key, too."""
 _REPLACED: Final = "\ufffd"
 """Stands in a key for bytes that are no text, whatever they are."""
 
@@ -95,12 +98,15 @@ class KeyQuery:
         """Yields messages that have the key, newest first, and where they are; one may come twice."""
         begin_ms, end_ms = times_ms
         wanted, missed = f"{topic}#{key}", 0
-        runs = self._place_runs(wanted, times_ms, log)
-        is_sorted_out = _REPLACED in key
+        size = self._segment_size_bytes
+        sorting = KeySorting(self._reader(), size, log, self._memory.collisions)
+        runs = self._place_runs(wanted, times_ms, log, sorting)
+        is_sorted_out = _REPLACED in wanted
         while (run := next(runs, None)) is not None:
-            if not is_sorted_out and max(missed, len(run)) >= _MANY_MISSED:
+            if not is_sorted_out and (missed >= _MANY_MISSED or len(run) >= _LONG_RUN):
                 raw = key.encode("utf-8", "surrogatepass")
-                runs = iter_holding(self._reader(), chain((run,), runs), raw, self._segment_size_bytes)
+                sorting.begin(topic.encode("utf-8", "surrogatepass"), raw)
+                runs = iter_holding(self._reader(), chain((run,), runs), raw, size)
                 is_sorted_out = True
                 continue
             for phy_offset in run.tolist() if isinstance(run, np.ndarray) else run:
@@ -112,7 +118,9 @@ class KeyQuery:
                 elif begin_ms <= message.store_timestamp_ms <= end_ms:
                     yield phy_offset, message
 
-    def _place_runs(self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int]) -> Iterator[PlaceRun]:
+    def _place_runs(
+        self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int], sorting: KeySorting
+    ) -> Iterator[PlaceRun]:
         """Yields where records of the key may be, newest first."""
         begin_ms, end_ms = times_ms
         start, end = log
@@ -131,7 +139,7 @@ class KeyQuery:
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
                 try:
-                    for run in iter_place_runs(self._files, file, hashed, begin_ms, end_ms):
+                    for run in iter_place_runs(self._files, file, hashed, begin_ms, end_ms, sorting.rest_of):
                         if isinstance(run, np.ndarray):
                             yield run[(start <= run) & (run < end)]
                         elif start <= run[0] < end:

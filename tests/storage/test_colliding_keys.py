@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import shutil
 
 import numpy as np
 import pytest
 
+from seglog.storage import colliding_keys, told_apart
 from seglog.storage.files import RealFile, RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.index_view import IndexView
-from seglog.storage.index_files import iter_places, list_index_files, load_index_file
+from seglog.storage.index_files import list_index_files, load_index_file
+from seglog.storage.index_lookup import iter_places
+from seglog.storage.kernels import keys as keys_kernel
 from seglog.storage.key_query import KeyQuery
 from seglog.storage.store import MessageStore
 from tests.support.kernels import BOTH, native, running
@@ -141,3 +145,142 @@ def test_the_kernel_says_which_records_may_have_a_key(tmp_path):
     assert list(have) == [1, 0, 1, 0, 0, 1, 1, 1, 1, 1]  # what is no record may have any
     assert kernel.have_key(memory, 0, places[:0].data, b"a") == b""
     assert set(kernel.have_key(memory, 1 << 41, places.data, b"a")) == {1}
+
+
+def looked_at(monkeypatch):
+    """Has the native kernels tell keys apart; returns a list of how many records they looked at."""
+    told, digests = [], native().key_digests
+
+    def counting(memory, first, places, *rest):
+        told.append(len(places))
+        return digests(memory, first, places, *rest)
+
+    monkeypatch.setattr(keys_kernel, "native_have", native().have_key)
+    monkeypatch.setattr(keys_kernel, "native_digest", native().key_digest)
+    monkeypatch.setattr(keys_kernel, "native_digests", counting)
+    return told
+
+
+def found(store, key, topic="T", **options):
+    return [message.queue_offset for message in store.query(topic, key, 32, **options)]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_records_of_one_hash_are_told_apart_once(one_hash, tmp_path, monkeypatch, read_only):
+    path = shutil.copytree(one_hash, tmp_path / "store")
+    told = looked_at(monkeypatch)
+    with MessageStore.open(path, read_only=read_only) as store:
+        assert found(store, colliding(0)) == [0]
+        assert sum(told) > COUNT - 100
+        for number in (1, COUNT // 2, COUNT - 40, COUNT - 1):
+            told.clear()
+            assert found(store, colliding(number)) == [number]
+            assert found(store, colliding(number), topic="U") == []
+            assert sum(told) < 100
+        assert found(store, colliding(COUNT)) == []
+        if not read_only:
+            for key in (*(colliding(number) for number in range(2000)), colliding(COUNT)):
+                store.put("T", b"later", keys=key)
+            told.clear()
+            assert found(store, colliding(COUNT)) == [COUNT + 2000]
+            assert found(store, colliding(0)) == [0, COUNT]
+            assert found(store, colliding(1999)) == [1999, COUNT + 1999]
+            assert 1900 < sum(told) < 2500
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_keys_of_one_hash_are_found_in_their_time(tmp_path, kernels):
+    keys = [colliding(number) for number in range(200)] * 20
+    path = put_keys(tmp_path / "store", keys, IndexGeometry(10, 3000), step_ms=700)
+    chance = random.Random(1)
+    with running(kernels), MessageStore.open(path, read_only=True) as store:
+        times = [message.store_timestamp_ms for message in store.get("T", 0, 0, len(keys))]
+        times += [message.store_timestamp_ms for message in store.get("T", 0, len(times), len(keys))]
+        for _ in range(60):
+            begin, end = sorted(chance.sample(times, 2))
+            number = chance.randrange(200)
+            wanted = [at for at in range(number, len(times), 200) if begin <= times[at] <= end]
+            assert found(store, keys[number], begin_ms=begin, end_ms=end) == wanted
+
+
+def test_several_keys_of_one_record_and_hash_are_found(tmp_path, monkeypatch):
+    told = looked_at(monkeypatch)
+    with MessageStore.open(
+        tmp_path / "store", index_geometry=IndexGeometry(10, 40_000), segment_size_bytes=SEGMENT_BYTES
+    ) as store:
+        for number in range(0, 6000, 3):
+            unique = {"UNIQ_KEY": colliding(number + 2)}
+            pair = f"{colliding(number)} {colliding(number + 1)} other"
+            store.put("T", b"x", keys=pair, properties=unique)
+        for number in (0, 1, 2, 3001, 5999):
+            assert found(store, colliding(number)) == [number // 3]
+        assert sum(told) < 7000
+
+
+def test_a_record_that_could_not_be_read_may_have_any_key(one_hash, tmp_path, monkeypatch):
+    looked_at(monkeypatch)
+    path = shutil.copytree(one_hash, tmp_path / "store")
+    log = path / "commitlog" / ("0" * 20)
+    whole = log.read_bytes()
+    with MessageStore.open(path, read_only=True) as store:
+        (message,) = store.query("T", colliding(40), 32)
+        at = message.phy_offset
+    with MessageStore.open(path, read_only=True) as store:
+        with log.open("r+b") as file:
+            file.seek(at + 4)
+            file.write(b"\0\0\0\0")
+        assert found(store, colliding(40)) == []
+        assert found(store, colliding(0)) == [0]
+        log.write_bytes(whole)
+        assert found(store, colliding(40)) == [40]
+
+
+def test_another_index_file_of_the_name_is_not_taken_for_the_one_that_was_known(
+    one_hash, tmp_path, monkeypatch
+):
+    looked_at(monkeypatch)
+    path = shutil.copytree(one_hash, tmp_path / "store")
+    with MessageStore.open(path, read_only=True) as store:
+        assert found(store, colliding(0)) == [0]
+        (file,) = (path / "index").iterdir()
+        damaged = bytearray(file.read_bytes())
+        (index,), _damaged = list_index_files(RealFiles(), path)
+        entry = index.geometry.entries_at + 20 * 1000
+        damaged[entry : entry + 4] = b"\0\0\0\1"  # its hash: this entry leads to message 999 no more
+        other = tmp_path / "other"
+        other.write_bytes(damaged)
+        other.replace(file)
+        assert found(store, colliding(999)) == []
+        assert found(store, colliding(0)) == [0]
+
+
+def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    looked_at(monkeypatch)
+    monkeypatch.setattr(colliding_keys, "MOST_ENTRIES", 6000)
+    monkeypatch.setattr(told_apart, "MOST_ENTRIES", 6000)
+    kept = []
+    keep = told_apart.Collisions.keep
+
+    def keeping(self, *arguments):
+        keep(self, *arguments)
+        kept.append(sum(len(one.told.numbers) for one in self._known.values()))
+
+    monkeypatch.setattr(told_apart.Collisions, "keep", keeping)
+    keys = [colliding(number) + "x" * (number % 4) for number in range(COUNT)]
+    path = put_keys(tmp_path / "store", keys, IndexGeometry(10, 2 * COUNT))
+    with MessageStore.open(path, read_only=True) as store:
+        for number in (0, 1, 2, 3, COUNT - 1, 4):
+            assert found(store, keys[number]) == [number]
+    assert kept
+    assert max(kept) <= 6000
+
+
+def test_digests_depend_on_topic_key_and_seed():
+    digest = native().key_digest
+    seed = bytes(range(16))
+    assert digest(b"T", b"a", seed) == digest(b"T", b"a", seed)
+    texts = [b"", b"a", b"b", b"aa", b"a\0", b"12345678", b"123456789", b"x" * 100]
+    made = {digest(topic, text, salt) for topic in texts for text in texts for salt in (seed, seed[::-1])}
+    assert len(made) == 2 * len(texts) ** 2
+    with pytest.raises(ValueError, match="16 bytes"):
+        digest(b"T", b"a", seed[:15])

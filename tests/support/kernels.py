@@ -42,6 +42,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(walk_module, "native_find", module and module.find_record)
         patch.setattr(keys_module, "native_keys", module and module.index_keys)
         patch.setattr(keys_module, "native_have", module and module.have_key)
+        patch.setattr(keys_module, "native_digest", module and module.key_digest)
+        patch.setattr(keys_module, "native_digests", module and module.key_digests)
         patch.setattr(groups_module, "native_group", module and module.group_rows)
         patch.setattr(walk_into_module, "native_into", module and module.walk_into)
         patch.setattr(side_by_side_module, "native_stretch", module and module.walk_stretch)

@@ -181,6 +181,26 @@ def have_key(buffer: memoryview, first: int, places: memoryview, key: bytes, /) 
         TruncatedError: A byte of the buffer could not be read.
     """
 
+def key_digest(topic: bytes, key: bytes, seed: bytes, /) -> int:
+    """Returns 64 bits that tell a key from others, never 0: SipHash-1-3, with a seed of 16 bytes."""
+
+def key_digests(buffer: memoryview, first: int, places: memoryview, key_hash: int, seed: bytes, /) -> bytes:
+    """Returns :func:`key_digest` of the keys that entries of the index stand for; 0 where it may be any.
+
+    Args:
+        buffer: A segment.
+        first: Where it begins.
+        places: ``(n,) int64``, of records in it; as many of one record in a row as it has keys of the hash.
+        key_hash: The hash that the entries have.
+        seed: Of the digests.
+
+    Returns:
+        ``(n,) uint64``.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file that another process has cut.
+    """
+
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
     """Tells the keys of the records from the start of the buffer on.
 

@@ -22,14 +22,19 @@ from seglog.storage.kernels import KERNELS, NATIVE
 NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int]]
 
 NativeHave: TypeAlias = Callable[[memoryview, int, memoryview, bytes], bytes]
+NativeDigest: TypeAlias = Callable[[bytes, bytes, bytes], int]
+NativeDigests: TypeAlias = Callable[[memoryview, int, memoryview, int, bytes], bytes]
 
 native_keys: NativeKeys | None = None
 native_have: NativeHave | None = None
+native_digest: NativeDigest | None = None
+native_digests: NativeDigests | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
     native_keys = _native.index_keys
     native_have = _native.have_key
+    native_digest, native_digests = _native.key_digest, _native.key_digests
 
 _FLAG: Final = HEAD_V4.picking("flag").unpack_from
 

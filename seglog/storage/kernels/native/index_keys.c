@@ -87,6 +87,32 @@ bool record_has_key(const struct record *record, struct span key)
     return false;
 }
 
+uint64_t key_digest(struct hash_seed seed, struct span topic, struct span key)
+{
+    struct hash_seed of_topic = {seed.first ^ keyed_hash(seed, topic), seed.second};
+    uint64_t digest = keyed_hash(of_topic, key);
+    return digest ? digest : 1;
+}
+
+size_t key_digests_of(const struct record *record, int32_t hash, struct hash_seed seed, uint64_t *digests,
+                      size_t room)
+{
+    struct index_values values = index_values_of(record->properties);
+    uint32_t before = key_hash_before(record->topic);
+    struct span joined = values.keys, piece = values.unique_key;
+    size_t count = 0;
+    for (;;) {
+        if (piece.size && magnitude(java_hash_on(before, piece)) == hash) {
+            if (count < room)
+                digests[count] = key_digest(seed, record->topic, piece);
+            count++;
+        }
+        if (!joined.size)
+            return count;
+        piece = take_piece(&joined);
+    }
+}
+
 size_t keys_of_log(struct key_rows *keys, struct span log, int64_t phy_offset, size_t position, bool tags)
 {
     struct record record;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "bytes.h"
+#include "keyed_hash.h"
 #include "properties.h"
 #include "record.h"
 
@@ -26,6 +27,15 @@ void keys_of_record(struct key_rows *keys, const struct record *record, int64_t 
 
 /* Whether a record has a key, as its unique key or one of its keys. */
 bool record_has_key(const struct record *record, struct span key);
+
+/* A number of a key, other than 0, that hardly any other key has. */
+uint64_t key_digest(struct hash_seed seed, struct span topic, struct span key);
+
+/* Puts the numbers of those keys of a record that the index has under a hash, as far as there is room;
+ * returns how many they are.
+ */
+size_t key_digests_of(const struct record *record, int32_t hash, struct hash_seed seed, uint64_t *digests,
+                      size_t room);
 
 /* Adds the keys of the records from `position` on, as far as they are whole, fit the log and have room for
  * all of their keys; returns where that ends. Checksums are not looked at.

@@ -1,11 +1,13 @@
 #include "key_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../layout.h"
 #include "guard.h"
 #include "guarded_call.h"
 #include "positions.h"
+#include "rows.h"
 #include "window_keys.h"
 
 struct job {
@@ -58,21 +60,27 @@ struct have_job {
     uint8_t *have;
 };
 
+static int64_t place_at(const uint8_t *places, size_t i)
+{
+    return row_i64(places + i * sizeof(int64_t));
+}
+
+static bool read_at(struct span log, int64_t first, int64_t place, struct record *record)
+{
+    settle_memory();
+    uint64_t position = (uint64_t)place - (uint64_t)first;
+    return place >= first && position <= log.size &&
+           record_read(span_of(log.at + position, log.size - (size_t)position), place, record);
+}
+
 /* What cannot be read as a record may have any key. */
 static void have_job(void *state)
 {
     struct have_job *job = state;
     struct record record;
-    for (size_t i = 0; i < job->count; i++) {
-        int64_t place;
-        memcpy(&place, job->places + i * sizeof place, sizeof place);
-        settle_memory();
-        uint64_t position = (uint64_t)place - (uint64_t)job->first;
-        job->have[i] = place < job->first || position > job->log.size ||
-                       !record_read(span_of(job->log.at + position, job->log.size - (size_t)position), place,
-                                    &record) ||
+    for (size_t i = 0; i < job->count; i++)
+        job->have[i] = !read_at(job->log, job->first, place_at(job->places, i), &record) ||
                        record_has_key(&record, job->key);
-    }
 }
 
 PyObject *py_have_key(PyObject *Py_UNUSED(module), PyObject *args)
@@ -99,4 +107,84 @@ PyObject *py_have_key(PyObject *Py_UNUSED(module), PyObject *args)
     PyBuffer_Release(&places);
     PyBuffer_Release(&view);
     return have;
+}
+
+static bool take_seed(const Py_buffer *bytes, struct hash_seed *seed)
+{
+    if (bytes->len != sizeof *seed) {
+        PyErr_SetString(PyExc_ValueError, "a seed has 16 bytes");
+        return false;
+    }
+    memcpy(seed, bytes->buf, sizeof *seed);
+    return true;
+}
+
+PyObject *py_key_digest(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer topic, key, bytes;
+    struct hash_seed seed;
+    PyObject *digest = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*y*", &topic, &key, &bytes))
+        return NULL;
+    if (take_seed(&bytes, &seed))
+        digest = PyLong_FromUnsignedLongLong(key_digest(seed, span_of(topic.buf, (size_t)topic.len),
+                                                        span_of(key.buf, (size_t)key.len)));
+    PyBuffer_Release(&bytes);
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&topic);
+    return digest;
+}
+
+struct digests_job {
+    struct span log;
+    int64_t first;
+    const uint8_t *places; /* int64, in the byte order of the machine */
+    size_t count;
+    int32_t hash;
+    struct hash_seed seed;
+    uint64_t *digests;
+};
+
+/* A record has as many keys of the hash as entries lead to it, one after the other; if not, nothing is known. */
+static void digests_job(void *state)
+{
+    struct digests_job *job = state;
+    struct record record;
+    for (size_t i = 0, end; i < job->count; i = end) {
+        int64_t place = place_at(job->places, i);
+        for (end = i + 1; end < job->count && place_at(job->places, end) == place; end++)
+            ;
+        if (!read_at(job->log, job->first, place, &record) ||
+            key_digests_of(&record, job->hash, job->seed, job->digests + i, end - i) != end - i)
+            memset(job->digests + i, 0, (end - i) * sizeof *job->digests);
+    }
+}
+
+PyObject *py_key_digests(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view, places, bytes;
+    long long first;
+    int hash;
+    PyObject *result = NULL;
+    struct digests_job job = {0};
+    if (!PyArg_ParseTuple(args, "y*Ly*iy*", &view, &first, &places, &hash, &bytes))
+        return NULL;
+    job.log = span_of(view.buf, (size_t)view.len);
+    job.first = first;
+    job.places = places.buf;
+    job.count = (size_t)places.len / sizeof(int64_t);
+    job.hash = hash;
+    if (take_seed(&bytes, &job.seed)) {
+        job.digests = calloc(job.count + 1, sizeof *job.digests);
+        if (!job.digests)
+            PyErr_NoMemory();
+        else if (call_guarded(&view, digests_job, &job))
+            result = PyBytes_FromStringAndSize((const char *)job.digests,
+                                               (Py_ssize_t)(job.count * sizeof *job.digests));
+        free(job.digests);
+    }
+    PyBuffer_Release(&bytes);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&view);
+    return result;
 }

@@ -6,5 +6,7 @@
 
 PyObject *py_index_keys(PyObject *module, PyObject *args);
 PyObject *py_have_key(PyObject *module, PyObject *args);
+PyObject *py_key_digest(PyObject *module, PyObject *args);
+PyObject *py_key_digests(PyObject *module, PyObject *args);
 
 #endif

@@ -81,6 +81,8 @@ static PyMethodDef methods[] = {
     {"find_record", py_find_record, METH_VARARGS, NULL},
     {"index_keys", py_index_keys, METH_VARARGS, NULL},
     {"have_key", py_have_key, METH_VARARGS, NULL},
+    {"key_digest", py_key_digest, METH_VARARGS, NULL},
+    {"key_digests", py_key_digests, METH_VARARGS, NULL},
     {"key_rows", py_key_rows, METH_VARARGS, NULL},
     {"put_keys", py_put_keys, METH_VARARGS, NULL},
     {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
