@@ -86,7 +86,8 @@ def make_backup(
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
     demand_log(files, root)
-    _check_target(root, target)
+    if others is None:
+        _check_target(root, target)
     others = others or StoreRoot(target.parent)
     others.make_dirs(target.parent)
     if others.exists(target) and (not others.is_dir(target) or others.scan(target)):
@@ -112,8 +113,7 @@ def make_backup(
 
 
 def _check_target(root: Path, target: Path) -> None:
-    above, below = root.resolve(), target.resolve()
-    if below.is_relative_to(above) and not below.is_relative_to(above / names.OURS):
+    if target.resolve().is_relative_to(root.resolve()):
         raise InvalidArgumentError(
             f"{target} lies in the store: RocketMQ would find it there", help="name a folder outside of it"
         )

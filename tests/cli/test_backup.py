@@ -212,8 +212,9 @@ def test_what_makes_no_sense_is_refused(seglog, tmp_path):
     life = live(tmp_path / "s")
     before = golden.tree_digest(life.path)
     assert seglog("backup", tmp_path / "nosuch", tmp_path / "b").exit_code == NotFoundError.exit_code
-    for target in (life.path, life.path / "commitlog" / "b", life.path / "b"):
-        assert seglog("backup", life.path, target).exit_code == InvalidArgumentError.exit_code
+    (tmp_path / "link").symlink_to(life.path)
+    for target in ("s", "s/commitlog/b", "s/b", "s/seglog/b", "s/seglog/branches/b", "link/seglog/b"):
+        assert seglog("backup", life.path, tmp_path / target).exit_code == InvalidArgumentError.exit_code
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     assert seglog("backup", life.path, tmp_path / "full").exit_code == InvalidArgumentError.exit_code
