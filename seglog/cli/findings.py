@@ -46,8 +46,8 @@ def show_findings(findings: Sequence[Finding], store: Path) -> None:
 def next_command(findings: Sequence[Finding], store: Path) -> str:
     """Returns the command that puts most right, empty if there is nothing to type."""
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE and finding.command]
-    if not serious:
-        return ""
+    if not serious or any(finding.code == "file-unreadable" for finding in findings):
+        return ""  # first everything must be readable: a repair would take for lost what it cannot read
     worst = max(list(Severity).index(finding.severity) for finding in serious)
     commands = Counter(
         finding.command_for(_quoted(store))

@@ -37,6 +37,7 @@ from seglog.doctor.resume_file import ResumeFile, load_outcomes
 from seglog.doctor.resume_stamps import ResumeStamps
 from seglog.doctor.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.timer_check import timer_findings
+from seglog.doctor.told_once import each_once
 from seglog.doctor.tree import tree_findings
 from seglog.doctor.unfinished import unfinished_findings
 from seglog.errors import StoppedError
@@ -57,18 +58,6 @@ SPLIT_BYTES: Final = 128 << 20
 
 _PAUSES_MS: Final = (0, 50, 100, 200, 400, 800)
 """Before each further look at a store that a process writes to."""
-
-_OF_NO_LOG: Final = frozenset(
-    {
-        "queue-beyond-log",
-        "offset-beyond-queue",
-        "delay-offset-beyond",
-        "index-entry-stray",
-        "timer-check-ahead",
-        "timer-unit-stray",
-    }
-)
-"""What nothing but the absence of the whole log says of everything else."""
 
 ShouldStop = Callable[[], bool]
 
@@ -248,7 +237,7 @@ class StoreCheck:
             seen.minutes,
             len(seals.present),
             seen.keys.keys,
-            tuple(_each_once(findings)),
+            tuple(each_once(findings)),
             tuple(concerned),
             tuple(unseen),
             sum(map(self._bytes_of, outcomes)) - self._resumed_bytes,
@@ -406,19 +395,6 @@ class StoreCheck:
 
 def _place(finding: Finding) -> tuple[str, str, int]:
     return finding.code, finding.file, finding.position_bytes
-
-
-def _each_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns findings without those that another one says better."""
-    each = list(dict.fromkeys(findings))
-    if any(finding.code == "log-empty" for finding in each):
-        each = [finding for finding in each if finding.code not in _OF_NO_LOG]
-    gone = {finding.file for finding in each if finding.code in {"config-lost", "file-unreadable"}}
-    return [
-        finding
-        for finding in each
-        if not (finding.code == "config-damaged" and finding.file.removesuffix(".bak") in gone)
-    ]
 
 
 def _sum(parts: Iterable[Seen]) -> Seen:

@@ -1,6 +1,6 @@
 """Files of which some cannot be read: a check goes on behind them, and says which.
 
-A file that must not be opened counts as gone, as does what is neither a file nor a folder
+A file that must not be opened counts as empty; what is neither a file nor a folder counts as gone
 (:mod:`seglog.storage.reading_root`). Where the disk gives an error, only the piece around it counts as zeros.
 """
 
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from typing_extensions import override
@@ -57,13 +58,21 @@ class ForgivingFiles(ReadingRoot):
             if writable:
                 raise
             self.note(path, error)
-            raise FileNotFoundError(errno.ENOENT, "it cannot be read", str(path)) from error
+            return _ForgivingFile(path, os.O_RDONLY, None, _open_nothing(), self)
 
     @override
     def _new_file(
         self, path: Path, flags: int, folder: int | None, descriptor: int | None = None
     ) -> RealFile:
         return _ForgivingFile(path, flags, folder, descriptor, self)
+
+    @override
+    def _mode(self, path: Path) -> int:
+        try:
+            return super()._mode(path)
+        except OSError as error:
+            self.note(path, error)
+            return 0
 
     @override
     def read_file(self, path: Path) -> bytes:
@@ -108,6 +117,12 @@ class ForgivingFiles(ReadingRoot):
         """Remembers a file that somebody else could not read."""
         with self._found_lock:
             self._found.setdefault(finding.file, finding)
+
+
+def _open_nothing() -> int:
+    """Returns a descriptor of an empty file."""
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 class _ForgivingFile(RealFile):

@@ -156,7 +156,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     "file-unreadable": Code(
         _LOSS,
         "the file cannot be read: no permission, or the disk gives errors",
-        "what it holds was not looked at and counts as gone",
+        "what it holds was not looked at, and may be whole",
         "run as the owner of the store; on disk errors copy the store to another disk first",
     ),
     "recovery-point-unused": Code(_NOTE, "the recovery point is in doubt; the whole log was walked", _INTACT),

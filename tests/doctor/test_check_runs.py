@@ -320,6 +320,42 @@ def test_a_file_that_must_not_be_opened_counts_as_gone(tmp_path, monkeypatch):
     assert finding.severity is Severity.LOSS
 
 
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv, as root")
+@pytest.mark.parametrize("name", ["roll", "real-conf"])
+def test_what_may_not_be_read_is_named_and_nothing_else_is_concluded_from_it(tmp_path, name):
+    root = golden.extract(name, tmp_path)
+    rights = {"file-unreadable", "file-permission", "file-owner"}
+    known = {finding.code for finding in check_store(root).findings}
+    prefix = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    code = (
+        "import sys; from pathlib import Path; from seglog.doctor.check import check_store\n"
+        "print(*(finding.code for finding in check_store(Path(sys.argv[1])).findings))"
+    )
+    places = [
+        "commitlog",
+        "commitlog/*",
+        "config",
+        "consumequeue/*/0/*",
+        "consumequeue/*/*",
+        "compaction",
+        "index/*",
+    ]
+    for path in (next(root.glob(place), None) for place in places):
+        if path is None:
+            continue
+        mode = path.stat().st_mode
+        path.chmod(0)
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", code, str(root)], check=True, capture_output=True, text=True
+        )
+        path.chmod(mode)
+        found = set(done.stdout.split())
+        assert "file-unreadable" in found, path
+        assert not found & {"log-hole", "log-empty", "log-tail-lost", "messages-lost", "index-damaged"}, path
+        if path.is_file() and name == "roll":  # no table of it leads to what its files hold
+            assert found <= known | rights, path
+
+
 def test_the_files_of_a_check_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PermissionError):
