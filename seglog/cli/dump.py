@@ -59,12 +59,13 @@ class Served(NamedTuple):
 
 
 class LostFound(NamedTuple):
-    """Messages of a queue that are lost; their queue offsets stay taken."""
+    """Messages of a queue that are lost or repairable; their queue offsets stay taken."""
 
     topic: str
     queue_id: int
     queue_offset: int
     messages: int
+    kind: str
 
 
 @click.command
@@ -79,7 +80,8 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
 
     With --json the lines are those that a dump linked against RocketMQ prints: kinds store, queue and msg,
     log with --log, hole for bytes of the log that cannot be served, lost for messages whose queue offset
-    was given but that are gone, and finding for everything else that is not as it should be.
+    was given but that are gone, repairable for those that a repair brings back, and finding for everything
+    else that is not as it should be.
     """
     found = survey_store(path, verify=not no_verify)
     reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
@@ -142,8 +144,11 @@ def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound
                     lost.append((offset, size))
                 else:
                     yield Served(queue.topic, queue.queue_id, offset, code, place[1], size)
-        for stretch in ranges_of(sorted(lost)):
-            yield LostFound(queue.topic, queue.queue_id, stretch.start, len(stretch))
+        back = found.repairable.get((queue.topic, queue.queue_id), frozenset())
+        for kind, is_back in (("lost", False), ("repairable", True)):
+            of_kind = sorted(one for one in lost if (one[0] in back) is is_back)
+            for stretch in ranges_of(of_kind):
+                yield LostFound(queue.topic, queue.queue_id, stretch.start, len(stretch), kind)
 
 
 def _served_units(
@@ -164,6 +169,8 @@ def _served_units(
         there = offsets >= queue.min_offset
         chosen = is_message(units) & there
     chosen &= ~_in_holes(units["phy_offset"], found) & (units["phy_offset"] < found.max_phy_offset)
+    if found.withheld:
+        chosen &= ~np.isin(units["phy_offset"], sorted(found.withheld))
     left = there & ~chosen
     lost = list(zip(offsets[left].tolist(), sizes[left].tolist(), strict=True))
     return units[chosen], offsets[chosen], sizes[chosen], lost
@@ -287,7 +294,7 @@ def _text_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
                 yield _text_of_hole(item)
             case LostFound():
                 place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
-                yield f"lost {place}, {render.count_text(item.messages, 'message')}"
+                yield f"{item.kind} {place}, {render.count_text(item.messages, 'message')}"
             case Served():
                 place = messages.place_text(item.topic, item.queue_id, item.queue_offset)
                 yield messages.message_text(item.message, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -107,31 +108,30 @@ def command(
                 count = write_parquet(file, rows) if form == "parquet" else write_jsonl(file, rows)
     lost.end(path)
     if as_json and not is_stdout:
-        fields = {"messages": count, "lost": lost.messages, "format": form, "file": str(target)}
+        of_kinds = {"lost": lost.counts["lost"], "repairable": lost.counts["repairable"]}
+        fields = {"messages": count, **of_kinds, "format": form, "file": str(target)}
         render.emit({"kind": "export", **fields})
     elif not is_stdout:
         render.say(f"{render.count_text(count, 'message')} in {target}")
-    if lost.messages and not allow_lost:
+    if lost.counts.total() and not allow_lost:
         raise click.exceptions.Exit(1)
 
 
 class _Lost:
-    """Names messages that are lost on stderr, neighbours together, and counts them.
+    """Names messages that are lost or repairable on stderr, neighbours together, and counts them.
 
     Attributes:
-        messages: How many were named.
+        counts: How many were named, by ``lost`` and ``repairable``.
     """
 
     def __init__(self, *, as_json: bool) -> None:
-        self.messages = 0
+        self.counts: Counter[str] = Counter()
         self._as_json = as_json
         self._runs = 0
-        self._kinds: set[str] = set()
         self._last: tuple[str, int, range, str] | None = None
 
     def add(self, topic: str, queue_id: int, offsets: range, kind: str) -> None:
         """Takes lost or repairable messages, in the order of their queue."""
-        self._kinds.add(kind)
         if self._last is not None:
             *key, before, last_kind = self._last
             if (key, before.stop, last_kind) == ([topic, queue_id], offsets.start, kind):
@@ -143,22 +143,23 @@ class _Lost:
     def end(self, path: Path) -> None:
         """Names the last, and how many they are."""
         self._tell()
-        if not self.messages or self._as_json:
+        if not self.counts or self._as_json:
             return
         if self._runs > _MAX_LOST_SHOWN:
             places = render.count_text(self._runs - _MAX_LOST_SHOWN, "place")
             render.say(f"… and in {places} more; --json names all", err=True)
-        count = render.count_text(self.messages, "message")
+        named = " and ".join(
+            f"{render.count_text(count, 'message')} {kind}" for kind, count in sorted(self.counts.items())
+        )
         render.say(
-            f"warning: {count} {' or '.join(sorted(self._kinds))}, all others are written;"
-            f" `seglog check {path}` says why and what to do",
+            f"warning: {named}, all others are written; `seglog check {path}` says why and what to do",
             err=True,
         )
 
     def _tell(self) -> None:
         if self._last is None:
             return
-        self.messages += len(self._last[2])
+        self.counts[self._last[3]] += len(self._last[2])
         self._runs += 1
         if self._as_json:
             render.say(render.json_text(messages.lost_fields(*self._last)), err=True)

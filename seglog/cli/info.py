@@ -122,7 +122,9 @@ def command(*, path: Path, verify: bool, given: FileSizes, as_json: bool) -> Non
         render.emit(_fields(facts))
     else:
         _show(facts)
-    if verify and any(finding.severity is Severity.LOSS for finding in facts.found.findings):
+    if verify and (
+        facts.found.withheld or any(one.severity is Severity.LOSS for one in facts.found.findings)
+    ):
         raise click.exceptions.Exit(1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from seglog.cli import options, render
 from seglog.errors import NotFoundError
+from seglog.storage.certain_mends import certain_mends
+from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG
@@ -67,6 +70,8 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         )
     if verify:
         found.findings += look_again(lambda: cross_check(found, placed))
+    with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
+        withhold(found, certain_mends(found, placed))
     leave_front(found, start_now(found, path, placed))
     found.findings += files.findings
     return found

@@ -177,13 +177,13 @@ def test_nothing_is_left_of_an_export_that_failed(seglog, tmp_path):
     assert not list(tmp_path.glob("x*"))
 
 
-def lost_by_dump(seglog, path):
+def lost_by_dump(seglog, path, kind="lost"):
     """Topic, queue, first queue offset and count of what a store lost, as a dump says."""
     lines = seglog("dump", path, "--json").lines
     return [
         (line["topic"], line["queueId"], line["cqOffset"], line["count"])
         for line in lines
-        if line["kind"] == "lost"
+        if line["kind"] == kind
     ]
 
 
@@ -196,7 +196,7 @@ def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
     seglog, tmp_path, name, count, kind, form
 ):
     path = golden.extract(name, tmp_path)
-    lost = lost_by_dump(seglog, path)
+    lost = lost_by_dump(seglog, path, kind)
     assert sum(messages for *_place, messages in lost) == count
     target = tmp_path / "out"
     ran = seglog("export", path, "--format", form, "-o", target)
@@ -210,7 +210,8 @@ def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
     assert summary.startswith(f"warning: {count} {noun} {kind}, all others are written; `seglog check")
     assert target.exists()
     ran = seglog("export", path, "--format", form, "-o", target, "--force", "--json", "--allow-lost")
-    assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0]["lost"]) == (0, 400 - count, count)
+    assert (ran.exit_code, ran.lines[0]["messages"], ran.lines[0][kind]) == (0, 400 - count, count)
+    assert ran.lines[0]["lost"] + ran.lines[0]["repairable"] == count
     told = [json.loads(line) for line in ran.stderr.splitlines()]
     assert [(one["topic"], one["queueId"], one["firstOffset"], one["count"]) for one in told] == lost
     assert {one["kind"] for one in told} == {kind}

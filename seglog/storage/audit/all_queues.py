@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seglog.storage.audit.batch_audit import overlay_batch
 from seglog.storage.audit.intact_queue import NO_UNITS, is_intact
@@ -19,10 +19,14 @@ from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.audit.stretches import BatchRun, Interval
 from seglog.storage.batch_overlay import BatchQueueState, batch_behind_findings
+from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
+from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends.withheld import lost_behind, repairable_offsets, still_lost
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import RecordsBehind
 from seglog.storage.lost_messages import LostMessages, lost_in_holes
@@ -37,10 +41,28 @@ if TYPE_CHECKING:
 _QueueKey = tuple[str, int]
 
 
-def conclude_queues(
-    plan: AuditPlan, log: LogOutcome, start: int, files: Files
-) -> tuple[list[AuditQueue], list[Finding], list[list[LostMessages]]]:
-    """Returns all queues, sorted, what is not as it should be about them, and what each hole took.
+class Concluded(NamedTuple):
+    """The queues of a store.
+
+    Attributes:
+        queues: All, sorted.
+        findings: What is not as it should be about them.
+        lost: What each hole of the log took.
+        left: What of that no mend brings back.
+        lost_tail: Records behind the end of the log that no mend brings back.
+        mends: Records in the holes, and at the end, that can be mended.
+    """
+
+    queues: list[AuditQueue]
+    findings: list[Finding]
+    lost: list[list[LostMessages]]
+    left: list[list[LostMessages]]
+    lost_tail: list[LostRecord]
+    mends: list[Mend]
+
+
+def conclude_queues(plan: AuditPlan, log: LogOutcome, start: int, files: Files) -> Concluded:
+    """Returns all queues, what is not as it should be about them, and what each hole took.
 
     Args:
         plan: What the listing shows.
@@ -87,7 +109,14 @@ def conclude_queues(
     finally:
         lookup.close()
     lost = lost_in_holes(log.holes, states, batch_states)
-    findings += _take_up_lost(plan, log, states, batch_states, files)
+    lost_tail = _take_up_lost(plan, log, states, batch_states, files)
+    findings += lost_findings(lost_tail, log.end_phy_offset, plan.geometry.segment_size_bytes)
+    torn_at = None if log.tail is None else log.end_phy_offset
+    segment = plan.geometry.segment_size_bytes
+    mends = list(
+        mends_of_records(DamagedLog(plan.root, segment, log.holes, torn_at, states, batch_states), files)
+    )
+    left = still_lost(lost, repairable_offsets(mends, states, batch_states)) if mends else lost
     for at, key in enumerate(batch_states):
         batch = batch_states[key]
         queues[at] = replace(queues[at], min_offset=batch.min_offset, max_offset=batch.max_offset)
@@ -97,7 +126,8 @@ def conclude_queues(
         findings += state.findings + behind_findings(state, log.end_phy_offset, plain_bytes)
     queues += [audit_queue(state, intervals[key]) for key, state in intact.items()]
     findings += _empty_file_findings(plan, files, {**states, **intact})
-    return sorted(queues, key=lambda queue: (queue.topic, queue.queue_id)), findings, lost
+    in_order = sorted(queues, key=lambda queue: (queue.topic, queue.queue_id))
+    return Concluded(in_order, findings, lost, left, lost_behind(lost_tail, mends), mends)
 
 
 def _size_findings(plan: AuditPlan) -> list[Finding]:
@@ -128,7 +158,7 @@ def _take_up_lost(
     states: Mapping[_QueueKey, QueueState],
     batch_states: Mapping[_QueueKey, BatchQueueState],
     files: Files,
-) -> list[Finding]:
+) -> list[LostRecord]:
     """Takes up what the queues know of records behind the end of the log, as the survey does."""
     if not plan.log_files:
         return []
@@ -144,4 +174,4 @@ def _take_up_lost(
         reader.close()
     last_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 0
     take_up(lost, states, batch_states, facts, max(1, last_ms))
-    return lost_findings(lost, log.end_phy_offset, segment)
+    return lost

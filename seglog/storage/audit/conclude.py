@@ -1,7 +1,8 @@
 """Puts together what the splits of a plan saw: the log, its queues, and what is not as it should be.
 
 What this says of a store is what :func:`seglog.storage.survey.survey` says, whatever the splits: the same
-records, holes, end, queues and findings. A survey reads one file after the other, and holds a row of every
+records, holes, end, queues and findings, but that records in holes which a mend brings back are called
+repairable here, as readers call them. A survey reads one file after the other, and holds a row of every
 record; here whoever walks the splits may do so at once, and sends runs.
 
 Three steps. :func:`~seglog.storage.audit.plan.plan_audit` lists the files and cuts the log into splits.
@@ -19,9 +20,11 @@ from seglog.storage.audit.report import AuditReport
 from seglog.storage.audit.split_scan import SplitScan, Watch
 from seglog.storage.audit.stitch import LogOutcome, stitch
 from seglog.storage.audit.stretches import Stretch
+from seglog.storage.certain_mends.withheld import as_repairable
 from seglog.storage.derived_findings import LogEnd, checkpoint_findings
 from seglog.storage.files import Files
 from seglog.storage.listing import no_queue_length
+from seglog.storage.lost_tail import lost_findings
 from seglog.storage.survey import batch_topics, log_findings, log_start, tombstone_findings
 
 
@@ -93,19 +96,24 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
         files: Where the store is.
     """
     plan, log, start = stitched.plan, stitched.log, stitched.start
-    queues, of_queues, lost = conclude_queues(plan, log, start, files)
+    concluded = conclude_queues(plan, log, start, files)
+    queues = concluded.queues
     findings = list(plan.findings)
     if any(queue.kind == "plain" for queue in queues):
         findings += no_queue_length(plan.geometry, findings)
-    findings += log_findings(
-        plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset, lost
-    )
+    walked = (plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
+    findings += log_findings(*walked, concluded.lost)
     segment, extent = plan.geometry.segment_size_bytes, (max(0, start), log.end_phy_offset)
     findings += tombstone_findings(files, plan.root, segment, extent, log.holes)
     if full := [stretch for stretch in log.stretches if stretch.records]:
         newest_ms = max(stretch.max_store_timestamp_ms for stretch in full)
         log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
         findings += checkpoint_findings(files, plan.root, plan.checkpoint, log_end, plan.mode)
+    findings += concluded.findings
+    if concluded.mends:
+        told = log_findings(*walked, concluded.left)
+        told += lost_findings(concluded.lost_tail, log.end_phy_offset, segment)
+        findings = as_repairable(findings, told, concluded.mends, segment)
     return AuditReport(
         plan.root,
         plan.mode,
@@ -116,7 +124,7 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
         log.holes,
         start,
         log.end_phy_offset,
-        tuple(findings + of_queues),
+        tuple(findings),
         len(plan.splits),
         stitched.walked_again,
     )

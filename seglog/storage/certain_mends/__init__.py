@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from seglog.storage.certain_mends.bits import mends_of_records
+from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
 from seglog.storage.certain_mends.heads import mends_of_identities
 from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
 from seglog.storage.certain_mends.mend import Mend
@@ -30,11 +30,23 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
         files: Where the store is, its queues as the survey saw them.
     """
     return [
-        *mends_of_records(found, files),
+        *mends_of_records(damaged_log(found), files),
         *mends_of_identities(found, files),
         *mends_of_lmq_offsets(found, files),
         *mends_of_tags(found, files),
     ]
+
+
+def damaged_log(found: Survey) -> DamagedLog:
+    """Returns what cannot be read of a surveyed log."""
+    return DamagedLog(
+        found.root,
+        found.geometry.segment_size_bytes,
+        found.holes,
+        None if found.scan.tail is None else found.max_phy_offset,
+        found.queues,
+        found.batch_queues,
+    )
 
 
 def write_mend(found: Survey, files: Files, mend: Mend) -> None:

@@ -13,32 +13,55 @@ and its queue unit, or the checksum of all of it, says that it belongs here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.restated import restate, restated_fields
 from seglog.storage.log_files import LogReader
-from seglog.storage.queue_overlay import is_message
-from seglog.storage.survey import Survey
+from seglog.storage.log_scan import Hole
+from seglog.storage.queue_overlay import QueueState, is_message
 
 _MAX_RECORD_BYTES: Final = 192 << 10
 _SIZE: Final = slice(0, 4)
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
 
 
-def mends_of_records(found: Survey, files: Files) -> Iterator[Mend]:
+@dataclass(frozen=True, slots=True)
+class DamagedLog:
+    """A log that was walked, and what its queues know of what cannot be read.
+
+    Attributes:
+        root: The store directory.
+        segment_size_bytes: Length of its files.
+        holes: Its unreadable stretches.
+        torn_at: Where it ends, if a torn write is there.
+        queues: What each plain queue must hold; those of which no unit leads into a hole may be left out.
+        batch_queues: The same of batch queues.
+    """
+
+    root: Path
+    segment_size_bytes: int
+    holes: Sequence[Hole]
+    torn_at: int | None
+    queues: Mapping[tuple[str, int], QueueState]
+    batch_queues: Mapping[tuple[str, int], BatchQueueState]
+
+
+def mends_of_records(found: DamagedLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of records in the holes of a log and at its torn end, in log order."""
-    segment = found.geometry.segment_size_bytes
+    segment = found.segment_size_bytes
     stretches = [(hole.phy_offset, hole.end) for hole in found.holes]
-    if found.scan.tail is not None:
-        end = found.max_phy_offset
-        stretches.append((end, end - end % segment + segment))
+    if found.torn_at is not None:
+        stretches.append((found.torn_at, found.torn_at - found.torn_at % segment + segment))
     if not stretches:
         return
     reader = LogReader(files, found.root, segment)
@@ -49,8 +72,8 @@ def mends_of_records(found: Survey, files: Files) -> Iterator[Mend]:
         reader.close()
 
 
-def _of_stretch(found: Survey, reader: LogReader, start: int, end: int) -> Iterator[Mend]:
-    segment = found.geometry.segment_size_bytes
+def _of_stretch(found: DamagedLog, reader: LogReader, start: int, end: int) -> Iterator[Mend]:
+    segment = found.segment_size_bytes
     units = _units_between(found, start, end)
     places = sorted(units)
     at = start
@@ -75,7 +98,7 @@ def _mend(row: RecordRow, at: int, window: bytes, whole: bytes, *, is_bit: bool)
     return Mend(kind, at, before, after, topic, row.queue_id, row.queue_offset, proof)
 
 
-def _bit_of(found: Survey, window: bytes, at: int, unit_bytes: int | None, room: int) -> Bit | None:
+def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, room: int) -> Bit | None:
     if not any(window[:MIN_RECORD_BYTES]):
         return None
     sizes = {int.from_bytes(window[_SIZE]), room}
@@ -91,7 +114,7 @@ def _bit_of(found: Survey, window: bytes, at: int, unit_bytes: int | None, room:
     return next(iter(bits)) if len(bits) == 1 else None
 
 
-def _restated(found: Survey, window: bytes, at: int, unit_bytes: int | None) -> bytes | None:
+def _restated(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None) -> bytes | None:
     if not any(window[:MIN_RECORD_BYTES]):
         return None
     for size in {int.from_bytes(window[_SIZE]), unit_bytes or 0}:
@@ -102,7 +125,7 @@ def _restated(found: Survey, window: bytes, at: int, unit_bytes: int | None) -> 
     return None
 
 
-def _has_unit(found: Survey, record: bytes, at: int) -> bool:
+def _has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
     """Returns whether the queue that a record names has a unit that leads to it."""
     row = examine(memoryview(record), 0, at)
     if isinstance(row, Damage):
@@ -123,7 +146,7 @@ def _has_unit(found: Survey, record: bytes, at: int) -> bool:
     return bool((same & (batch.units["base_queue_offset"] == row.queue_offset)).any())
 
 
-def _units_between(found: Survey, start: int, end: int) -> dict[int, int]:
+def _units_between(found: DamagedLog, start: int, end: int) -> dict[int, int]:
     """Returns the sizes that units have of records in a stretch, by place."""
     sizes: dict[int, int] = {}
     for state in found.queues.values():
