@@ -271,13 +271,13 @@ class MisnamedFileError(StoreError):
 
 
 class LogMissingError(StoreError):
-    """The store has queues and no commit log: a disk that is not mounted, or a folder that was removed."""
+    """There is no commit log, but other files know of one: a disk is not mounted, or a folder was removed."""
 
     exit_code = 35
     response_code = _SERVICE_NOT_AVAILABLE
     help = (
         "nothing was changed; mount it, or put it back from a copy. To begin a new log, at offset 0, move"
-        " consumequeue away first"
+        " what is named here away first"
     )
 
 

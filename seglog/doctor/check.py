@@ -328,7 +328,7 @@ class StoreCheck:
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
         queue_files = [*plan.queue_files.values(), *plan.batch_files.values()]
-        findings = [] if plan.log_files else log_gone(files, queue_files)
+        findings = [] if plan.log_files else log_gone(files, root, queue_files)
         if self._holder is None and log.stitched.log.tail is None:
             findings += behind_end_findings(files, plan, log.report.end_phy_offset)
         findings += tables.findings

@@ -149,7 +149,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-empty": Code(
         _LOSS,
-        "there is no commit log, but queues have units",
+        "there is no commit log, but other files of the store know of one",
         "none can be read; RocketMQ would delete the queues, and seglog refuses to open the store",
         "mount the disk of the log, put it back from a copy, or name a link to it: --follow commitlog",
     ),

@@ -69,7 +69,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         NotFoundError: There is none.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
-        LogMissingError: It has queues and no log.
+        LogMissingError: It has no log, but other files know of one.
     """
     begun_ms = clock.monotonic_ms()
     met = files
@@ -127,7 +127,7 @@ def open_writer(
         StoreLockedError: Another process writes to it.
         ReadOnlyError: The directory cannot be written.
         InvalidArgumentError: Lengths that do not fit.
-        LogMissingError: It has queues and no log.
+        LogMissingError: It has no log, but other files know of one.
     """
     begun_ms = clock.monotonic_ms()
     latch = Latch(root)

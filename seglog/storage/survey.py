@@ -306,7 +306,7 @@ def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: 
     for batch_state in result.batch_queues.values():
         batch_state.findings += batch_behind_findings(batch_state, end, geometry.batch_file_size_bytes)
         result.findings += batch_state.findings
-    if not log_files and (gone := log_gone(files, [*queue_files.values(), *batch_files.values()])):
+    if not log_files and (gone := log_gone(files, root, [*queue_files.values(), *batch_files.values()])):
         result.findings = gone + [one for one in result.findings if one.code != "queue-beyond-log"]
     return result
 

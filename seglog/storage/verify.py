@@ -94,7 +94,7 @@ def verify_store(
 
     Raises:
         NotFoundError: There is nothing at ``path``.
-        LogMissingError: There are queues and no log.
+        LogMissingError: There is no log, but other files know of one.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
         FullError: No space for a seal.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from seglog.doctor.check import check_store
+from seglog.doctor.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
+from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.verify import verify_store
@@ -65,9 +69,60 @@ def test_a_store_that_never_had_a_message_opens(tmp_path):
         assert store.put("T", b"x").queue_offset == 0
 
 
-def test_queues_that_were_moved_away_let_a_new_log_begin(tmp_path):
+def test_what_the_error_names_lets_a_new_log_begin_once_it_was_moved_away(tmp_path):
     root = extract("basic", tmp_path)
     shutil.rmtree(root / "commitlog")
-    shutil.move(root / "consumequeue", tmp_path / "queues")
+    (root / "commitlog").mkdir()
+    with pytest.raises(LogMissingError) as refused:
+        MessageStore.open(root)
+    for name in re.findall(r" in ([a-z]+)", str(refused.value)):
+        shutil.move(root / name, tmp_path / f"away-{name}")
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert store.put("T", b"x").queue_offset == 0
+
+
+_TELLING = {
+    "checkpoint": "times in checkpoint",
+    "index": "146 entries in index",
+    "config": "offsets in config/consumerOffset.json",
+}
+
+
+@pytest.mark.parametrize("telling", _TELLING)
+def test_without_log_and_queues_any_other_file_tells_of_them(telling, tmp_path):
+    root = extract("real-conf", tmp_path)
+    for name in {"commitlog", "consumequeue", *_TELLING} - {telling}:
+        remove = shutil.rmtree if (root / name).is_dir() else Path.unlink
+        remove(root / name)
+    (root / "commitlog").mkdir()
+    (root / "consumequeue").mkdir()
+    before = tree_digest(root)
+    for read_only in (True, False):
+        with pytest.raises(LogMissingError, match=f"none, but {_TELLING[telling]}"):
+            MessageStore.open(root, read_only=read_only)
+    (found,) = (one for one in check_store(root).findings if one.severity is Severity.LOSS)
+    plan = plan_repair(RealFiles(), root, new_clock())
+    assert (found.code, plan.changes) == ("log-empty", [])
+    assert [one.code for one in plan.left] == ["log-empty"]
+    assert tree_digest(root) == before
+
+
+def test_a_recovery_point_tells_of_a_log(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), recovery_step_bytes=1 << 12, **SMALL) as store:
+        fill(store, 200)
+    assert (root / "seglog/recovery-point").exists()
+    for name in ("commitlog", "consumequeue", "index"):
+        shutil.rmtree(root / name)
+    (root / "commitlog").mkdir()
+    (root / "checkpoint").unlink()
+    with pytest.raises(LogMissingError, match="none, but a place in seglog/recovery-point"):
+        MessageStore.open(root)
+
+
+def test_an_offset_that_a_client_stored_in_an_empty_store_tells_of_no_log(tmp_path):
+    root = extract("empty", tmp_path)
+    (root / "config").mkdir()
+    (root / "config/consumerOffset.json").write_text('{"offsetTable":{"T@G":{"0":7}}}')
     with MessageStore.open(root, clock=new_clock()) as store:
         assert store.put("T", b"x").queue_offset == 0
