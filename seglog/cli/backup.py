@@ -74,9 +74,9 @@ def show_copied(done: Copied, found: Survey | None) -> None:
     if done.is_hot:
         state = "the store was open"
     elif done.is_locked:
-        state = "nobody had the store open"
+        state = "the store was closed"
     else:
-        state = "the store cannot be written here, so it was not locked: nobody was seen to have it open"
+        state = "the store cannot be written here, so it was not locked; no process was seen to have it open"
     named = {
         "copy": f"{done.target} ({state})",
         "linked": f"{render.count_text(len(done.linked), 'file')}, {render.size_text(sum(done.linked))}",

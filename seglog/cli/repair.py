@@ -86,7 +86,7 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> lis
             name = path.resolve().name
             return is_typed(f"type {name} to do this", name)
         except BrokenPipeError:
-            render.say("nothing was changed: nobody reads the plan; --yes asks nothing", err=True)
+            render.say("nothing was changed: the plan could not be printed; --yes asks nothing", err=True)
             raise
 
     plan, pack = repair_store(options.writing(path), path, SystemClock(), confirm, given)
@@ -126,13 +126,24 @@ def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
 
 def _show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
     if pack is not None:
-        render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
+        numbers = [str(one.number) for one in _packs(plan, pack)]
+        if len(numbers) == 1:
+            render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
+        else:
+            packs = " and ".join(numbers)
+            render.say(f"done; `seglog undo {path}`, run twice, takes it back (undo packs {packs})")
     elif plan.is_settled:
         render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
     else:
         return
     if plan.left:
         _show_left(plan)
+
+
+def _packs(plan: Plan, pack: UndoPack | None) -> list[UndoPack]:
+    """Returns the undo packs of a repair, in the order in which `seglog undo` takes them."""
+    both = [one for one in (pack, plan.renaming) if one is not None]
+    return both[:1] if pack is plan.renaming else both
 
 
 def _emit(plan: Plan, pack: UndoPack | None) -> None:
@@ -152,6 +163,7 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
             "rescan": plan.is_rescanned,
             "applied": pack is not None or plan.is_settled,
             "undo": None if pack is None else pack.number,
+            "undoPacks": [one.number for one in _packs(plan, pack)],
         }
     )
 

@@ -13,7 +13,7 @@ from seglog.doctor.undo import undo_repair
 from seglog.doctor.undo_pack import UndoPack, list_packs, other_names
 from seglog.doctor.undo_reading import read_whole
 from seglog.doctor.undo_writing import discard_pack
-from seglog.errors import CorruptError, UnsafePathError
+from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.store_root import StoreRoot
 
 
@@ -44,7 +44,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
             if as_json:
                 render.emit({"kind": "other", "name": name})
             else:
-                render.say(f"{name} is no undo pack; it is passed over")
+                render.say(f"{name} is no undo pack: no command uses or removes it; remove it yourself")
         return
     if is_discard:
         if number is None:
@@ -71,7 +71,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
 def _list_one(files: StoreRoot, path: Path, number: int, *, as_json: bool) -> None:
     try:
         _tell(read_whole(files, path, number), as_json=as_json)
-    except (CorruptError, UnsafePathError) as error:
+    except (CorruptError, UnsafePathError, FileKindError) as error:
         if as_json:
             render.emit({"kind": "repair", "number": number, "problem": str(error)})
         else:

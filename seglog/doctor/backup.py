@@ -48,7 +48,7 @@ class Copied:
 
     Attributes:
         target: Where it is.
-        end_phy_offset: Where its log ends; of a store that nobody had open, the end of its last file.
+        end_phy_offset: Where its log ends; of a store that was closed, the end of its last file.
         is_hot: Whether somebody had the store open meanwhile.
         is_locked: Whether everybody else was kept from opening the store for writing meanwhile.
         linked: Files that share their bytes with the store, and their length together.

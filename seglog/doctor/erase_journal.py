@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from seglog.broker.config_shape import as_int, as_object, as_text
 from seglog.errors import CorruptError
 from seglog.storage.config_file import ConfigFile
+from seglog.storage.file_kinds import FILE, FOLDER, kind_error
 from seglog.storage.files import Files
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.config_value import ConfigValue
@@ -48,9 +49,12 @@ def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
 
     Raises:
         CorruptError: The journal cannot be read.
+        FileKindError: It is a folder.
     """
     if not files.exists(root / JOURNAL):
         return None
+    if files.is_dir(root / JOURNAL):
+        raise kind_error(JOURNAL, FOLDER, FILE)
     handle = files.open(root / JOURNAL, writable=False)
     try:
         size_bytes = handle.size_bytes

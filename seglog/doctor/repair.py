@@ -67,6 +67,8 @@ class Plan:
         first: What is settled before anything else: repairs that were stopped half-way, names of files.
         is_settled: Whether that was done.
         served: Messages that the queues of the repaired store lead to.
+        renaming: The undo pack of the names of log files, where a repair gave any; it is older than that of
+            everything else.
     """
 
     root: Path
@@ -79,6 +81,7 @@ class Plan:
     first: list[Action] = field(default_factory=list)
     is_settled: bool = False
     served: int = 0
+    renaming: UndoPack | None = None
 
     @property
     def saved(self) -> int:
@@ -262,7 +265,7 @@ def repair_store(
     with locked(files, root) as had_lock:
         renamed = rename_log_files(files, root, clock, had_lock=had_lock)
         settled = plan_repair(files, root, clock, sizes)
-        settled.first, settled.is_settled = plan.first, bool(plan.first)
+        settled.first, settled.is_settled, settled.renaming = plan.first, bool(plan.first), renamed
         if not settled.changes:
             return settled, renamed
         knows_lock = had_lock or renamed is not None

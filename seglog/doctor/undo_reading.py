@@ -15,6 +15,7 @@ from typing import Final
 from seglog.doctor.store_state import UNDO, FileState
 from seglog.doctor.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, Renamed, UndoPack
 from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
+from seglog.storage.file_kinds import FILE, FOLDER, kind_error
 from seglog.storage.files import Files, OpenFile, Stamp
 from seglog.storage.format.names import LOCK_FILE
 from seglog.storage.format.undo_journal import (
@@ -39,12 +40,15 @@ def read_whole(files: Files, root: Path, number: int) -> UndoPack:
         NotFoundError: There is no such pack.
         CorruptError: It is damaged, or says what no repair writes.
         UnsafePathError: It names what is no file of the store's.
+        FileKindError: Its journal is a folder.
     """
     pack = UndoPack(root, number)
     journal = pack.folder / JOURNAL
     if not files.exists(journal):
         raise NotFoundError(f"{root} has no undo pack {number}", help="`seglog undo --list STORE` shows them")
     name = journal.relative_to(root).as_posix()
+    if files.is_dir(journal):
+        raise kind_error(name, FOLDER, FILE)
     at = 0
     try:
         for index, (at, entry) in enumerate(read_entries(files, journal)):

@@ -602,7 +602,7 @@ FILE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a link, pipe, device or folder where a file belongs, or something else in place of a folder",
         "RocketMQ does not start, or writes elsewhere than it seems; it is never read or written",
-        "put in its place what belongs there; name a folder that lies elsewhere: --follow commitlog",
+        "put there what belongs there, or remove it; for a folder elsewhere: --follow commitlog",
     ),
     "stray": Code(_NOTE, "neither RocketMQ nor seglog knows this name; both pass over it", _INTACT),
     "own-damaged": Code(

@@ -102,9 +102,43 @@ def test_folders_that_are_no_number_are_no_packs(seglog, store):
         (store / "seglog/undo" / name).mkdir(parents=True)
         (store / "seglog/undo" / name / "journal").write_bytes(b"no")
     assert {line.partition(" is ")[2] for line in seglog("undo", "--list", store).stdout.splitlines()} == {
-        "no undo pack; it is passed over"
+        "no undo pack: no command uses or removes it; remove it yourself"
     }
     assert plan_repair(FILES, store, new_clock()).first == []
+
+
+def test_a_journal_that_is_a_folder_is_called_one(seglog, store):
+    (store / "seglog/undo/1/journal").mkdir(parents=True)
+    (store / "seglog/erasing").mkdir()
+    (store / "seglog/undo/2").symlink_to("/tmp")
+    checked = seglog("check", store).stdout
+    for journal in ("seglog/undo/1/journal", "seglog/erasing"):
+        assert f"found {journal} is a folder, where a file belongs" in checked
+    assert "put there what belongs there, or remove it" in checked
+    shown = seglog("undo", "--list", store)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert (
+        "  1  cannot be taken back: seglog/undo/1/journal is a folder, where a file belongs" in shown.stdout
+    )
+    assert "seglog/undo/2 is no undo pack: no command uses or removes it" in shown.stdout
+
+
+def test_a_repair_of_two_packs_says_how_both_are_taken_back(seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    first, second, third, *_ = sorted((root / "commitlog").iterdir())
+    first.rename(tmp_path / "first")
+    second.rename(first)
+    (tmp_path / "first").rename(second)
+    damaged = bytearray(third.read_bytes())
+    damaged[300:900] = bytes(600)
+    third.write_bytes(damaged)
+    before = golden.tree_digest(root)
+    done = seglog("repair", "--apply", "--yes", root)
+    assert f"done; `seglog undo {root}`, run twice, takes it back (undo packs 2 and 1)" in done.stdout
+    assert [seglog("undo", root).exit_code for _ in range(2)] == [0, 0]
+    assert golden.tree_digest(root) == before
+    told = seglog("repair", "--apply", "--yes", "--json", root).lines[-1]
+    assert (told["undo"], told["undoPacks"]) == (2, [2, 1])
 
 
 def test_packs_that_cannot_be_believed_are_listed_with_the_reason(seglog, store):
