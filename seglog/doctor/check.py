@@ -52,6 +52,7 @@ from seglog.storage.log_gone import log_gone
 from seglog.storage.log_scan import Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
+from seglog.storage.unindexed import is_not_indexed_yet
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
@@ -208,7 +209,10 @@ class StoreCheck:
         log = self._conclude(self.plan, outcomes, walk)
         end = log.report.end_phy_offset
         of_seals, concerned = self._seal_findings(seals, outcomes, log)
-        of_index = index_findings(index, of_chains, log.seen.keys, self.plan, self._files, end)
+        facts = self.plan.mode, self.plan.checkpoint, log.report.min_phy_offset, end
+        is_due = is_not_indexed_yet(self._files, self._root, *facts)
+        keys = log.seen.keys
+        of_index = index_findings(index, of_chains, keys, self.plan, self._files, end, is_due=is_due)
         of_log = [*log.report.findings, *self._other_findings(log)]
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes, end)

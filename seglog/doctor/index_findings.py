@@ -27,6 +27,8 @@ def index_findings(
     plan: AuditPlan,
     files: Files,
     end: int,
+    *,
+    is_due: bool,
 ) -> list[Finding]:
     """Returns what is not as it should be about the index.
 
@@ -37,12 +39,14 @@ def index_findings(
         plan: The store.
         files: Where it is.
         end: Where the log ends.
+        is_due: Whether there may be no index yet.
     """
     findings = [*facts.findings, *of_chains]
     if not facts.entry_count:
         is_damaged = any(finding.code == "index-damaged" for finding in findings)
         if diff.absent.count and not is_damaged:
-            findings.append(Finding("index-missing", INDEX, messages=diff.absent.count))
+            code = "index-due" if is_due else "index-missing"
+            findings.append(Finding(code, INDEX, messages=diff.absent.count))
         return findings
     segment = plan.geometry.segment_size_bytes
     for phy_offset in diff.changed:

@@ -31,6 +31,7 @@ from seglog.storage.index_times import is_of_log
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.survey import Survey
+from seglog.storage.unindexed import is_not_indexed_yet
 
 _BATCH_RECORDS: Final = 4096
 _LOST: Final = f"{LOST}\x01".encode()
@@ -55,7 +56,10 @@ def index_problems(found: Survey, files: Files) -> list[Finding]:
     chains = [chain_finding(files, outline.file, is_closed=is_closed) for outline in facts.outlines]
     of_chains = [finding for finding in chains if finding is not None]
     diff = _difference(found, files, facts)
-    return index_findings(facts, of_chains, diff, plan, files, found.max_phy_offset)
+    is_due = is_not_indexed_yet(
+        files, found.root, found.mode, found.checkpoint, found.min_phy_offset, found.max_phy_offset
+    )
+    return index_findings(facts, of_chains, diff, plan, files, found.max_phy_offset, is_due=is_due)
 
 
 def records_that_differ(

@@ -22,7 +22,9 @@ from seglog.storage.mapped_file import MapPool
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey
 
-_WRONG = frozenset({"index-damaged", "index-missing", "index-short", "index-entry-stray", "record-keys"})
+_WRONG = frozenset(
+    {"index-damaged", "index-missing", "index-due", "index-short", "index-entry-stray", "record-keys"}
+)
 """Of keys that a record has and the index does not know, either may be wrong: the log is believed."""
 
 

@@ -17,7 +17,7 @@ from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import ABORT_FILE
 
-MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing"})
+MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing", "index-due"})
 """Codes of what is not there, as a whole."""
 
 
@@ -30,7 +30,7 @@ def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Fi
     is_unflushed = checkpoint.physic_timestamp_ms == 0 == checkpoint.logics_timestamp_ms
     is_rescanned = store.mode == "abnormal" and is_unflushed
     queues = (*store.queue_files.values(), *store.batch_files.values())
-    codes = {"index-missing"} if any(queue.sizes for queue in queues) else MADE_BY_ROCKETMQ
+    codes = MADE_BY_ROCKETMQ - {"queue-missing"} if any(queue.sizes for queue in queues) else MADE_BY_ROCKETMQ
     excused = [finding for finding in findings if finding.code in codes]
     if not is_rescanned or not excused:
         return list(findings)

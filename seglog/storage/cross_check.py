@@ -30,6 +30,7 @@ from seglog.storage.index_files import list_index_files, load_index_file
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.survey import Survey
+from seglog.storage.unindexed import is_not_indexed_yet
 
 _BATCH_RECORDS: Final = 4096
 _LOST: Final = f"{LOST}\x01".encode()
@@ -65,7 +66,10 @@ def cross_check(found: Survey, files: Files) -> list[Finding]:
     if not len(wanted):
         return findings + strays
     if not views:
-        return strays + (findings or [Finding("index-missing", INDEX, messages=_records(wanted))])
+        log = found.min_phy_offset, found.max_phy_offset
+        is_due = is_not_indexed_yet(files, found.root, found.mode, found.checkpoint, *log)
+        code = "index-due" if is_due else "index-missing"
+        return strays + (findings or [Finding(code, INDEX, messages=_records(wanted))])
     held = _keys_of_index(found, views)
     # The index may know a lost message by its keys, or by what stands in its place.
     wanted, held = (keys[~np.isin(keys["phy_offset"], tombstones)] for keys in (wanted, held))

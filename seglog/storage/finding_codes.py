@@ -376,6 +376,11 @@ INDEX_CODES: Final[dict[str, Code]] = {
         "index files are made again from the log",
         _REPAIR,
     ),
+    "index-due": Code(
+        _NOTE,
+        "messages have keys and no index file is there yet: the writer was killed before it wrote one",
+        "none is lost; opening the store for writing writes the index",
+    ),
     "index-short": Code(
         _WARNING,
         "the log has keys that the index does not know",

@@ -1,0 +1,81 @@
+"""A mere kill is no damage: a check finds notes only, whatever the writer had not come to."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from seglog.cli.main import commands
+from seglog.doctor.check import check_store
+from seglog.storage.findings import Severity
+from seglog.storage.store import MessageStore
+from tests.support import golden
+from tests.support.stores import new_clock
+
+_WRITER = """
+import os, signal, sys
+from seglog.storage.store import MessageStore
+store = MessageStore.open(sys.argv[1], segment_size_bytes=1 << 16, queue_file_size_bytes=2000)
+for number in range(20):
+    store.put("T", b"body", keys=f"k{number}")
+store.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store of which the writer was killed behind a flush, before it wrote an index file."""
+    root = tmp_path / "store"
+    for _attempt in range(20):
+        ended = subprocess.run([sys.executable, "-c", _WRITER, str(root)], check=False)
+        assert ended.returncode == -signal.SIGKILL
+        if not (root / "index").exists():
+            return root
+        shutil.rmtree(root)  # the indexer was quicker
+    raise AssertionError("the index was always there")
+
+
+def codes(root):
+    return {finding.code: finding.severity for finding in check_store(root, clock=new_clock()).findings}
+
+
+def test_a_check_finds_notes_only(killed):
+    assert codes(killed) == {"not-closed": Severity.NOTE, "index-due": Severity.NOTE}
+    for arguments in (["check"], ["info", "--verify"]):
+        assert CliRunner().invoke(commands, [*arguments, str(killed)]).exit_code == 0
+
+
+def test_the_next_opening_writes_the_index(killed):
+    with MessageStore.open(killed) as store:
+        assert [message.body for message in store.query("T", "k7")] == [b"body"]
+    assert codes(killed) == {}
+
+
+def test_an_index_that_was_there_is_missed(killed):
+    MessageStore.open(killed).close()
+    shutil.rmtree(killed / "index")
+    assert codes(killed) == {"index-missing": Severity.WARNING}
+
+
+@pytest.mark.parametrize("gone", [f"commitlog/{0:020d}", "seglog/lengths.conf"])
+def test_a_log_that_a_kill_does_not_explain_lacks_its_index(gone, killed):
+    if gone.startswith("commitlog"):
+        with MessageStore.open(killed) as store:
+            for number in range(900):
+                store.put("T", bytes(40), keys=f"k{number}")
+        shutil.rmtree(killed / "index")
+        (killed / "abort").write_bytes(b"")
+        assert len(list((killed / "commitlog").iterdir())) > 1
+    (killed / gone).unlink()
+    assert codes(killed)["index-missing"] is Severity.WARNING
+
+
+def test_rocketmq_indexes_at_once(tmp_path):
+    root = golden.extract("d-noindex-halt", tmp_path)
+    assert codes(root)["index-missing"] is Severity.WARNING
