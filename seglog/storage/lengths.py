@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -169,7 +170,7 @@ def _segment(
         return Inferred(written, Certainty.WRITTEN), True
     facts = [_believed(read_log_facts(files, root, file), file, log_files) for file in log_files]
     if facts and not any(fact.size_bytes for fact in facts):
-        return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN), True
+        return _of_names([fact.first_offset for fact in facts], written), True
     is_open = len(facts) == 1 and facts[0].exact_bytes is None
     if is_open and queues is not None:
         facts += _behind_sole_file(files, facts[0], queues)
@@ -181,6 +182,20 @@ def _segment(
         sole_unit_bytes=PAGE_BYTES,
     )
     return found, queues is not None or not is_open
+
+
+def _of_names(firsts: Sequence[int], written: int | None) -> Inferred:
+    """Returns the length of files that are all empty: how far their names lie from each other.
+
+    Two files may have lain further apart than one length, so what was written down goes over one distance.
+    """
+    gaps = [later - first for first, later in pairwise(sorted(firsts))]
+    distance = min(gaps, default=0)
+    least, most = _LOG_RANGE
+    fits = least <= distance <= most and all(first % distance == 0 for first in firsts)
+    if written is not None and (gaps.count(distance) < _WITNESSES or not fits):
+        return Inferred(written, Certainty.WRITTEN)
+    return Inferred(distance, Certainty.PROVEN) if fits else Inferred(None, Certainty.UNKNOWN)
 
 
 def _believed(fact: FileFacts, file: LogFile, log_files: Sequence[LogFile]) -> FileFacts:
@@ -200,17 +215,23 @@ def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles
     end = file.first_offset + file.size_bytes
     ends: list[int] = []
     for queue in queues:
-        if not queue.sizes:
-            continue
-        _start, units = _last_units(files, queue, max(queue.sizes))
-        places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
-        is_near = (places >= file.first_offset) & (places < limit) & (sizes >= MIN_RECORD_BYTES)
-        behind = is_near & (sizes <= _MOST_RECORD_BYTES) & (places + sizes + FILLER_BYTES > end)
-        ends += (places + sizes)[behind].tolist()
+        known = last_records(files, queue)
+        known = known[(known[:, 0] >= file.first_offset) & (known[:, 0] < limit)]
+        ends += known[known[:, 1] + FILLER_BYTES > end, 1].tolist()
     if len(ends) < _WITNESSES:
         return []
     needed = sorted(ends)[-_WITNESSES] - file.first_offset + FILLER_BYTES
     return [FileFacts(file.first_offset, 0, needed_bytes=needed)]
+
+
+def last_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
+    """Returns where the records of the last units of a queue start and end: ``(n, 2)``, in no order."""
+    if not queue.sizes:
+        return np.empty((0, 2), np.int64)
+    _start, units = _last_units(files, queue, max(queue.sizes))
+    places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
+    is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= _MOST_RECORD_BYTES)
+    return np.stack([places, places + sizes], axis=1)[is_unit]
 
 
 def _last_units(files: Files, queue: QueueFiles, first_offset: int) -> tuple[int, _AnyUnits]:

@@ -1,7 +1,8 @@
 """Verifies the log of a store: sealed segments by the checksums of their blocks, others by their records.
 
-Nothing is written unless seals are asked for. Queues, index and tables are not looked at: they are made
-from the log, and ``check`` holds them against it.
+Nothing is written unless seals are asked for. Index and tables are not looked at: they are made from the log,
+and ``check`` holds them against it. Queues are asked only whether they know of records where the log's files
+hold none: zeros behind the last record are no damage by themselves.
 
 A record without ``__CRC32#`` has a checksum of its body alone: nothing tells a flipped bit in its head or its
 properties until its segment is sealed. Such records are counted, so that the report can say so.
@@ -15,20 +16,24 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.lengths import last_records
 from seglog.storage.listing import list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_gone import demand_log
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.misnamed import as_stated
+from seglog.storage.queue_files import QueueFiles
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
@@ -130,9 +135,13 @@ class _Verification:
         self._records = 0
         self._bare_records = 0
         self._newest_ms = 0
+        self._queues = [*listing.queue_files.values(), *listing.batch_files.values()]
+        self._end = 0
 
     def run(self, *, seal: bool) -> VerifyReport:
         begun_ms = self._clock.monotonic_ms()
+        # Before the walk: what a writer does meanwhile makes the log longer than its queues were.
+        known = [(queue, last_records(self._files, queue)) for queue in self._queues]
         try:
             seals = self._read_seals()
             listed = {file.first_offset for file in self._log_files}
@@ -151,6 +160,10 @@ class _Verification:
             for first in cut if seal else ():
                 remove_seal(self._files, self._root, first)
             self._find_unsealed(left)
+            last = self._log_files[-1].first_offset if self._log_files else 0
+            if not any(file.first_offset == last for file in left):
+                self._end = last + self._segment  # its seal covers all of it
+            self._find_known(known, last + self._segment)
         finally:
             self._reader.close()
         return VerifyReport(
@@ -262,6 +275,7 @@ class _Verification:
         finally:
             scan.close()
         holes, tail, end = list(scan.holes), scan.tail, scan.end_phy_offset
+        self._end = end
         run_end = run[-1].first_offset + self._segment
         if end < run_end and run[-1] != self._log_files[-1]:
             # Nothing later in this run is a record, but the log goes on in the next segment.
@@ -315,6 +329,20 @@ class _Verification:
             code = "seal-stale" if cut[-1:] == [seal.first_phy_offset] else "log-file-missing"
             self._lose(code, seal.first_phy_offset, seal.segment_bytes, seal.record_count)
         return cut
+
+    def _find_known(self, known: list[tuple[QueueFiles, npt.NDArray[np.int64]]], files_end: int) -> None:
+        """Takes note of queues that know of records in files of the log where there is none."""
+        found: list[Finding] = []
+        witnesses = 0
+        for queue, records in known:
+            behind = records[(records[:, 0] >= self._end) & (records[:, 1] <= files_end)]
+            if len(behind):
+                witnesses += len(behind)
+                file = f"{queue.name}/{segment_file_name(max(queue.sizes))}"
+                expected = f"records up to {self._end}"
+                found.append(Finding("queue-beyond-log", file, 0, 0, expected, f"up to {behind.max()}"))
+        if witnesses > 1:  # one unit alone may be damaged
+            self._findings += found
 
     def _lose(self, code: str, phy_offset: int, size: int, messages: int) -> None:
         self._findings.append(Finding(code, segment_path(phy_offset), 0, size, messages=messages))
