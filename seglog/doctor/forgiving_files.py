@@ -18,9 +18,10 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.errors import CorruptError
-from seglog.storage.files import Entry, RealFile, read_whole
+from seglog.storage.files import Entry, read_whole
 from seglog.storage.findings import Finding
 from seglog.storage.reading_root import ReadingRoot
+from seglog.storage.real_file import RealFile
 
 _PIECE_BYTES: Final = 4096
 _UNREADABLE: Final = frozenset(

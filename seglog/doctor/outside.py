@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from seglog.errors import FullError, InvalidArgumentError
-from seglog.storage.files import is_full
+from seglog.storage.os_errors import is_full
 from seglog.storage.store_root import StoreRoot
 
 _HELP = "name a file outside of the store"

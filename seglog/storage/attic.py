@@ -20,7 +20,7 @@ from typing import Final, Self
 import numpy as np
 
 from seglog.errors import CorruptError
-from seglog.storage.files import Files, OpenFile
+from seglog.storage.files import Files, OpenFile, read_part
 from seglog.storage.format.attic_entry import (
     ATTIC_HEAD_BYTES,
     MAX_KEPT_BYTES,
@@ -196,8 +196,8 @@ def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
         at = 0
         while at < handle.size_bytes:
             try:
-                head = decode_head(_read(handle, at, ATTIC_HEAD_BYTES))
-                file, data = decode_rest(head, _read(handle, at + ATTIC_HEAD_BYTES, head.rest_bytes))
+                head = decode_head(read_part(handle, at, ATTIC_HEAD_BYTES))
+                file, data = decode_rest(head, read_part(handle, at + ATTIC_HEAD_BYTES, head.rest_bytes))
             except CorruptError:
                 return
             data_at = at + ATTIC_HEAD_BYTES + head.name_bytes
@@ -211,12 +211,6 @@ def _stretches(files: Files, root: Path, name: str, phy_offset: int) -> Iterator
     handle = files.open(root / name, writable=False)
     try:
         for at in range(0, handle.size_bytes, MAX_KEPT_BYTES):
-            yield Kept(name, at, None, phy_offset + at, bytes(_read(handle, at, MAX_KEPT_BYTES)))
+            yield Kept(name, at, None, phy_offset + at, bytes(read_part(handle, at, MAX_KEPT_BYTES)))
     finally:
         handle.close()
-
-
-def _read(handle: OpenFile, position_bytes: int, size_bytes: int) -> memoryview:
-    size_bytes = max(0, min(size_bytes, handle.size_bytes - position_bytes))
-    buffer = memoryview(bytearray(size_bytes))
-    return buffer[: handle.read_into(buffer, position_bytes)]

@@ -9,8 +9,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import OpenFile, RestoringFiles, is_full, translate
+from seglog.storage.files import OpenFile, RestoringFiles
 from seglog.storage.links import can_link, copy_bytes
+from seglog.storage.os_errors import is_full, translate
 from seglog.storage.store_root import StoreRoot
 
 _CHUNK_BYTES: Final = 8 << 20

@@ -40,6 +40,7 @@ _TAIL_WINDOWS_BYTES: Final = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
 _SEARCH_BYTES: Final = 16 << 20
 """How much of a file whose first record is damaged is searched for another one."""
 MOST_RECORD_BYTES: Final = 8 << 20
+"""Longer than any record with the default limits."""
 _ENOUGH: Final = 8
 """So many records say where a file belongs."""
 _WITNESSES: Final = 2

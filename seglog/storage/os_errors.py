@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from seglog.errors import (
@@ -41,6 +42,7 @@ _BY_ERRNO: Final[dict[int, tuple[type[StoreError], str, str]]] = {
     errno.EMFILE: (StoreError, "too many open files", "raise the limit with `ulimit -n`"),
     errno.EIO: (StoreFailedError, "the disk failed", ""),
 }
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 
 
@@ -64,3 +66,22 @@ def explained() -> Iterator[None]:
         yield
     except OSError as error:
         raise explain_os_error(error) from error
+
+
+def translate(error: OSError, path: Path) -> Exception:
+    """Returns what to raise for an error of the operating system: FullError where no space is left."""
+    if is_full(error):
+        return FullError(f"{path}: no space left for the next write")
+    return with_path(error, path)
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write found no space."""
+    return error.errno in _FULL
+
+
+def with_path(error: OSError, path: Path) -> OSError:
+    """Returns an error of the operating system that names a file; calls by a descriptor raise it without."""
+    if error.filename is None:
+        error.filename = str(path)
+    return error

@@ -17,8 +17,9 @@ from typing_extensions import override
 
 from seglog.storage.beneath import Opener
 from seglog.storage.file_kinds import FILE, FOLDER, kind_of
-from seglog.storage.files import Entry, RealFile
+from seglog.storage.files import Entry
 from seglog.storage.findings import Finding
+from seglog.storage.real_file import RealFile
 from seglog.storage.store_root import StoreRoot
 
 

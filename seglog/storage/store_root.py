@@ -36,19 +36,12 @@ from seglog.storage.file_kinds import (
     may_hold_numbers,
     wanted_kind,
 )
-from seglog.storage.files import (
-    DiskUsage,
-    Entry,
-    RealFile,
-    RealFiles,
-    Stamp,
-    read_whole,
-    translate,
-    with_path,
-)
+from seglog.storage.files import DiskUsage, Entry, RealFiles, Stamp, read_whole
 from seglog.storage.format.names import COMMIT_LOG, CONFIG, INDEX, LOCK_FILE, OURS
 from seglog.storage.kernels.beneath import native_mode_beneath, native_open_beneath, native_open_plain
 from seglog.storage.links import break_link, unfinished_path
+from seglog.storage.os_errors import translate, with_path
+from seglog.storage.real_file import RealFile
 from seglog.storage.root_folder import NOT_THROUGH, RootFolder
 from seglog.storage.store_lock import StoreLock, lock_holder
 

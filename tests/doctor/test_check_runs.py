@@ -24,8 +24,9 @@ from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
 from seglog.storage.audit.plan import plan_audit
-from seglog.storage.files import RealFile, RealFiles
+from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
+from seglog.storage.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.store_root import StoreRoot
 from tests.support import golden

@@ -11,8 +11,9 @@ import time
 import pytest
 
 from seglog.errors import ClosedError, FullError, InvalidNameError, ReadOnlyError, StoreFailedError
-from seglog.storage.files import RealFile, RealFiles
+from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
+from seglog.storage.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage, RawMessage
 from tests.support.failing_files import FailingFiles, Fault

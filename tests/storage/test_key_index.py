@@ -8,12 +8,13 @@ import shutil
 import pytest
 
 from seglog.errors import FullError, InvalidArgumentError, NotFoundError
-from seglog.storage.files import RealFile, RealFiles
+from seglog.storage.files import RealFiles
 from seglog.storage.format.index import IndexGeometry, key_hash
 from seglog.storage.format.names import COMMIT_LOG, INDEX
 from seglog.storage.index_files import list_index_files
 from seglog.storage.key_memory import MOST_KEYS
 from seglog.storage.key_query import KeyQuery
+from seglog.storage.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.values import NewMessage
 from tests.support.failing_files import FailingFiles, Fault

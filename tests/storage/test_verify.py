@@ -9,9 +9,10 @@ import struct
 import pytest
 
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFile, RealFiles
+from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.message import decode_message
+from seglog.storage.real_file import RealFile
 from seglog.storage.seal_files import read_seal
 from seglog.storage.store import MessageStore
 from seglog.storage.verify import verify_store

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "seglog"
 
 SEAM = {
     "storage/files.py": "real files by any path: what StoreRoot makes the caller's own folder with",
+    "storage/real_file.py": "works on a folder's descriptor and a name in it, for the seam",
     "storage/store_root.py": "the seam itself",
     "storage/root_folder.py": "the seam itself",
     "storage/beneath.py": "the seam itself",
@@ -26,12 +27,10 @@ OWN = {
     "cli/check.py": "the resume file, which lies outside of every store",
     "cli/demo.py": "the folder of the demonstration",
     "cli/demo_recovery.py": "the folder of the demonstration, and the package's own data",
-    "cli/export.py": "the exported file, which the user names",
     "cli/failures.py": "/dev/null",
     "cli/import_.py": "the file to import, which the user names",
     "cli/info.py": "prints the path of the store that the user gave",
     "cli/repair.py": "asks for the name of the store that the user gave",
-    "cli/report.py": "the page, which the user names",
     "cli/spark/__main__.py": "the package's own folder",
     "cli/spark/compaction.py": "the path of the store that the user gave",
     "cli/standard_output.py": "/dev/null",

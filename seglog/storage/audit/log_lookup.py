@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,8 @@ from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.geometry import StoreGeometry
+from seglog.storage.log_facts import MOST_RECORD_BYTES
 from seglog.storage.log_files import LogReader
-
-_MAX_RECORD_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits."""
 
 
 class LogLookup:
@@ -57,7 +54,7 @@ class LogLookup:
 
     def _size_at(self, phy_offset: int, at_most_bytes: int) -> int | None:
         at = bisect.bisect_right(self._stretches, phy_offset, key=lambda stretch: stretch.start) - 1
-        if at < 0 or phy_offset >= self._stretches[at].end or not 0 < at_most_bytes <= _MAX_RECORD_BYTES:
+        if at < 0 or phy_offset >= self._stretches[at].end or not 0 < at_most_bytes <= MOST_RECORD_BYTES:
             return None
         window = self._reader.read(phy_offset, at_most_bytes)
         row = examine(window, 0, phy_offset, verify=False)
