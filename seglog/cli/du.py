@@ -20,7 +20,7 @@ from seglog.cli.reading import check_store, file_sizes, log_as_stated
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
 from seglog.storage.listing import list_store
-from seglog.storage.queue_files import read_units
+from seglog.storage.queue_files import read_units_left
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.seal_files import SEALS
 from seglog.storage.store_root import StoreRoot
@@ -122,7 +122,7 @@ def topic_bytes(path: Path) -> tuple[Counter[str], int]:
     high = max((file.first_offset for file in log_files), default=0) + geometry.segment_size_bytes
     totals: Counter[str] = Counter()
     for queue in listing.queue_files.values():
-        _first, units = read_units(files, queue, geometry.queue_file_size_bytes)
+        _first, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
         place, size = units["phy_offset"], units["size_bytes"]
         fits = is_message(units) & (place >= low) & (place < high) & (size <= geometry.segment_size_bytes)
         totals[queue.topic] += int(np.sum(size[fits], dtype=np.int64))

@@ -195,17 +195,20 @@ class _Backup:
         """
         folder = Path(names.COMMIT_LOG)
         self._make(folder)
+        # Listed before the log's end is looked for: what its owner adds meanwhile is behind that end.
+        entries = self._files.list_dir(self._root / folder)
+        numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
         placed = as_stated(self._files, self._root)
         with LogView(placed, self._root) as view:
             segment = view.segment_size_bytes
             firsts = [file.first_offset for file in view.listing.log_files]
             is_cut = self._done.is_hot and placed is self._files
             end = _end_of(view) if is_cut else max(firsts, default=0) + segment
+        if is_cut:
+            end = min(end, max(set(firsts) & set(numbers.values()), default=0) + segment)
         self._done.end_phy_offset = end
-        entries = self._files.list_dir(self._root / folder)
-        numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
         last = max((number for number in numbers.values() if number is not None), default=None)
-        for entry in entries:
+        for entry in reversed(entries):  # retention takes the oldest meanwhile: no gap comes of that
             first, place = numbers[entry.name], folder / entry.name
             if entry.is_dir:
                 self._done.left_out.append(str(place))

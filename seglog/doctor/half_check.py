@@ -20,7 +20,7 @@ from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.log_files import LogReader
-from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
+from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
 from seglog.storage.queue_overlay import is_message
 
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
@@ -115,7 +115,7 @@ def _op_offsets(
 ) -> Iterator[int]:
     """Yields the half offsets that op records name, from a queue offset on."""
     queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
-    first_slot, units = read_units(files, queue, geometry.queue_file_size_bytes)
+    first_slot, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
     units = units[max(0, first_op - first_slot) :]
     reader = LogReader(files, root, geometry.segment_size_bytes)
     try:

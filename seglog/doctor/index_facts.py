@@ -26,6 +26,7 @@ from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile, list_index_files
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_records import iter_records
+from seglog.storage.moving_store import look_again
 
 EVERYWHERE: Final = 1 << 62
 """Behind every record that can be."""
@@ -71,9 +72,13 @@ def load_index(plan: AuditPlan, files: Files, *, is_live: bool) -> IndexFacts:
         files: Where it is.
         is_live: Whether a process writes to it now.
     """
-    listed, findings = list_index(plan, files)
-    with ThreadPoolExecutor(_THREADS, "seglog-index") as pool:
-        outlined = list(pool.map(partial(outlined_or_damaged, files), listed))
+
+    def look() -> tuple[list[FileOutline | Finding], list[Finding]]:
+        listed, findings = list_index(plan, files)
+        with ThreadPoolExecutor(_THREADS, "seglog-index") as pool:
+            return list(pool.map(partial(outlined_or_damaged, files), listed)), findings
+
+    outlined, findings = look_again(look)
     return index_facts(plan, files, outlined, findings, is_live=is_live)
 
 

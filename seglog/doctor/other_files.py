@@ -38,7 +38,7 @@ from seglog.storage.geometry import StoreGeometry, infer_file_size
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.log_files import LogReader
-from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
+from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 from seglog.words import count_text
@@ -124,7 +124,7 @@ def ext_findings(
             for first, length in sorted(sizes.items())
             if length != size
         ]
-        _first, units = read_units(files, queue, geometry.queue_file_size_bytes)
+        _first, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
         key = queue.topic, queue.queue_id
         faults = ext_faults(files, root, key, units, geometry.segment_size_bytes)
         for code, rows, file, what in (
@@ -242,7 +242,7 @@ def compaction_findings(
         known = queues.get((queue.topic, queue.queue_id))
         end_offset = None if known is None else known.max_offset
         plain = QueueFiles(queue.topic, queue.queue_id, root / queue_directory(queue.topic, queue.queue_id))
-        hints = read_units(files, list_queue(files, plain), geometry.queue_file_size_bytes)
+        hints = read_units_left(files, list_queue(files, plain), geometry.queue_file_size_bytes)
         records = CommitRecords(reader, queue.topic, queue.queue_id, *hints)
         state = load_state(files, queue, sizes, compacted=has_gaps, end_offset=end_offset, records=records)
         unsound = (queue.logs.keys() - state.kept) | set(state.damaged) | state.rebuilt.keys() | state.changed

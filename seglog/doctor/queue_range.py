@@ -10,7 +10,7 @@ from seglog.doctor.log_view import LogView
 from seglog.errors import NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.names import ABORT_FILE
-from seglog.storage.queue_files import read_units
+from seglog.storage.queue_files import read_units_left
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import survey
 
@@ -28,7 +28,7 @@ def queue_range(files: Files, root: Path, topic: str, queue_id: int) -> tuple[in
     with LogView(files, root) as view:
         queue = view.listing.queue_files.get(key)
         if queue is not None and queue.sizes and not files.exists(root / ABORT_FILE):
-            first, units = read_units(files, queue, view.listing.geometry.queue_file_size_bytes)
+            first, units = read_units_left(files, queue, view.listing.geometry.queue_file_size_bytes)
             there = np.flatnonzero(is_message(units) & (units["phy_offset"] >= view.start))
             found = (first + int(there[0]) if len(there) else first + len(units), first + len(units))
     if found is None:

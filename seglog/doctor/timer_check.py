@@ -34,7 +34,7 @@ from seglog.storage.format.timer_checkpoint import (
     decode_timer_checkpoint,
 )
 from seglog.storage.geometry import infer_file_size
-from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units
+from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
 
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"
@@ -76,7 +76,7 @@ def timer_findings(
     listed = [entry for entry in files.list_dir(root / TIMER_LOG) if not entry.is_dir]
     queue = queues.get((TIMER_TOPIC, 0))
     known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
-    _first, units = read_units(files, list_queue(files, known), queue_file_bytes)
+    _first, units = read_units_left(files, list_queue(files, known), queue_file_bytes)
     log = _read_log(files, root, units, min_phy_offset)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
     wheel_bytes = sizes.get(TIMER_WHEEL)

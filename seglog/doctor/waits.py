@@ -18,7 +18,7 @@ from seglog.storage.format.message import Message
 from seglog.storage.format.names import CONFIG, OP_TOPIC
 from seglog.storage.format.record import unit_tags_code
 from seglog.storage.format.timer_checkpoint import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
-from seglog.storage.queue_files import read_units
+from seglog.storage.queue_files import read_units_left
 
 DELAY_FILE: Final = f"{CONFIG}/delayOffset.json"
 TIMER_FILE: Final = f"{CONFIG}/timercheck"
@@ -85,7 +85,7 @@ def _find_op(view: LogView, half: Message) -> int | None:
     queue = view.listing.queue_files.get((OP_TOPIC, half.queue_id))
     if queue is None:
         return None
-    _first, units = read_units(view.files, queue, view.listing.geometry.queue_file_size_bytes)
+    _first, units = read_units_left(view.files, queue, view.listing.geometry.queue_file_size_bytes)
     behind = units[units["phy_offset"] > half.phy_offset]["phy_offset"]
     wanted = str(half.queue_offset)
     for phy_offset in behind[:_MAX_OP_RECORDS].tolist():

@@ -182,6 +182,26 @@ def read_units(
     return first // unit_bytes, (data if room is None else room.keep(data)).view(dtype)
 
 
+def read_units_left(
+    files: Files, queue: QueueFiles, file_size_bytes: int, room: Room | None = None
+) -> tuple[int, Units]:
+    """Returns what :func:`read_units` does of the files that retention leaves; ``queue`` has only those then.
+
+    Raises:
+        FileNotFoundError: A file is gone that is listed still.
+    """
+    while True:
+        try:
+            return read_units(files, queue, file_size_bytes, room)
+        except FileNotFoundError:
+            listed = dict(queue.sizes)
+            queue.sizes.clear()
+            queue.strays.clear()
+            list_queue(files, queue)
+            if not listed.keys() - queue.sizes.keys():
+                raise
+
+
 def _read_files(
     files: Files,
     queue: QueueFiles,

@@ -9,11 +9,15 @@ import time
 
 import pytest
 
+from seglog.cli.du import topic_bytes
+from seglog.doctor.backup import make_backup
+from seglog.doctor.check import check_store
 from seglog.errors import NotFoundError
 from seglog.storage.findings import Severity
 from seglog.storage.get_status import GetStatus
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.store import MessageStore
+from seglog.storage.store_root import StoreRoot
 from tests.support import scale
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
@@ -206,3 +210,25 @@ def read_all(store):
         found += page.messages
         at = page.next_offset
     return found
+
+
+def test_a_check_ends_and_names_no_loss(path):
+    for _ in range(scale.scaled(8, 300)):
+        report = check_store(path)
+        lost = [str(finding) for finding in report.findings if finding.severity is Severity.LOSS]
+        assert lost == []
+        topic_bytes(path)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_backup_is_the_log_from_one_place_to_another(path, tmp_path, links):
+    for number in range(scale.scaled(8, 300)):
+        target = tmp_path / f"b{number}"
+        done = make_backup(StoreRoot(path), path, target, links=links)
+        assert done.is_hot
+        report = check_store(target)
+        assert [str(finding) for finding in report.findings if finding.severity is Severity.LOSS] == []
+        assert report.end_phy_offset == done.end_phy_offset
+        assert report.records > 0
+        newest = max((target / "commitlog").iterdir())
+        assert newest.stat().st_nlink == 1

@@ -18,7 +18,7 @@ from seglog.storage.audit.stretches import BatchRun
 from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue
 from seglog.storage.files import Files
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BatchUnits
-from seglog.storage.queue_files import QueueFiles, read_units
+from seglog.storage.queue_files import QueueFiles, read_units_left
 from seglog.storage.queue_overlay import LogFacts
 
 
@@ -34,7 +34,7 @@ def overlay_batch(
         files: Where the store is.
         file_size_bytes: Length that a batch-queue file should have.
     """
-    first_index, stored = read_units(files, queue, file_size_bytes)
+    first_index, stored = read_units_left(files, queue, file_size_bytes)
     fresh = units_of(runs, first_index, stored)
     facts = LogFacts(
         max(0, log.min_phy_offset),

@@ -54,9 +54,12 @@ def is_intact(
     if not starts[0] <= first or end > starts[-1] + file_size_bytes:
         return False
     before = _chunks(queue, files, file_size_bytes, starts[0], first)
-    if not all(_is_expired(units, log.min_phy_offset) for units in before):
+    try:
+        if not all(_is_expired(units, log.min_phy_offset) for units in before):
+            return False
+        return not _has_data_behind(queue, files, file_size_bytes, end)
+    except FileNotFoundError:  # retention took it while we looked
         return False
-    return not _has_data_behind(queue, files, file_size_bytes, end)
 
 
 def _is_expired(units: Units, min_phy_offset: int) -> bool:

@@ -25,7 +25,7 @@ from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.log_scan import Hole
-from seglog.storage.queue_files import QueueFiles, read_units
+from seglog.storage.queue_files import QueueFiles, read_units_left
 from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
 from seglog.storage.scratch import Room
 
@@ -63,7 +63,7 @@ def overlay(
         file_size_bytes: Length that a queue file should have.
     """
     room = Room(_IN_MEMORY_BYTES)
-    first_slot, stored = read_units(files, queue, file_size_bytes, room)
+    first_slot, stored = read_units_left(files, queue, file_size_bytes, room)
     shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
     starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
