@@ -84,6 +84,8 @@ def seal_findings(
             check = BlockCheck(seal, np.array(found, np.int64))
             if len(found) != len(seal.blocks) or not check.wrong.any():
                 continue
+            if not files.exists(plan.root / segment_path(first)):  # retention took it while we looked
+                continue
             verdict = judge(files, plan.root, check, first_store_ms(reader, first + segment))
             findings += verdict.findings
             concerned += verdict.concerned
