@@ -45,7 +45,9 @@ _ENOUGH: Final = 8
 """So many records say where a file belongs."""
 _WITNESSES: Final = 2
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
-_MAGIC: Final = re.compile(b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in _MAGICS), re.DOTALL)
+RECORD_MAGIC: Final = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in _MAGICS), re.DOTALL
+)
 _PHY_OFFSET: Final = struct.Struct(">q")
 
 
@@ -153,7 +155,7 @@ def _vote(handle: OpenFile, named: int | None) -> int | None:
     votes: Counter[int] = Counter()
     for position, window in _windows(handle):
         behind = 0
-        for found in _MAGIC.finditer(window):
+        for found in RECORD_MAGIC.finditer(window):
             at = found.start() - MAGIC_AT
             if at < behind or len(window) - at < MIN_RECORD_BYTES:
                 continue

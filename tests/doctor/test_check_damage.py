@@ -16,24 +16,24 @@ from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory):
+def checked(stores):
     """Each kind of store, made and checked once: its folder, and the report."""
-    made = {}
+    reports = {}
 
     def get(make):
-        if make not in made:
-            root = make(tmp_path_factory.mktemp(make.__name__) / "store")
-            made[make] = root, check_store(root)
-        return made[make]
+        root = stores(make)
+        if make not in reports:
+            reports[make] = check_store(root)
+        return root, reports[make]
 
     return get
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_has_a_code_and_nothing_is_written(name, stores, tmp_path):
+def test_damage_has_a_code_and_nothing_is_written(name, checked, tmp_path):
     make, damage, expected = DAMAGES[name]
     root = tmp_path / "store"
-    whole, report = stores(make)
+    whole, report = checked(make)
     shutil.copytree(whole, root)
     damage(root)
     digest = None if name == "a pipe in the log" else golden.tree_digest(root)
@@ -44,8 +44,8 @@ def test_damage_has_a_code_and_nothing_is_written(name, stores, tmp_path):
 
 
 @pytest.mark.parametrize("make", [own, plain, sealed, mixed, compacted, compacted_once, real])
-def test_undamaged_these_stores_are_clean(make, stores):
-    _root, report = stores(make)
+def test_undamaged_these_stores_are_clean(make, checked):
+    _root, report = checked(make)
     assert report.is_clean, [str(finding) for finding in report.findings]
 
 

@@ -70,19 +70,6 @@ def test_verdicts_agree_where_lengths_are_given(name, tmp_path):
     hold(golden.extract(name, tmp_path), *SIZES)
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    """Each kind of store, made once."""
-    made = {}
-
-    def get(make):
-        if make not in made:
-            made[make] = make(tmp_path_factory.mktemp(make.__name__) / "store")
-        return made[make]
-
-    return get
-
-
 @pytest.mark.parametrize("name", DAMAGES)
 def test_verdicts_agree_on_damaged_stores(name, stores, tmp_path):
     make, damage, _codes = DAMAGES[name]

@@ -56,19 +56,6 @@ def wrong(root):
     return {finding.code for finding in report.findings if finding.severity is not Severity.NOTE}
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    """Each kind of store, made once."""
-    made = {}
-
-    def get(make):
-        if make not in made:
-            made[make] = make(tmp_path_factory.mktemp(make.__name__) / "store")
-        return made[make]
-
-    return get
-
-
 def damaged(name, stores, tmp_path):
     make, damage, codes = DAMAGES[name]
     root = tmp_path / "store"

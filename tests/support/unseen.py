@@ -46,7 +46,7 @@ from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey, survey
 from tests.support.campaign import Subject
 
-IDLE: Final = "bytes that nobody reads"
+IDLE: Final = "bytes that no reader uses"
 NO_CHECKSUM: Final = "record bytes without checksum"
 VALUES: Final = "values of a table"
 COPIES: Final = "compaction copies, their bodies apart"

@@ -14,7 +14,6 @@ by its magic; so are those of log files that a repair moved aside, because they 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -30,8 +29,6 @@ from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bi
 from seglog.storage.format.names import COMMIT_LOG, STRAY, parse_segment_file_name
 from seglog.storage.format.record import (
     MAGIC_AT,
-    MAGIC_V1,
-    MAGIC_V2,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
     Damage,
@@ -42,12 +39,10 @@ from seglog.storage.format.restated import restate
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.holes_file import KnownHole, load_holes
 from seglog.storage.kernels.walk import iter_resync
+from seglog.storage.log_facts import RECORD_MAGIC
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import Hole
 
-_MAGIC: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
-)
 _MAX_RECORD_BYTES: Final = 5 << 20
 """Longer records than brokers take are not looked for."""
 _ATTIC: Final = "the attic"
@@ -147,7 +142,7 @@ def _of_copies(
 def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes]]:
     """Yields where in some bytes whole records start, the places that they state, and the records."""
     view = memoryview(data)
-    for match in _MAGIC.finditer(data, MAGIC_AT):
+    for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
         at = match.start() - MAGIC_AT
         stated = int.from_bytes(view[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
         if len(view) - at < MIN_RECORD_BYTES or stated < 0:
