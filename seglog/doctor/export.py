@@ -75,12 +75,20 @@ def iter_rows(
         queues = [queue for queue in queues if (queue.topic, queue.queue_id) in starts]
         if not queues:
             raise NotFoundError(f"group {wanted.lag_of} has no offset in these queues")
+    in_front: dict[tuple[str, int], list[range]] = {}
+    for one in store.lost_in_front:
+        in_front.setdefault((one.topic, one.queue_id), []).append(one.offsets)
     for queue in queues:
         start = max(wanted.from_offset, queue.min_offset, starts.get((queue.topic, queue.queue_id), 0))
         if wanted.begin_ms:
             start = max(start, store.offset_by_time(queue.topic, queue.queue_id, wanted.begin_ms))
         end = queue.max_offset if wanted.to_offset is None else min(queue.max_offset, wanted.to_offset + 1)
         key = queue.topic, queue.queue_id
+        if not wanted.begin_ms:
+            first = max(wanted.from_offset, starts.get(key, 0))
+            for gone in in_front.get(key, ()):
+                if told := range(max(first, gone.start), min(end, gone.stop)):
+                    on_lost(*key, told, "lost")
         for message in iter_queue(store, *key, start, end, wanted.tags, partial(on_lost, *key)):
             if _is_wanted(message, wanted):
                 row = row_of(message, message.queue_offset)

@@ -23,7 +23,8 @@ from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_b
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
 from seglog.storage.get import ranges_of
 from seglog.storage.log_scan import Hole
-from seglog.storage.lost_messages import UNIT, LostMessages, lost_in_holes
+from seglog.storage.lost_messages import UNIT, LostMessages, lost_in_gaps, lost_in_holes
+from seglog.storage.queue_files import queue_directory
 from seglog.storage.recover import recover
 from seglog.storage.recovery_point_file import remove_recovery_point
 from seglog.storage.survey import Survey, survey
@@ -179,11 +180,13 @@ def _told(found: Survey) -> Iterator[Action]:
             yield Action("length", finding.file, detail=detail)
         elif finding.code.startswith("checkpoint-") and finding.severity is not Severity.NOTE:
             yield Action("checkpoint", CHECKPOINT_FILE, detail=finding.code)
+    of_queue = {queue_directory(*key): [state] for key, state in found.queues.items() if state.gaps}
     for folder, findings in sorted(by_queue.items()):
         saved = sum(finding.messages for finding in findings if finding.code in _SERVED_AGAIN)
         codes = ", ".join(dict.fromkeys(finding.code for finding in findings))
         size = sum(finding.size_bytes for finding in findings)
-        yield Action("queue", folder, size_bytes=size, detail=codes, saved=saved)
+        lost = tuple(one for state in of_queue.get(folder, ()) for one in lost_in_gaps(state))
+        yield Action("queue", folder, size_bytes=size, detail=codes, saved=saved, lost=lost)
     if found.mode == "abnormal":
         yield Action("close", ABORT_FILE)
 

@@ -176,7 +176,8 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
         left += no_queue_length(replace(found.geometry, is_queue_file_known=False), left)
     served = sum(int(is_message(state.units).sum()) for state in found.queues.values())
     served += sum(state.max_offset - state.min_offset for state in found.batch_queues.values())
-    served -= sum(action.lost_messages for action in actions)
+    # Tombstones count above; what a queue lost has none.
+    served -= sum(action.lost_messages for action in actions if action.kind != "queue")
     actions = actions if changes else []
     return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served)
 

@@ -100,7 +100,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "tombstones": Code(
         _NOTE,
-        "messages were lost here earlier; tombstones keep their places, and seglog/holes names them",
+        "messages were lost here earlier; tombstones or empty units keep their offsets, see seglog/holes",
         "lost before; nothing further",
     ),
     "log-file-missing": Code(
@@ -264,8 +264,8 @@ QUEUE_CODES: Final[dict[str, Code]] = {
     ),
     "queue-gap": Code(
         _LOSS,
-        "messages are missing in the middle of a queue",
-        "the log has no record for these offsets",
+        "messages are missing in a queue",
+        "the log has no record for these offsets, or those of other messages where they lay",
         "the offsets stay left out, with units that RocketMQ passes over",
         _REPAIR,
     ),

@@ -29,6 +29,8 @@ HOLES_FILE: Final = "holes"
 _EVIDENCE: Final = "evidence"
 TOMBSTONES: Final = "tombstones"
 """Why of a stretch that lost its records and now holds tombstones."""
+OTHERS: Final = "other-records"
+"""Why of a stretch in which a queue had records, and the log holds others."""
 
 Missing = Callable[[str, int, range], tuple[range, ...]]
 """Returns which queue offsets of a range were given, but lead to no message: topic, queue id, range."""
@@ -104,8 +106,12 @@ def merge_holes(
         missing: Tells which messages of holes are lost after all.
     """
     start, end = log
-    kept: list[KnownHole] = []
     left = [old for old in before if start <= old.phy_offset and old.end <= end]
+    # Each is of one queue, and the log has no hole there: those of several queues lie over each other.
+    others = {(one.phy_offset, one.lost): one for one in (*now, *left) if one.why == OTHERS}
+    kept = list(others.values())
+    now = [hole for hole in now if hole.why != OTHERS]
+    left = [old for old in left if old.why != OTHERS]
     for hole in now:
         same = [old for old in left if _overlap(old, hole)]
         seen_ms = min([hole.first_seen_ms, *(old.first_seen_ms for old in same)])

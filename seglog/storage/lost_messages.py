@@ -74,6 +74,11 @@ def lost_in_holes(
     return found
 
 
+def lost_in_gaps(state: QueueState) -> list[LostMessages]:
+    """Returns the messages of a queue that the log has other records in place of."""
+    return [LostMessages(state.topic, state.queue_id, gap.offsets, UNIT) for gap in state.gaps]
+
+
 def tell_lost(lost: Sequence[LostMessages]) -> str:
     """Returns messages that were lost in a few words, nothing for none."""
     if not lost:

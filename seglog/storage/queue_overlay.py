@@ -29,6 +29,7 @@ from seglog.storage.kernels.units import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_scan import Hole
 from seglog.storage.queue_files import queue_directory, unit_finding
+from seglog.storage.queue_gaps import QueueGap, find_gaps
 from seglog.storage.queue_offsets import mend_offsets
 from seglog.storage.scratch import Room
 
@@ -57,6 +58,7 @@ class QueueState:
             found to be as they must be and are not in ``units``.
         behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
         behind_slot: Queue offset of ``behind[0]``.
+        gaps: Messages that only the files' units know of, and that the log has other records in place of.
     """
 
     topic: str
@@ -70,6 +72,7 @@ class QueueState:
     held_from: int | None = None
     behind: Units = field(default_factory=lambda: np.empty(0, CQ_UNIT.dtype))
     behind_slot: int = 0
+    gaps: list[QueueGap] = field(default_factory=list)
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> QueueState:
@@ -153,6 +156,7 @@ def overlay_queue(
     as_stored = _as_stored(topic, queue_id, rows, first_slot, stored, facts) if has_files else None
     if as_stored is not None:
         return as_stored
+    own = rows
     rows, damaged = mend_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
     sure, in_hole = _kept(topic, stored, facts)
@@ -175,7 +179,9 @@ def overlay_queue(
         base = first_slot if len(stored) else 0
         state = QueueState(topic, queue_id, base, stored[:0], base, [], agrees=not len(stored))
         return _with_behind(state, first_slot, stored)
-    base, top = min(edges), max(edges)
+    log = (facts.min_phy_offset, facts.end_phy_offset)
+    gaps = find_gaps(topic, rows, own, first_slot, stored, log, facts.holes)
+    base, top = min([*edges, *(gap.offsets.start for gap in gaps)]), max(edges)
     units = _zeros(top - base, room)
     known = _window(stored, first_slot, base, top)
     kept_window = _window(kept, first_slot, base, top)
@@ -191,7 +197,7 @@ def overlay_queue(
     first_kept = min(min_offset, top - 1) // per_file * per_file
     if first_kept > base:
         units, base = units[first_kept - base :], first_kept
-    state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False)
+    state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False, gaps=gaps)
     state.findings.extend(_offset_findings(state, np.concatenate([damaged, wild])))
     placed = rows[np.isin(rows["phy_offset"], damaged["phy_offset"])] if len(damaged) else damaged
     state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
@@ -447,6 +453,11 @@ def _compare(
         "queue-unit-stray": held & ~right & ~is_message(state.units) & is_message(known),
         "queue-gap": ~in_use(state.units) & ~held,
     }
+    for gap in state.gaps:
+        first, count = gap.offsets.start, len(gap.offsets)
+        told = f"other records; lost: {state.topic}/{state.queue_id} {first}..{gap.offsets.stop - 1}"
+        expected = f"records of the queue from {gap.phy_offset} on"
+        found.append(unit_finding("queue-gap", queue, first, size, count, expected=expected, found=told))
     for code, mask in runs.items():
         if mask.any():
             found.append(

@@ -29,6 +29,7 @@ from seglog.storage.geometry import StoreGeometry
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
+from seglog.storage.lost_messages import LostMessages, lost_in_gaps
 from seglog.storage.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.queue_offsets import with_queue_offset
 from seglog.storage.queue_overlay import QueueState, is_message
@@ -227,6 +228,10 @@ class Reader:
     def holes(self) -> tuple[Hole, ...]:
         """Unreadable stretches of the log."""
         return tuple(self._found.holes)
+
+    def lost_in_gaps(self) -> list[LostMessages]:
+        """Returns the messages that the log has other records in place of."""
+        return [lost for state in self._found.queues.values() for lost in lost_in_gaps(state)]
 
     def queue(self, topic: str, queue_id: int) -> SnapshotQueue | SnapshotBatchQueue | None:
         """Returns a queue that had a message."""

@@ -31,9 +31,18 @@ from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
 from seglog.storage.get import ranges_of
-from seglog.storage.holes_file import TOMBSTONES, KnownHole, known_holes, load_holes, merge_holes, save_holes
+from seglog.storage.holes_file import (
+    OTHERS,
+    TOMBSTONES,
+    KnownHole,
+    known_holes,
+    load_holes,
+    merge_holes,
+    save_holes,
+)
 from seglog.storage.log_files import LogReader, last_data_end, list_log_files, place_log_files
 from seglog.storage.log_scan import Hole
+from seglog.storage.lost_messages import lost_in_gaps
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.recover_holes import fill_hole, last_file_holes, split_holes
@@ -110,6 +119,11 @@ def _recover(
     files.sync_dir(found.root)
     # Written down before anything is changed: a crash in here must not make a loss unknown.
     seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
+    seen += [
+        KnownHole(gap.phy_offset, gap.size_bytes, OTHERS, first_seen_ms=now_ms, lost=(lost,))
+        for state in found.queues.values()
+        for gap, lost in zip(state.gaps, lost_in_gaps(state), strict=True)
+    ]
     holes = list(found.holes) if thorough else last_file_holes(found)
     _keep_evidence(found, files, seen, holes)
     _fill_holes(found, files, attic, holes, thorough=thorough)
@@ -325,7 +339,10 @@ def _keep_evidence(
     """
     before = load_holes(files, found.root)
     places = {hole.phy_offset for hole in filled}
-    now = [replace(hole, why=TOMBSTONES) if hole.phy_offset in places else hole for hole in seen]
+    now = [
+        replace(hole, why=TOMBSTONES) if hole.phy_offset in places and hole.why != OTHERS else hole
+        for hole in seen
+    ]
     if now or before:
         end = max(found.max_phy_offset, *(lost.end for lost in found.lost_tail), 0)
         log = (max(0, found.min_phy_offset), end)

@@ -76,6 +76,7 @@ from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue, without_repairable
 from seglog.storage.get_status import GetStatus
+from seglog.storage.holes_file import OTHERS, load_holes
 from seglog.storage.index_files import checked_division
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.pulls import new_reads
@@ -85,6 +86,7 @@ from seglog.storage.known_topics import configured_kinds
 from seglog.storage.lanes import open_lane
 from seglog.storage.leases import Leases
 from seglog.storage.log_spans import Place
+from seglog.storage.lost_messages import LostMessages
 from seglog.storage.message_filter import MessageFilter, TagFilter, make_filter
 from seglog.storage.offset_by_time import Boundary, offset_by_time
 from seglog.storage.opening import Opened, open_reader, open_writer
@@ -316,6 +318,22 @@ class MessageStore(AsyncCalls):
         """What reads found since the open in parts of the log that it did not walk; see ``recovery``."""
         guard = None if isinstance(self._side, Reader) else self._side.log.guard
         return () if guard is None else guard.findings
+
+    @property
+    def lost_in_front(self) -> tuple[LostMessages, ...]:
+        """Messages before the first of their queue that the log has other records in place of."""
+        known = [
+            one
+            for hole in load_holes(self.files, self.path)
+            if hole.why == OTHERS and hole.phy_offset >= self.min_phy_offset
+            for one in hole.lost
+        ]
+        known += self._side.lost_in_gaps() if isinstance(self._side, Reader) else []
+        return tuple(
+            one
+            for one in dict.fromkeys(known)
+            if (queue := self._side.queue(one.topic, one.queue_id)) and one.offsets.stop <= queue.min_offset
+        )
 
     @property
     def geometry(self) -> StoreGeometry:

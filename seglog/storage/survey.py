@@ -46,7 +46,7 @@ from seglog.storage.format.recovery_point import RecoveryPoint
 from seglog.storage.format.tombstone import LostRecord, is_tombstone
 from seglog.storage.gathered import chosen
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
-from seglog.storage.holes_file import TOMBSTONES, load_holes
+from seglog.storage.holes_file import OTHERS, TOMBSTONES, load_holes
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.lengths import Lengths
@@ -328,9 +328,10 @@ def tombstone_findings(
     with closing(LogReader(files, root, segment)) as reader:
         for known in load_holes(files, root):
             is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
-            if known.why != TOMBSTONES or not start <= known.phy_offset < end or is_seen:
+            if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
                 continue
-            if _is_message(reader, known.phy_offset):
+            of = known.lost[0] if known.why == OTHERS and known.lost else None
+            if _is_message(reader, known.phy_offset, of):
                 continue  # the file was put back from a copy since
             told = tell_lost(known.lost)
             finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
@@ -338,13 +339,16 @@ def tombstone_findings(
     return findings
 
 
-def _is_message(reader: LogReader, phy_offset: int) -> bool:
-    """Returns whether a record lies there that is no tombstone."""
+def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
+    """Returns whether a record lies there that is no tombstone, of the first of some messages if given."""
     head = reader.read(phy_offset, FILLER_BYTES)
     size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
     record = reader.read(phy_offset, max(0, min(size, MOST_RECORD_BYTES)))
     row = examine(record, 0, phy_offset)
-    return not isinstance(row, Damage) and not is_tombstone(record)
+    if isinstance(row, Damage) or is_tombstone(record):
+        return False
+    place = (row.topic.decode("utf-8", "surrogateescape"), row.queue_id, row.queue_offset)
+    return of is None or place == (of.topic, of.queue_id, of.offsets.start)
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
