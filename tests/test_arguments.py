@@ -258,6 +258,43 @@ def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
         getattr(store, call)(**arguments_of(getattr(MessageStore, call), name, wrong))
 
 
+VIEW = {"queue_offset": NO_INTEGERS, "count": NO_COUNTS}
+NO_COLUMNS = (5, None, "flag", b"flag", [5], [["flag"]], ["nosuch"], 1.5)
+VIEW_CALLS = {
+    "units": VIEW,
+    "timestamps": VIEW,
+    "bodies": VIEW,
+    "properties": VIEW,
+    "columns": VIEW | {"names": NO_COLUMNS},
+    "read_columns": VIEW | {"columns": NO_COLUMNS},
+}
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), rows(VIEW_CALLS))
+def test_a_view_names_the_argument_that_it_refuses(store, call, name, wrong):
+    store.put("T", b"x")
+    with pytest.raises(InvalidArgumentError, match=f"{name}|column"):
+        getattr(store.queue("T", 0), call)(**{name: wrong})
+
+
+RETENTION_CALLS = {
+    "delete_before": {"phy_offset": (*NO_COUNTS, math.inf, None)},
+    "delete_topic": {"topic": (*NO_TEXTS, None, [])},
+    "offsets_from": {"phy_offsets": ([True], [1.0], ["1"], [None])},
+}
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), rows(RETENTION_CALLS))
+def test_retention_deletes_nothing_for_an_argument_that_it_refuses(store, call, name, wrong):
+    for _ in range(100):
+        store.put("T", b"x" * 1000)
+    before = store.retention.segments()
+    with pytest.raises(InvalidArgumentError, match=name):
+        getattr(store.retention, call)(wrong)
+    assert store.retention.segments() == before
+    assert store.min_offset("T", 0) == 0
+
+
 def test_a_place_before_the_log_has_no_message(store):
     with pytest.raises(NotFoundError, match=r"^no message starts at -1: phy_offset is 0 or more$"):
         store.message_at(-1)

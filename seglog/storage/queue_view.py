@@ -16,13 +16,13 @@ are gone raises :class:`~seglog.errors.StoreInUseError`, which says whose they a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.arguments import as_int
+from seglog.arguments import as_int, refusal, shown
 from seglog.errors import InvalidArgumentError, OffsetRangeError
 from seglog.storage.byte_column import ByteColumn
 from seglog.storage.consume_queue import ConsumeQueue
@@ -155,7 +155,7 @@ class QueueView:
             InvalidArgumentError: There is no column of that name.
             As :meth:`units`, for the rest.
         """
-        _check_names(names)
+        names = _checked_names("names", names)
         start, count = self._range(queue_offset, count)
         found: dict[str, Column] = {name: np.empty(count, COLUMNS[name]) for name in names}
         self._read(found, start, count)
@@ -172,7 +172,7 @@ class QueueView:
         Raises:
             As :meth:`columns`.
         """
-        _check_names(columns)
+        columns = _checked_names("columns", columns)
         start, count = self._range(queue_offset, count)
         table = np.zeros(count, np.dtype([(name, COLUMNS[name]) for name in columns]))
         self._read({name: table[name] for name in columns}, start, count)
@@ -254,12 +254,17 @@ class QueueView:
         return column
 
 
-def _check_names(names: Sequence[str]) -> None:
+def _checked_names(argument: str, names: Iterable[object]) -> tuple[str, ...]:
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise refusal(argument, names, "names of columns")
+    found: list[str] = []
     for name in names:
-        if name not in COLUMNS:
+        if not isinstance(name, str) or name not in COLUMNS:
             raise InvalidArgumentError(
-                f"there is no column {name!r}", help=f"columns are {', '.join(COLUMNS)}"
+                f"there is no column {shown(name)}", help=f"columns are {', '.join(COLUMNS)}"
             )
+        found.append(name)
+    return tuple(found)
 
 
 def _as_slice(rows: Ints) -> Ints | slice:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from seglog.arguments import as_int, as_text
 from seglog.errors import ReadOnlyError
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import (
@@ -102,7 +103,11 @@ class Retention:
 
         Args:
             phy_offsets: Places in the log, ascending.
+
+        Raises:
+            InvalidArgumentError: One of them is no integer.
         """
+        phy_offsets = [as_int("phy_offsets", one) for one in phy_offsets]
         queues = self._side.queues()
         return {(queue.topic, queue.queue_id): offsets_from(queue, phy_offsets) for queue in queues}
 
@@ -110,9 +115,11 @@ class Retention:
         """Deletes every file of the log that ends at or below a place, and what leads to its messages only.
 
         Raises:
+            InvalidArgumentError: The place is no integer from 0 on.
             ReadOnlyError: The store was opened for reading.
             StoreError: As ``LogTrimmer.trim``.
         """
+        phy_offset = as_int("phy_offset", phy_offset, 0)
         if isinstance(self._side, Reader):
             raise ReadOnlyError("a store that was opened for reading keeps what it has")
         trimmed = self._side.trimmer.trim(phy_offset)
@@ -127,9 +134,10 @@ class Retention:
 
         Raises:
             ReadOnlyError: The store was opened for reading.
-            InvalidArgumentError: It is a compaction topic.
+            InvalidArgumentError: It is a compaction topic, or no text.
             StoreError: A file could not be deleted.
         """
+        topic = as_text("topic", topic)
         if isinstance(self._side, Reader):
             raise ReadOnlyError("a store that was opened for reading keeps what it has")
         count = self._side.drop_topic(topic)
