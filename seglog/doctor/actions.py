@@ -31,7 +31,7 @@ KINDS: Final[dict[str, str]] = {
     "rescan": "leave abort and an empty checkpoint, so that RocketMQ walks the whole log",
     "close": "finish what a crash left, and take the abort file away",
     "checkpoint": "set the checkpoint to what the log holds",
-    "own": "remove a damaged file of seglog's own",
+    "own": "put a file of seglog's own right, or remove it",
     "config": "make a config file again",
     "offset": "set an offset to where it can be",
     "half": "commit or roll back a half message",

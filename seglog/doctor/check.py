@@ -350,8 +350,7 @@ class StoreCheck:
         )
         findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
         findings += compaction_findings(files, root, queues, log.report.min_phy_offset, plan.geometry)
-        segment = plan.geometry.segment_size_bytes
-        return findings + own_findings(files, root, segment, log.report.end_phy_offset)
+        return findings + own_findings(files, root, plan.geometry, log.report.end_phy_offset)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome], end: int) -> list[Finding]:
         """Returns the findings of a store that is being written which further looks find again.

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from seglog.doctor.actions import Action
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths
+from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
 from seglog.storage.config_file import ConfigFile
+from seglog.storage.disproved_lengths import disproved_lengths
 from seglog.storage.files import Files
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
 from seglog.storage.format.names import (
@@ -90,6 +91,12 @@ def mend_own(files: Files, root: Path) -> Iterator[Action]:
     except CorruptError:
         files.remove(root / LENGTHS_FILE)
         yield Action("own", LENGTHS_FILE, detail="the files themselves tell how long they are")
+    else:
+        right, wrong = disproved_lengths(files, root, list_store(files, root).geometry)
+        if wrong:
+            write_lengths(files, root, right)
+            detail = ", ".join(f"{finding.expected} instead of {finding.found}" for finding in wrong)
+            yield Action("own", LENGTHS_FILE, detail=detail)
     holes = f"{OURS}/{HOLES_FILE}"
     try:
         ConfigFile(files, root / holes).load(parse_holes)

@@ -21,6 +21,7 @@ from seglog.storage.compaction_files import (
     load_state,
 )
 from seglog.storage.config_file import ConfigFile
+from seglog.storage.disproved_lengths import disproved_lengths
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
@@ -54,15 +55,16 @@ def state_findings(files: Files, root: Path, holder: int | None) -> list[Finding
     return [Finding("not-closed", ABORT_FILE)] if files.exists(root / ABORT_FILE) else []
 
 
-def own_findings(files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int) -> list[Finding]:
+def own_findings(files: Files, root: Path, geometry: StoreGeometry, end_phy_offset: int) -> list[Finding]:
     """Returns what is to be said of ``seglog/``; its seals are told with the log.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        segment_size_bytes: Length of a file of the log.
+        geometry: Lengths of its files.
         end_phy_offset: Where the log ends.
     """
+    segment_size_bytes = geometry.segment_size_bytes
     findings: list[Finding] = []
     try:
         read_recovery_point(files, root)
@@ -72,6 +74,8 @@ def own_findings(files: Files, root: Path, segment_size_bytes: int, end_phy_offs
         load_lengths(files, root)
     except CorruptError as error:
         findings.append(_damaged(LENGTHS_FILE, error))
+    else:
+        findings += disproved_lengths(files, root, geometry)[1]
     try:
         ConfigFile(files, root / OURS / HOLES_FILE).load(parse_holes)
     except ConfigError as error:

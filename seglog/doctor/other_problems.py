@@ -32,7 +32,7 @@ def other_problems(found: Survey, files: Files) -> list[Finding]:
         *timer_problems(found, files),
         *ext_findings(files, root, found.queue_files.values(), found.geometry),
         *compaction_findings(files, root, queues, found.min_phy_offset, found.geometry),
-        *own_findings(files, root, found.geometry.segment_size_bytes, found.max_phy_offset),
+        *own_findings(files, root, found.geometry, found.max_phy_offset),
     ]
 
 

@@ -39,6 +39,7 @@ from seglog.doctor.undo_writing import has_leftovers
 from seglog.doctor.unfinished import first_actions, settle, settle_draft, unfinished
 from seglog.errors import LengthUnknownError, NotFoundError
 from seglog.storage.broker_conf import write_lengths
+from seglog.storage.disproved_lengths import disproved_lengths
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
@@ -224,6 +225,8 @@ def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Act
     if given == NOTHING_KNOWN:
         return []
     write_lengths(draft, root, given.over(listing.lengths.written))
+    right, _wrong = disproved_lengths(draft, root, listing.geometry)
+    write_lengths(draft, root, right)
     return [] if given.segment_bytes is None else [*lengthen_log(draft, root, given.segment_bytes)]
 
 

@@ -612,9 +612,9 @@ FILE_CODES: Final[dict[str, Code]] = {
     "stray": Code(_NOTE, "neither RocketMQ nor seglog knows this name; both pass over it", _INTACT),
     "own-damaged": Code(
         _WARNING,
-        "a file of seglog's own cannot be read",
-        _INTACT + "; what it held (evidence, or how to open quickly) is gone",
-        "it is removed, and made anew when the store is opened for writing",
+        "a file of seglog's own cannot be read, or states lengths that the files of the store disprove",
+        _INTACT + "; what it held (evidence, or how to open quickly) is gone, and the files are right",
+        "it is removed, and made anew when the store is opened for writing; lengths are corrected",
         _REPAIR,
     ),
     "erase-unfinished": Code(

@@ -79,6 +79,8 @@ class KeyIndex:
         self._pool = pool
         self._clock = clock
         self.geometry = geometry
+        self.had_files = newest is not None
+        """Whether there were files, which have this division."""
         self.tags = tags
         self._ends = ends
         self._segment_size_bytes = segment_size_bytes

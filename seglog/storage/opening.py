@@ -180,6 +180,9 @@ def open_writer(
                 recovery_step_bytes=recovery_step_bytes,
                 mark=lock.mark,
             )
+            if side.index.had_files and side.index.geometry != index_geometry:
+                # For the day on which no index file is left: repair goes by it, as the next opening does.
+                write_lengths(files, root, _to_write_down(found, geometry, side.index.geometry))
             findings = (*doubts, *report.findings, *side.index_findings)
             report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
         except BaseException:

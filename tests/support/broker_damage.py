@@ -286,7 +286,8 @@ def next_queue_file(root: Path) -> None:
 
 
 DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
-    "a bit in a body": (own, flipped(LOG, 100), {"log-hole"}),
+    "a bit in a body": (own, flipped(LOG, 100), {"record-repairable"}),
+    "bytes of a record": (own, put(LOG, 4, bytes(96)), {"log-hole"}),
     "the log": (own, gone_folder("commitlog"), {"log-empty"}),
     "a file of the log": (own, gone(NEXT_LOG), {"log-file-missing"}),
     "a foreign file in the log": (own, new("commitlog/x.bak"), {"log-file-stray"}),
@@ -344,7 +345,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "what was cut off": (own, new("seglog/attic/1-commitlog-0", "x"), {"attic"}),
     "a record that was given up": (own, given_up, {"attic", "attic-record"}),
     "a bit behind sealed records": (sealed, flipped(LOG, (256 << 10) - 1), {"seal-rot-unused"}),
-    "a bit in a sealed record": (sealed, flipped(LOG, 100), {"log-hole", "seal-rot"}),
+    "a bit in a sealed record": (sealed, flipped(LOG, 100), {"record-repairable", "seal-rot"}),
     "a seal": (sealed, gone(f"{SEALS}/*"), {"seal-missing"}),
     "a bit in a seal": (sealed, flipped(f"{SEALS}/*", 50), {"seal-unreadable"}),
     "the own log of a compaction": (compacted, gone_folder("compaction"), {"compaction-missing"}),
