@@ -27,6 +27,7 @@ from seglog.storage.format.attic_entry import (
     decode_head,
     decode_rest,
     encode_entry,
+    entry_bytes,
 )
 from seglog.storage.format.names import COMMIT_LOG, OURS
 
@@ -191,20 +192,37 @@ def whole_files(files: Files, root: Path, folder: str) -> list[str]:
 
 
 def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
+    """Yields the entries of a file; one that is damaged costs only itself."""
     handle = files.open(root / name, writable=False)
     try:
-        at = 0
+        at, is_chained = 0, False  # whether entry follows entry from here to the end
         while at < handle.size_bytes:
+            head = read_part(handle, at, ATTIC_HEAD_BYTES)
+            end = at + entry_bytes(head)
             try:
-                head = decode_head(read_part(handle, at, ATTIC_HEAD_BYTES))
-                file, data = decode_rest(head, read_part(handle, at + ATTIC_HEAD_BYTES, head.rest_bytes))
+                known = decode_head(head)
+                file, data = decode_rest(known, read_part(handle, at + ATTIC_HEAD_BYTES, known.rest_bytes))
             except CorruptError:
-                return
-            data_at = at + ATTIC_HEAD_BYTES + head.name_bytes
-            yield Kept(name, data_at, file, head.position_bytes, data)
-            at += ATTIC_HEAD_BYTES + head.rest_bytes
+                # Kept bytes may be a message that looks like entries: only the lengths tell where one ends.
+                is_chained = is_chained or _leads_to_end(handle, end)
+                if not is_chained:
+                    return
+            else:
+                data_at = at + ATTIC_HEAD_BYTES + known.name_bytes
+                yield Kept(name, data_at, file, known.position_bytes, data)
+            at = end
     finally:
         handle.close()
+
+
+def _leads_to_end(handle: OpenFile, at: int) -> bool:
+    """Returns whether entry follows entry from a place on, up to the end of the file."""
+    while at < handle.size_bytes:
+        size_bytes = entry_bytes(read_part(handle, at, ATTIC_HEAD_BYTES))
+        if not size_bytes:
+            return False
+        at += size_bytes
+    return at == handle.size_bytes
 
 
 def _stretches(files: Files, root: Path, name: str, phy_offset: int) -> Iterator[Kept]:

@@ -181,9 +181,21 @@ def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
     open_once(image)
     (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
     data = bytearray(kept.read_bytes())
-    data[40] ^= 1
+    data[5] ^= 1  # the length of the first entry's name: nothing tells where the next begins
     kept.write_bytes(data)
     assert not plan_repair(RealFiles(), image.root, new_clock()).changes
+
+
+def test_an_entry_of_the_attic_that_is_damaged_costs_only_what_it_holds(image):
+    exchange(image, 57, 59)
+    open_once(image)
+    (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
+    data = bytearray(kept.read_bytes())
+    data[80] ^= 1
+    kept.write_bytes(data)
+    plan, _pack = repaired(image)
+    (back,) = [action for action in plan.actions if action.kind == "attic"]
+    assert "T/0 57" in back.detail
 
 
 def test_nothing_comes_back_where_a_message_lies(image):

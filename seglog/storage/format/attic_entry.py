@@ -1,8 +1,9 @@
 """One entry of the attic: bytes of a file of the store, as an opening found them before it wrote over them.
 
 A file of the attic is a row of entries, each a head, the name of the file relative to the store, and the
-bytes. It is written from front to end before anything of the store is changed, so an entry that is cut, or
-has another checksum, is the end of what was kept.
+bytes. It is written from front to end before anything of the store is changed, so an entry that is cut
+is the end of what was kept; one that is damaged
+but for its lengths costs only itself, where entry follows entry from its end to that of the file.
 
 Truth: none. What comes back from here has to prove itself.
 
@@ -74,6 +75,16 @@ def decode_head(buffer: memoryview) -> AtticHead:
     if not (0 < name_bytes <= MAX_KEPT_NAME_BYTES and 0 <= data_bytes <= MAX_KEPT_BYTES and position >= 0):
         raise CorruptError("attic", expected="lengths of an entry", found=(name_bytes, data_bytes, position))
     return AtticHead(name_bytes, data_bytes, position, crc)
+
+
+def entry_bytes(buffer: memoryview) -> int:
+    """Returns how long the entry is that begins with a head, by its lengths alone; 0 if they cannot be."""
+    if len(buffer) < ATTIC_HEAD_BYTES:
+        return 0
+    _magic, name_bytes, data_bytes, _position, _crc = ATTIC_ENTRY.struct.unpack_from(buffer)
+    if not (0 < name_bytes <= MAX_KEPT_NAME_BYTES and 0 <= data_bytes <= MAX_KEPT_BYTES):
+        return 0
+    return ATTIC_HEAD_BYTES + int(name_bytes) + int(data_bytes)
 
 
 def decode_rest(head: AtticHead, rest: memoryview) -> tuple[str, bytes]:
