@@ -97,11 +97,13 @@ def _check_findings(
 ) -> tuple[TimerCheckpoint, list[Finding]]:
     sizes = {f"{CONFIG}/{entry.name}": entry.size_bytes for entry in files.list_dir(root / CONFIG)}
     size = sizes.get(TIMER_CHECK, 0)
-    if not size:
+    head = read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES) if size else b""
+    check = decode_timer_checkpoint(head)
+    if not size or (size == TIMER_CHECKPOINT_FILE_BYTES and check == TimerCheckpoint()):
+        # Zeros say no more than no file does: RocketMQ begins anew with either.
         count = 0 if queue is None else queue.max_offset - queue.min_offset
         missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
-        return TimerCheckpoint(), [missing] if is_used and count else []
-    check = decode_timer_checkpoint(read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES))
+        return check, [missing] if is_used and count else []
     findings: list[Finding] = []
     if size != TIMER_CHECKPOINT_FILE_BYTES:
         words = (str(TIMER_CHECKPOINT_FILE_BYTES), str(size))

@@ -17,6 +17,7 @@ SEEDS = [
     ("own of every kind", 1847),  # a digit of an offset in a further queue (LMQ)
     ("own of every kind", 3703),  # the separator behind such an offset became a digit
     ("own of every kind", 2038),  # a byte of noise in the name of the topic table
+    ("real-conf", 680),  # a timer checkpoint of zeros
     ("own of every kind", 1163),  # one bit of a place made a hole of 4 PiB
 ]
 
