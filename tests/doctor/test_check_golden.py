@@ -5,29 +5,32 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.check import check_store
+from seglog.storage.certain_mends import damaged_log
+from seglog.storage.certain_mends.bits import mends_of_records
+from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.survey import survey
 from tests.support import golden
 
 DAMAGES = {
-    "d-bodyflip-first": {"log-hole"},
-    "d-bodyflip-first-halt": {"log-hole"},
-    "d-bodyflip-last": {"log-hole"},
+    "d-bodyflip-first": {"record-repairable"},
+    "d-bodyflip-first-halt": {"record-repairable"},
+    "d-bodyflip-last": {"record-repairable"},
     "d-cqgarbage": {"queue-beyond-log"},
     "d-cqgarbage-halt": {"queue-beyond-log"},
     "d-cqqueue-missing-halt": {"queue-missing"},
     "d-cqtrunc": {"queue-file-size"},
     "d-indexgarbage": {"index-damaged"},
     "d-indexgarbage-halt": {"index-damaged"},
-    "d-magic": {"log-hole"},
+    "d-magic": {"record-repairable"},
     "d-nocheckpoint": {"checkpoint-missing"},
     "d-nocheckpoint-halt": {"checkpoint-missing"},
     "d-nocq": {"queue-missing", "queue-length-unknown"},
     "d-nocq-halt": {"queue-missing", "queue-length-unknown"},
     "d-noindex": {"index-missing"},
     "d-noindex-halt": {"index-missing"},
-    "d-propcrc-propflip": {"log-hole"},
+    "d-propcrc-propflip": {"record-repairable"},
     "d-propflip": {"record-keys"},
     "d-stalecheckpoint": {"checkpoint-behind"},
     "d-stalecheckpoint-halt": {"checkpoint-behind"},
@@ -83,6 +86,7 @@ def test_a_check_finds_all_that_a_survey_finds(name, split_bytes, tmp_path):
     root = golden.extract(name, tmp_path)
     found = survey(root, RealFiles())
     report = check_store(root, split_bytes=split_bytes)
+    withhold(found, list(mends_of_records(damaged_log(found), RealFiles())))
     assert set(found.findings) <= set(report.findings)
     assert (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
     assert list(report.holes) == found.holes

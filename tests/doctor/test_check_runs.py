@@ -255,7 +255,7 @@ def test_damage_is_found_beside_a_process_that_has_the_store_open(tmp_path):
         fill(store, 60)
         flip(root / "commitlog" / f"{0:020d}", 100)
         report = check_store(root)
-    assert {"in-use", "log-hole"} <= {finding.code for finding in report.findings}
+    assert {"in-use", "record-repairable"} <= {finding.code for finding in report.findings}
 
 
 def test_threads_that_read_a_store_do_not_mind_each_other(tmp_path):
