@@ -14,8 +14,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
-from seglog.storage.gathered import place_of
-from seglog.storage.index_files import IndexFile, list_index_files
+from seglog.storage.index_files import list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
 from seglog.storage.mapped_file import MapPool
@@ -68,7 +67,6 @@ def mend_index(
     """
     known, damaged = list_index_files(files, found.root)
     codes = sorted({finding.code for finding in wrong} & _WRONG)
-    codes += ["times of records that are lost now"] if _ends_elsewhere(found, known) else []
     if not codes:
         return
     if known:
@@ -81,26 +79,13 @@ def mend_index(
         return
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
-    known, _damaged = list_index_files(files, found.root)
-    is_wrong = any(finding.code in _WRONG for finding in index_problems(found, files))
-    if is_wrong or _ends_elsewhere(found, known):
+    if any(finding.code in _WRONG for finding in index_problems(found, files)):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
             files.remove(path)
         _catch_up(found, files, clock, geometry)
         how = "made anew"
     yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
-
-
-def _ends_elsewhere(found: Survey, known: Sequence[IndexFile]) -> bool:
-    """Returns whether a file has another time of its last record than the tombstone that stands there now."""
-    last = {file.header.end_phy_offset: file.header.end_timestamp_ms for file in known}
-    at = {place: place_of(found.rows, place) for place in last}
-    rows = {place: found.rows[number] for place, number in at.items() if number < len(found.rows)}
-    return any(
-        int(row["phy_offset"]) == place and int(row["store_timestamp_ms"]) != last[place]
-        for place, row in rows.items()
-    )
 
 
 def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:

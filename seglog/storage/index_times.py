@@ -33,9 +33,12 @@ def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:
 
 
 def store_ms_at(reader: LogReader, phy_offset: int) -> int | None:
-    """Returns the store time of the record that starts at a place, None if none does."""
+    """Returns the store time of the record that starts at a place.
+
+    None if none does, or a tombstone: the lost record may have been stored at another time.
+    """
     found = _record_at(reader, phy_offset)
-    return None if found is None else found[1].store_timestamp_ms
+    return None if found is None or is_tombstone(found[0]) else found[1].store_timestamp_ms
 
 
 def _record_at(reader: LogReader, phy_offset: int) -> tuple[memoryview, RecordRow] | None:

@@ -127,3 +127,16 @@ def test_a_writer_that_was_killed_before_its_first_flush_is_no_damage(tmp_path):
     assert run("check", root)[0] == 0
     assert run("put", root, "Probe", "text")[0] == 0
     assert run("check", root)[0] == 0
+
+
+@pytest.mark.parametrize("way", [("put", "T", "x"), ("repair", "--apply", "--yes")])
+def test_an_index_file_may_end_with_a_record_that_is_lost(tmp_path, way):
+    root = golden.extract("roll", tmp_path)
+    last = max((root / "commitlog").iterdir())
+    size = last.stat().st_size
+    os.truncate(last, 0)
+    os.truncate(last, size)
+    command, *words = way
+    assert run(command, root, *words)[0] == 0
+    assert judged(root) == 0
+    assert run("repair", root)[1].startswith("nothing to do\n")
