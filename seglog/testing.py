@@ -21,7 +21,7 @@ from typing_extensions import override
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
 from seglog.client.local_link import LocalLink
-from seglog.clock import Clock, VirtualClock
+from seglog.clock import VirtualClock
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
@@ -89,11 +89,6 @@ class VirtualBroker(Broker):
         )
         return cls(store, clock=clock, config=config)
 
-    @property
-    def clock(self) -> Clock:
-        """Its time; :meth:`advance` moves it."""
-        return self._clock
-
     def link(self) -> LocalLink:
         """Returns a link for one more client."""
         self._clients += 1
@@ -103,7 +98,7 @@ class VirtualBroker(Broker):
         """Returns a new producer; its messages take the queues of a topic in turn, from the first one on."""
         link = self.link()
         ids = UniqueIds(self._clock, process_id=self._clients, life=0)
-        return Producer(link, group, clock=self._clock, ids=ids, first_turn=0)
+        return Producer(link, group, ids=ids, first_turn=0)
 
     def consumer(
         self,
@@ -128,7 +123,6 @@ class VirtualBroker(Broker):
             subscription,
             listener,
             client_id=link.client_id,
-            clock=self._clock,
             consume_from=ConsumeFrom.FIRST,
             max_reconsume_times=max_reconsume_times,
         )

@@ -182,6 +182,11 @@ class Broker:
         return self.store.path
 
     @property
+    def clock(self) -> Clock:
+        """Its time; :meth:`advance` moves a virtual one."""
+        return self._clock
+
+    @property
     def topics(self) -> TopicTable:
         """Its topics."""
         return self._state.topics

@@ -10,6 +10,8 @@ import os
 import secrets
 from typing import Protocol
 
+from seglog.arguments import as_doing
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.remoting.command import Request, Response
 
 
@@ -32,6 +34,20 @@ class BrokerLink(Protocol):
             ProtocolError: There is no answer: the link is gone or the time has passed.
         """
         ...
+
+
+def clock_for(link: BrokerLink, clock: Clock | None) -> Clock:
+    """Returns the clock of a client: the given one, that of a link which has one, or else the machine's.
+
+    Args:
+        link: To the broker; in process it has the clock of the broker.
+        clock: None if none is given.
+
+    Raises:
+        InvalidArgumentError: Something else than a clock is given.
+    """
+    of_link: Clock = getattr(link, "clock", None) or SystemClock()
+    return as_doing("clock", of_link if clock is None else clock, CLOCK_CALLS, "a clock")
 
 
 def new_client_id(address: str = "127.0.0.1", process_id: int | None = None, life: str | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from seglog.broker.broker import LOCAL_PEER, Broker
 from seglog.broker.peer import Peer
 from seglog.client.link import new_client_id
+from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
 
 
@@ -34,6 +35,11 @@ class LocalLink:
     def client_id(self) -> str:
         """What this end is called."""
         return self._peer.client_id
+
+    @property
+    def clock(self) -> Clock:
+        """The time of the broker, which its clients go by too."""
+        return self._broker.clock
 
     def invoke(self, request: Request, timeout_ms: int | None = None) -> Response:
         """Returns the broker's answer; no way can be slow or broken, so there is nothing to time out."""

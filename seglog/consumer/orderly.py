@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_mapping, as_number, as_text, refusal
-from seglog.client.link import BrokerLink, new_client_id
+from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
+from seglog.client.link import BrokerLink, clock_for, new_client_id
 from seglog.client.rebalance import allocate_averagely
 from seglog.client.routes import Routes
-from seglog.clock import CLOCK_CALLS, Clock, SystemClock
+from seglog.clock import Clock
 from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.offset_store import OffsetStore
@@ -59,7 +59,7 @@ class OrderlyConsumer:
         listener: Called with each message, see :data:`~seglog.consumer.listener.Listener`.
         client_id: Unique in the group; made up if it is not given.
         members: Client ids of the whole group; None for a consumer that takes every queue it can lock.
-        clock: All intervals and leases go by it.
+        clock: All intervals and leases go by it; by default that of the broker, where the link is in process.
         consume_from: Where to begin without a committed offset.
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull at most, but for its first message.
@@ -99,7 +99,7 @@ class OrderlyConsumer:
         self.client_id = new_client_id() if client_id is None else as_text("client_id", client_id)
         topics = _topics_of(subscription)
         self._subscriptions = {topic: parse_subscription(wanted) for topic, wanted in topics.items()}
-        self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
+        self._clock = clock_for(link, clock)
         self._members = _members_of(members)
         self._routes = Routes(link, self._clock)
         self._locks = LockClient(link, check_group(group), self.client_id, self._clock)

@@ -20,7 +20,6 @@ from seglog.arguments import (
     MAX_I32,
     MIN_I32,
     as_body,
-    as_doing,
     as_flag,
     as_int,
     as_kind,
@@ -28,9 +27,9 @@ from seglog.arguments import (
     as_timeout_ms,
     refusal,
 )
-from seglog.client.link import BrokerLink
+from seglog.client.link import BrokerLink, clock_for
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
-from seglog.clock import CLOCK_CALLS, Clock, SystemClock
+from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
@@ -57,7 +56,7 @@ class Producer:
     Args:
         link: To the broker.
         group: Which application sends.
-        clock: Stamps the messages and ages the routes.
+        clock: Stamps the messages and ages the routes; as for a consumer if it is not given.
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
         first_turn: Which queue has the first turn; any by default.
@@ -78,7 +77,7 @@ class Producer:
             as_int("first_turn", first_turn, 0)
         self._link = link
         self._group = check_group(group)
-        self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
+        self._clock = clock_for(link, clock)
         self._ids = UniqueIds(self._clock) if ids is None else as_kind("ids", UniqueIds, ids)
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = Routes(link, self._clock, new_topic_queue_nums)

@@ -9,7 +9,9 @@ from functools import partial
 import pytest
 
 from seglog.broker.config import BrokerConfig
-from seglog.consumer.listener import Consume
+from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.producer.producer import Producer
 from seglog.remoting.codes import PullFlag, ResponseCode
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import DiskUsage, RealFiles
@@ -165,3 +167,24 @@ def test_how_full_the_machines_disk_is_changes_nothing(tmp_path, monkeypatch, pe
         broker.advance("2m")
         broker.producer().send("orders", b"2")
         assert [message.body for message in broker.messages("orders")] == [b"1", b"2"]
+
+
+def test_clients_of_a_link_go_by_the_time_of_its_broker(seglog_broker):
+    seen = []
+
+    def handle(message):
+        seen.append(message.body)
+        if seen == [b"1", b"2"]:
+            raise RuntimeError("fails once")
+
+    producer = Producer(seglog_broker.link())
+    for number in range(1, 4):
+        producer.send("orders", b"%d" % number, queue_id=0)
+    link = seglog_broker.link()
+    with OrderlyConsumer(link, "billing", "orders", handle, consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.run_until_idle()
+        assert seen == [b"1", b"2"]
+        seglog_broker.advance("1s")
+        consumer.run_until_idle()
+    assert seen == [b"1", b"2", b"2", b"3"]
+    assert {message.born_timestamp_ms for message in seglog_broker.messages("orders")} == {START_MS}
