@@ -14,6 +14,11 @@ def count_text(count: int, noun: str = "", plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def messages_text(count: int, lost: int) -> str:
+    """Returns ``391 messages, 9 lost``; ``400 messages`` where none is."""
+    return count_text(count, "message") + (f", {count_text(lost)} lost" if lost else "")
+
+
 def size_text(size_bytes: float) -> str:
     """Returns ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
     step = 0

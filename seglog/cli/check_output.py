@@ -35,6 +35,8 @@ def check_fields(report: CheckReport) -> dict[str, object]:
         "withRecordCrc": report.with_record_crc,
         "keys": report.keys,
         "queues": len(report.queues),
+        "messages": report.messages.messages,
+        "lostMessages": report.messages.lost,
         "sealed": report.sealed,
         "bytes": report.read_bytes,
         "resumedBytes": report.resumed_bytes,
@@ -109,9 +111,9 @@ def _crc_text(report: CheckReport) -> str:
 
 def _queues_text(report: CheckReport) -> str:
     topics = len({queue.topic for queue in report.queues})
-    messages = sum(queue.max_offset - queue.min_offset for queue in report.queues)
+    messages = render.messages_text(report.messages.messages, report.messages.lost)
     groups = len({lag.group for lag in report.lags})
     return (
         f"{render.count_text(len(report.queues))} of {render.count_text(topics, 'topic')},"
-        f" {render.count_text(messages, 'message')}, {render.count_text(groups, 'group')}"
+        f" {messages}, {render.count_text(groups, 'group')}"
     )

@@ -28,6 +28,7 @@ from seglog.storage.format.properties import CRC32
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.index_files import list_index_files
 from seglog.storage.log_files import LogReader, last_data_end
+from seglog.storage.message_counts import MessageCounts
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
 
@@ -196,6 +197,7 @@ def _has_record_crc(found: Survey, reader: LogReader) -> bool:
 
 def _fields(facts: Facts) -> dict[str, object]:
     found = facts.found
+    counts = found.counts
     return {
         "kind": "info",
         "path": str(facts.path),
@@ -208,6 +210,8 @@ def _fields(facts: Facts) -> dict[str, object]:
         "minPhyOffset": found.min_phy_offset,
         "maxPhyOffset": found.max_phy_offset,
         "records": len(found.rows),
+        "messages": counts.messages,
+        "lostMessages": counts.lost,
         "diskBytes": facts.disk_bytes,
         "fileBytes": facts.file_bytes,
         "queues": [
@@ -217,6 +221,7 @@ def _fields(facts: Facts) -> dict[str, object]:
                 "minOffset": queue.min_offset,
                 "maxOffset": queue.max_offset,
                 "count": queue.max_offset - queue.min_offset,
+                "lost": counts.lost_of.get((queue.topic, queue.queue_id), 0),
                 "lastStoreTimestamp": last_store_ms(queue, found),
             }
             for queue in facts.queues
@@ -239,7 +244,7 @@ def _show(facts: Facts) -> None:
     log_size = render.size_text(found.max_phy_offset - log_start)
     log_files = render.count_text(len(found.log_files), "file")
     topics = len({queue.topic for queue in facts.queues})
-    messages = sum(queue.max_offset - queue.min_offset for queue in facts.queues)
+    counts = found.counts
     render.facts(
         {
             "store": f"{facts.path} ({facts.kind})",
@@ -248,7 +253,7 @@ def _show(facts: Facts) -> None:
             f" of {render.size_text(geometry.segment_size_bytes)}",
             "records": render.count_text(len(found.rows)),
             "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
-            f" {render.count_text(messages, 'message')}",
+            f" {render.messages_text(counts.messages, counts.lost)}",
             "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
             "recovery": _recovery_text(facts),
         }
@@ -256,9 +261,9 @@ def _show(facts: Facts) -> None:
     if facts.queues:
         render.say()
         render.table(
-            ("topic", "queue", "min", "max", "messages", "last stored"),
-            [_queue_cells(queue, found) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
-            numbers=("queue", "min", "max", "messages"),
+            ("topic", "queue", "min", "max", "messages", *(["lost"] if counts.lost else []), "last stored"),
+            [_queue_cells(queue, found, counts) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
+            numbers=("queue", "min", "max", "messages", "lost"),
         )
         _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
@@ -296,14 +301,18 @@ def _recovery_text(facts: Facts) -> str:
     return " and ".join(steps) if steps else "nothing to do"
 
 
-def _queue_cells(queue: QueueState | BatchQueueState, found: Survey) -> tuple[str, ...]:
+def _queue_cells(
+    queue: QueueState | BatchQueueState, found: Survey, counts: MessageCounts
+) -> tuple[str, ...]:
     stored_ms = last_store_ms(queue, found)
+    key = queue.topic, queue.queue_id
     return (
         render.printable(queue.topic),
         str(queue.queue_id),
         str(queue.min_offset),
         str(queue.max_offset),
-        str(queue.max_offset - queue.min_offset),
+        str(counts.messages_of[key]),
+        *([str(counts.lost_of.get(key, 0))] if counts.lost else []),
         "-" if stored_ms is None else render.time_text(stored_ms),
     )
 

@@ -32,7 +32,8 @@ PROGRESS_AFTER_S: Final = 1.0
 
 _DELETE: Final = "\x7f"
 
-count_text, printable, size_text = words.count_text, words.printable, words.size_text
+count_text, messages_text = words.count_text, words.messages_text
+printable, size_text = words.printable, words.size_text
 
 
 @dataclass(frozen=True, slots=True)

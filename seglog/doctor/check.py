@@ -237,6 +237,7 @@ class StoreCheck:
             report.records,
             seen.with_crc,
             report.queues,
+            report.counts,
             tuple(group_lags(self._tables, queues)),
             seen.minutes,
             len(seals.present),

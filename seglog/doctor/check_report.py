@@ -12,6 +12,7 @@ from seglog.storage.findings import Finding, Severity
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.log_files import LogFile
 from seglog.storage.log_scan import Hole
+from seglog.storage.message_counts import MessageCounts
 from seglog.storage.seal_check import Concerned
 
 
@@ -31,6 +32,7 @@ class CheckReport:
         records: Records that can be read.
         with_record_crc: How many of them have a record CRC.
         queues: Its queues, sorted.
+        messages: How many messages these hold, and how many they lost.
         lags: How far each group is in each queue.
         minutes: Records and bytes by the minute since 1970 in which they were stored.
         sealed: How many segments were held against their seals.
@@ -54,6 +56,7 @@ class CheckReport:
     records: int
     with_record_crc: int
     queues: tuple[AuditQueue, ...]
+    messages: MessageCounts
     lags: tuple[GroupLag, ...]
     minutes: tuple[tuple[int, int, int], ...]
     sealed: int

@@ -17,7 +17,7 @@ from seglog.doctor.html_drawings import segment_map, timeline
 from seglog.doctor.html_text import bar, facts, moment, section, table, text
 from seglog.storage.finding_text import place_text
 from seglog.storage.findings import Finding, Severity
-from seglog.words import size_text
+from seglog.words import messages_text, size_text
 
 _MAX_ROWS: Final = 40
 _MAX_PLACES: Final = 20
@@ -145,7 +145,7 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
         "crashed": "not closed: its last writer crashed or was killed",
         "open": "open for writing by a process",
     }
-    messages = sum(queue.max_offset - queue.min_offset for queue in report.queues)
+    messages = messages_text(report.messages.messages, report.messages.lost)
     topics = len({queue.topic for queue in report.queues})
     start = max(0, report.min_phy_offset)
     if report.with_record_crc == report.records:
@@ -162,7 +162,10 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
             ),
         ),
         ("records", f"{report.records:,}, {crc}"),
-        ("queues", f"{len(report.queues):,} of {topics:,} topics, {messages:,} messages"),
+        (
+            "queues",
+            f"{len(report.queues):,} of {topics:,} topics, {messages}",
+        ),
     ]
     if report.minutes:
         first, last = report.minutes[0][0] * 60_000, report.minutes[-1][0] * 60_000

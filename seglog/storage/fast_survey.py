@@ -52,6 +52,7 @@ from seglog.storage.log_facts import stated_place
 from seglog.storage.log_files import LogFile, LogReader, list_log_files, place_log_files
 from seglog.storage.log_scan import LogScan
 from seglog.storage.lost_messages import lost_in_holes
+from seglog.storage.message_counts import standing_losses
 from seglog.storage.misnamed import find_misnamed
 from seglog.storage.queue_files import QueueFiles, list_queues, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, is_message, overlay_queue
@@ -191,7 +192,8 @@ class _Attempt:
         )
         segment = result.geometry.segment_size_bytes
         log = (max(0, result.min_phy_offset), result.max_phy_offset)
-        result.findings += tombstone_findings(self._files, result.root, segment, log, result.holes)
+        result.standing = standing_losses(self._files, result.root, segment, log, result.holes)
+        result.findings += tombstone_findings(result.standing, segment)
         log_end = LogEnd(result.newest_store_ms, scan.last_store_ms, result.max_phy_offset)
         result.findings += checkpoint_findings(self._files, self._root, checkpoint, log_end, mode)
         result.findings += config_findings(self._files, self._root)

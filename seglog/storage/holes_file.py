@@ -10,7 +10,7 @@ retention took. A damaged file is put aside, and recovery makes a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -89,9 +89,25 @@ def known_holes(
     if tail:
         size_bytes = tail[-1].end - end_phy_offset
         found.append(
-            KnownHole(end_phy_offset, size_bytes, TOMBSTONES, first_seen_ms=now_ms, lost=_of_tail(tail))
+            KnownHole(end_phy_offset, size_bytes, TOMBSTONES, first_seen_ms=now_ms, lost=lost_of_tail(tail))
         )
     return found
+
+
+def lost_of_tail(tail: Iterable[LostRecord]) -> tuple[LostMessages, ...]:
+    """Returns the messages of records that are lost behind the end of a log."""
+    by_queue: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for record in tail:
+        by_queue.setdefault((record.topic, record.queue_id), []).append(
+            (record.queue_offset, record.batch_size)
+        )
+        for name, offset in record.further:
+            by_queue.setdefault((name, 0), []).append((offset, 1))
+    return tuple(
+        LostMessages(topic, queue_id, offsets, UNIT)
+        for (topic, queue_id), known in sorted(by_queue.items())
+        for offsets in ranges_of(known)
+    )
 
 
 def merge_holes(
@@ -178,21 +194,6 @@ def forget_lost(files: Files, root: Path, found: Collection[tuple[str, int, int]
         if lost or not hole.lost:
             kept.append(replace(hole, lost=lost))
     save_holes(files, root, kept)
-
-
-def _of_tail(tail: Sequence[LostRecord]) -> tuple[LostMessages, ...]:
-    by_queue: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for record in tail:
-        by_queue.setdefault((record.topic, record.queue_id), []).append(
-            (record.queue_offset, record.batch_size)
-        )
-        for name, offset in record.further:
-            by_queue.setdefault((name, 0), []).append((offset, 1))
-    return tuple(
-        LostMessages(topic, queue_id, offsets, UNIT)
-        for (topic, queue_id), known in sorted(by_queue.items())
-        for offsets in ranges_of(known)
-    )
 
 
 def _overlap(one: KnownHole, other: KnownHole) -> bool:

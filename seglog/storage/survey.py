@@ -41,23 +41,23 @@ from seglog.storage.format import names
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
-from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
+from seglog.storage.format.record import Damage
 from seglog.storage.format.recovery_point import RecoveryPoint
-from seglog.storage.format.tombstone import LostRecord, is_tombstone
+from seglog.storage.format.tombstone import LostRecord
 from seglog.storage.gathered import chosen
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
-from seglog.storage.holes_file import OTHERS, TOMBSTONES, load_holes
+from seglog.storage.holes_file import KnownHole
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 from seglog.storage.known_topics import TopicKinds, configured_kinds, known_topics
 from seglog.storage.lengths import Lengths
 from seglog.storage.listing import Listing, list_store, no_queue_length
-from seglog.storage.log_facts import MOST_RECORD_BYTES
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_gone import log_gone
 from seglog.storage.log_records import RecordsBehind, has_record_crc
 from seglog.storage.log_scan import Hole, LogScan, Progress
 from seglog.storage.lost_messages import LostMessages, lost_in_holes, tell_lost
 from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
+from seglog.storage.message_counts import MessageCounts, count_messages, lost_of_store, standing_losses
 from seglog.storage.queue_files import QueueFiles, data_end, queue_directory, read_units
 from seglog.storage.queue_overlay import LogFacts, QueueState, behind_findings, overlay_queue, rows_as_placed
 from seglog.storage.scratch import Room
@@ -110,6 +110,7 @@ class Survey:
         point: The recovery point that the walk began at.
         lost_in_holes: The messages that each of :attr:`holes` took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
+        standing: Stretches of the log of which earlier recoveries wrote down what was lost there.
         withheld: Where records lie that a reader steps over, as a repair would serve them otherwise.
         repairable: The queue offsets of these.
         record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
@@ -136,6 +137,7 @@ class Survey:
     point: RecoveryPoint | None = None
     lost_in_holes: list[list[LostMessages]] = field(default_factory=list)
     lost_tail: list[LostRecord] = field(default_factory=list)
+    standing: list[KnownHole] = field(default_factory=list)
     withheld: frozenset[int] = frozenset()
     repairable: Offsets = field(default_factory=dict)
     record_crc: bool = True
@@ -172,6 +174,12 @@ class Survey:
     def holes(self) -> list[Hole]:
         """Unreadable stretches of the log."""
         return self.scan.holes
+
+    @property
+    def counts(self) -> MessageCounts:
+        """How many messages its queues hold, and how many they lost."""
+        lost = lost_of_store(self.lost_in_holes, self.queues.values(), self.lost_tail, self.standing)
+        return count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
 
 
 def check_is_store(files: Files, root: Path) -> bool:
@@ -283,7 +291,9 @@ def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: 
         log_files, geometry, scan.holes, scan.tail, scan.end_phy_offset, result.lost_in_holes
     )
     log = (max(0, result.min_phy_offset), result.max_phy_offset)
-    result.findings += tombstone_findings(files, root, geometry.segment_size_bytes, log, result.holes)
+    segment = geometry.segment_size_bytes
+    result.standing = standing_losses(files, root, segment, log, result.holes)
+    result.findings += tombstone_findings(result.standing, segment)
     if len(rows):
         times = rows["store_timestamp_ms"]
         log_end = LogEnd(int(times.max()), int(times[-1]), result.max_phy_offset)
@@ -311,44 +321,19 @@ def _survey(root: Path, files: Files, listing: Listing, verify: bool, progress: 
     return result
 
 
-def tombstone_findings(
-    files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
-) -> list[Finding]:
-    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for.
+def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Finding]:
+    """Returns a note for each stretch that tombstones stand in for.
 
     Args:
-        files: Where the store is.
-        root: The store directory.
+        standing: What earlier recoveries wrote down of them.
         segment: Length of the log's files, in bytes.
-        log: Where the log starts and ends.
-        holes: Its unreadable stretches.
     """
-    start, end = log
     findings: list[Finding] = []
-    with closing(LogReader(files, root, segment)) as reader:
-        for known in load_holes(files, root):
-            is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
-            if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
-                continue
-            of = known.lost[0] if known.why == OTHERS and known.lost else None
-            if _is_message(reader, known.phy_offset, of):
-                continue  # the file was put back from a copy since
-            told = tell_lost(known.lost)
-            finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
-            findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
+    for known in standing:
+        told = tell_lost(known.lost)
+        finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
+        findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
     return findings
-
-
-def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
-    """Returns whether a record lies there that is no tombstone, of the first of some messages if given."""
-    head = reader.read(phy_offset, FILLER_BYTES)
-    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
-    record = reader.read(phy_offset, max(0, min(size, MOST_RECORD_BYTES)))
-    row = examine(record, 0, phy_offset)
-    if isinstance(row, Damage) or is_tombstone(record):
-        return False
-    place = (row.topic.decode("utf-8", "surrogateescape"), row.queue_id, row.queue_offset)
-    return of is None or place == (of.topic, of.queue_id, of.offsets.start)
 
 
 def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:

@@ -13,6 +13,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.holes_file import OTHERS, load_holes
 from seglog.storage.store import MessageStore
+from seglog.storage.survey import survey
 from tests.support.golden import extract
 from tests.support.stores import new_clock
 
@@ -39,6 +40,13 @@ def exported(root):
     return len(rows), sum(len(offsets) for _topic, _queue_id, offsets, _why in lost)
 
 
+def counted(root):
+    """How many messages a check and a survey say that the store has, and has lost; they agree."""
+    found, seen = check_store(root).messages, survey(root, RealFiles()).counts
+    assert found == seen
+    return found.messages, found.lost
+
+
 def of_code(root, code):
     return sum(one.messages for one in check_store(root).findings if one.code == code)
 
@@ -49,6 +57,7 @@ def test_check_dry_run_repair_and_export_count_the_same_loss(exchanged):
     served, named = exported(root)
     assert named == of_code(root, "queue-gap") == lost
     assert served >= own
+    assert counted(root) == (served, lost)
     plan = plan_repair(RealFiles(), root, new_clock())
     assert sum(action.lost_messages for action in plan.actions) == lost
     done, pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
@@ -56,7 +65,7 @@ def test_check_dry_run_repair_and_export_count_the_same_loss(exchanged):
     assert sum(action.lost_messages for action in done.actions) == lost
     assert [one for one in check_store(root).findings if one.severity is not Severity.NOTE] == []
     assert of_code(root, "tombstones") == lost
-    assert exported(root) == (served, lost)
+    assert exported(root) == counted(root) == (served, lost)
 
 
 def test_opening_for_writing_writes_the_loss_down_too(exchanged):

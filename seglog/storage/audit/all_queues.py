@@ -51,6 +51,7 @@ class Concluded(NamedTuple):
         left: What of that no mend brings back.
         lost_tail: Records behind the end of the log that no mend brings back.
         mends: Records in the holes, and at the end, that can be mended.
+        states: What the plain queues must hold that are not as they should be.
     """
 
     queues: list[AuditQueue]
@@ -59,6 +60,7 @@ class Concluded(NamedTuple):
     left: list[list[LostMessages]]
     lost_tail: list[LostRecord]
     mends: list[Mend]
+    states: list[QueueState]
 
 
 def conclude_queues(plan: AuditPlan, log: LogOutcome, start: int, files: Files) -> Concluded:
@@ -127,7 +129,7 @@ def conclude_queues(plan: AuditPlan, log: LogOutcome, start: int, files: Files) 
     queues += [audit_queue(state, intervals[key]) for key, state in intact.items()]
     findings += _empty_file_findings(plan, files, {**states, **intact})
     in_order = sorted(queues, key=lambda queue: (queue.topic, queue.queue_id))
-    return Concluded(in_order, findings, lost, left, lost_behind(lost_tail, mends), mends)
+    return Concluded(in_order, findings, lost, left, lost_behind(lost_tail, mends), mends, [*states.values()])
 
 
 def _size_findings(plan: AuditPlan) -> list[Finding]:

@@ -25,6 +25,7 @@ from seglog.storage.derived_findings import LogEnd, checkpoint_findings
 from seglog.storage.files import Files
 from seglog.storage.listing import no_queue_length
 from seglog.storage.lost_tail import lost_findings
+from seglog.storage.message_counts import count_messages, lost_of_store, standing_losses
 from seglog.storage.survey import batch_topics, log_findings, log_start, tombstone_findings
 
 
@@ -104,7 +105,8 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
     walked = (plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
     findings += log_findings(*walked, concluded.lost)
     segment, extent = plan.geometry.segment_size_bytes, (max(0, start), log.end_phy_offset)
-    findings += tombstone_findings(files, plan.root, segment, extent, log.holes)
+    standing = standing_losses(files, plan.root, segment, extent, log.holes)
+    findings += tombstone_findings(standing, segment)
     if full := [stretch for stretch in log.stretches if stretch.records]:
         newest_ms = max(stretch.max_store_timestamp_ms for stretch in full)
         log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
@@ -127,6 +129,9 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
         tuple(findings),
         len(plan.splits),
         stitched.walked_again,
+        count_messages(
+            queues, lost_of_store(concluded.left, concluded.states, concluded.lost_tail, standing)
+        ),
     )
 
 

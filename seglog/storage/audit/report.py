@@ -8,6 +8,7 @@ from typing import Final
 
 from seglog.storage.findings import Finding
 from seglog.storage.log_scan import Hole
+from seglog.storage.message_counts import MessageCounts
 
 _ORDINARY: Final = frozenset({"log-spare", "queue-deleted"})
 """Findings that a healthy store has too."""
@@ -64,6 +65,7 @@ class AuditReport:
         findings: Everything that is not as it should be.
         splits: In how many splits the log was read.
         walked_again: How many splits the driver had to walk again.
+        counts: How many messages its queues hold, and how many they lost.
     """
 
     path: Path
@@ -78,6 +80,7 @@ class AuditReport:
     findings: tuple[Finding, ...]
     splits: int
     walked_again: int
+    counts: MessageCounts
 
     @property
     def is_clean(self) -> bool:
