@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,8 +12,11 @@ import click
 from seglog.cli import options, render
 from seglog.doctor.import_rows import Import, check_row
 from seglog.doctor.parquet_rows import read_parquet
-from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
 from seglog.storage.format.json_line import decode_json_object
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE
+from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.known_topics import configured_kinds
 from seglog.storage.message_rows import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
@@ -30,9 +34,13 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
     Each goes to its topic and queue with a new queue offset; what became of the old ones is printed. The
     whole file is looked at before the first message is stored.
     """
+    of_batches: set[str] = set()
     for row in read_rows(source):
         check_row(row)
+        if row.sysFlag & INNER_BATCH:
+            of_batches.add(row.topic)
     with MessageStore.open(path, follow=options.followed()) as store:
+        _demand_batch_queues(of_batches, store)
         done = Import(store)
         try:
             for row in read_rows(source):
@@ -74,6 +82,18 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
         )
     if len(done.moved) > _MAX_RUNS_SHOWN:
         render.say(f"… and {len(done.moved) - _MAX_RUNS_SHOWN} more runs; --json prints all")
+
+
+def _demand_batch_queues(topics: set[str], store: MessageStore) -> None:
+    """Refuses inner batches of topics that have no batch queues, before anything is stored."""
+    has_some = configured_kinds(store.files, store.path).batch
+    for topic in sorted(topics - has_some):
+        if not store.files.is_dir(store.path / BATCH_CONSUME_QUEUE / topic):
+            create = ["topic", "create", str(store.path), topic, "--attributes", "+queue.type=BatchCQ"]
+            raise MessageIllegalError(
+                f"inner batches need a topic with queue.type=BatchCQ, and {topic} is none",
+                help=f"run `seglog {shlex.join(create)}`, then import again",
+            )
 
 
 def read_rows(source: Path) -> Iterator[MessageRow]:

@@ -10,6 +10,7 @@ Source: ``MessageStoreConfig.java``; ``getMappedFileSizeConsumeQueue`` rounds up
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,8 @@ def read_broker_conf(path: Path) -> FileSizes:
         raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}", help=_HELP) from error
     try:
         said = parse_java_properties(data)
-        return _sizes(_DEFAULTS | _numbers(said))
+        numbers = _numbers(said)
+        return replace(_sizes(_DEFAULTS | numbers), not_said=frozenset(_DEFAULTS.keys() - numbers.keys()))
     except CorruptError as error:
         raise InvalidArgumentError(f"{path}: {error}", help=_HELP) from error
 

@@ -6,7 +6,7 @@ RocketMQ states it nowhere in a store; :mod:`seglog.storage.lengths` works it ou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
@@ -66,6 +66,7 @@ class FileSizes:
         batch_file_bytes: Of a batch-queue file (``mapperFileSizeBatchConsumeQueue``).
         compaction: Of the files of compaction topics (``compactionMappedFileSize``,
             ``compactionCqMappedFileSize``).
+        not_said: RocketMQ's names of those that a configuration leaves out, so that they are its defaults.
     """
 
     queue_file_bytes: int | None = None
@@ -73,6 +74,7 @@ class FileSizes:
     segment_bytes: int | None = None
     batch_file_bytes: int | None = None
     compaction: CompactionSizes | None = None
+    not_said: frozenset[str] = field(default=frozenset(), compare=False)
 
     def over(self, other: FileSizes) -> FileSizes:
         """Returns these lengths, and those of ``other`` where these say nothing."""
@@ -82,6 +84,7 @@ class FileSizes:
             self.segment_bytes if self.segment_bytes is not None else other.segment_bytes,
             self.batch_file_bytes if self.batch_file_bytes is not None else other.batch_file_bytes,
             self.compaction or other.compaction,
+            other.not_said,
         )
 
 

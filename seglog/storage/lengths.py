@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.broker_conf import QUEUE_FILE, SEGMENT, read_lengths
+from seglog.storage.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT, read_lengths
 from seglog.storage.file_facts import (
     PAGE_BYTES,
     Certainty,
@@ -80,9 +80,9 @@ class Lengths:
             InvalidArgumentError: The caller gives another length than the files prove.
         """
         sizes = given.over(self.written)
-        segment = _chosen(self.segment, given.segment_bytes, SEGMENT, root)
-        queue = _chosen(self.queue, given.queue_file_bytes, QUEUE_FILE, root)
-        batch = _chosen(self.batch, given.batch_file_bytes, "", root)
+        segment = _chosen(self.segment, given.segment_bytes, SEGMENT, root, given.not_said)
+        queue = _chosen(self.queue, given.queue_file_bytes, QUEUE_FILE, root, given.not_said)
+        batch = _chosen(self.batch, given.batch_file_bytes, BATCH_FILE, root, given.not_said)
         segment_bytes = segment or _guess(self.segment, DEFAULT_SEGMENT_BYTES)
         # Who runs with RocketMQ's log files runs with its queue files.
         is_usual = segment == DEFAULT_SEGMENT_BYTES or self.segment.certainty is Certainty.NO_FILE
@@ -131,15 +131,20 @@ def find_lengths(
     )
 
 
-def _chosen(found: Inferred, given: int | None, name: str, root: Path) -> int | None:
+def _chosen(
+    found: Inferred, given: int | None, name: str, root: Path, not_said: frozenset[str]
+) -> int | None:
     if given is None:
         return found.size_bytes
     is_other = found.certainty is Certainty.PROVEN and found.size_bytes != given
     if is_other or given < found.at_least_bytes:
         has = found.size_bytes if is_other else f"at least {found.at_least_bytes}"
+        why, advice = "", "give the length that the store was made with, or none"
+        if name in not_said:
+            why = " (RocketMQ's default, which the configuration does not change)"
+            advice = f"give the configuration that the broker runs with: {name} is not in this one"
         raise InvalidArgumentError(
-            f"{name}={given}, but the files of {root} have {has} bytes",
-            help="give the length that the store was made with, or none",
+            f"{name}={given}{why}, but the files of {root} have {has} bytes", help=advice
         )
     return given
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import sys
 import zlib
 
@@ -14,6 +15,7 @@ from seglog.errors import (
     FullError,
     InvalidArgumentError,
     InvalidNameError,
+    MessageIllegalError,
     MissingDependencyError,
     NotFoundError,
 )
@@ -120,6 +122,24 @@ def test_real_stores_come_back(seglog, tmp_path, name):
     assert after == {key: before[key] for key in after}
     left = {topic for topic, _queue in before.keys() - after.keys()}
     assert all(topic.startswith(("rmq_sys_", "RMQ_SYS_TRANS", "SCHEDULE_TOPIC")) for topic in left)
+
+
+def test_inner_batches_come_back_once_the_topic_that_the_error_names_is_made(seglog, tmp_path):
+    path, again = golden.extract("innerbatch", tmp_path), tmp_path / "a b"
+    assert seglog("export", path, "-o", tmp_path / "out.jsonl").exit_code == 0
+    refused = seglog("import", again, tmp_path / "out.jsonl")
+    assert refused.exit_code == MessageIllegalError.exit_code
+    assert values(again) == {}
+    (advice,) = [line for line in refused.stderr.splitlines() if line.startswith("help:")]
+    create = shlex.split(advice.split("`")[1])
+    assert create[:3] == ["seglog", "topic", "create"]
+    assert seglog(*create[1:]).exit_code == 0
+    assert seglog("import", again, tmp_path / "out.jsonl").exit_code == 0
+    before, after = values(path), values(again)
+    # The last value are properties; the store writes INNER_BASE, and puts it behind the others.
+    assert {key: [one[:-1] for one in queue] for key, queue in after.items()} == {
+        key: [one[:-1] for one in queue] for key, queue in before.items()
+    }
 
 
 def bodies(ran):

@@ -177,6 +177,19 @@ def test_a_length_that_the_files_disprove_is_refused(tmp_path):
             check_store(root, clock=new_clock(), given=sizes)
 
 
+def test_a_length_that_the_configuration_does_not_name_is_not_said_to_be_in_it(tmp_path):
+    root, conf = golden.extract("roll", tmp_path), tmp_path / "broker.conf"
+    for text, name, why in (
+        ("mappedFileSizeConsumeQueue=2000\n", "mappedFileSizeCommitLog", "default"),
+        ("mappedFileSizeCommitLog=65536\n", "mappedFileSizeConsumeQueue", "default"),
+        ("mappedFileSizeCommitLog=131072\n", "mappedFileSizeCommitLog=131072, but", ""),
+    ):
+        conf.write_text(text)
+        with pytest.raises(InvalidArgumentError, match=name) as refused:
+            check_store(root, clock=new_clock(), given=read_broker_conf(conf))
+        assert ("default" in str(refused.value)) == ("not in this one" in refused.value.help) == bool(why)
+
+
 @pytest.mark.parametrize("content", [b"", b"mappedFileSizeCommitLog=1\n", b"\xff" * 100, b"x" * (2 << 20)])
 def test_a_damaged_note_of_lengths_is_named_and_not_believed(content, whole, tmp_path):
     root = golden.extract("roll", tmp_path)
