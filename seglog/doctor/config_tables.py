@@ -9,6 +9,7 @@ from typing import Final
 
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
+from seglog.storage.finding_text import MOST_QUOTED
 from seglog.storage.findings import Finding
 from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.config_value import ConfigValue
@@ -121,7 +122,7 @@ def _load(
 
 
 def _wrong(name: str, expected: str, found: object) -> Finding:
-    return Finding("config-shape", f"{CONFIG}/{name}", expected=expected, found=repr(found)[:80])
+    return Finding("config-shape", f"{CONFIG}/{name}", expected=expected, found=repr(found)[:MOST_QUOTED])
 
 
 def _take(tables: ConfigTables, name: str, value: Object) -> None:

@@ -96,7 +96,7 @@ def own_findings(files: Files, root: Path, geometry: StoreGeometry, end_phy_offs
 
 
 def _damaged(name: str, error: CorruptError) -> Finding:
-    return Finding("own-damaged", name, error.position_bytes, 0, str(error.expected), str(error.found)[:80])
+    return Finding("own-damaged", name, error.position_bytes, 0, str(error.expected), str(error.found))
 
 
 def ext_findings(
@@ -267,5 +267,5 @@ def _position_findings(files: Files, base: Path) -> Iterator[Finding]:
             if data or (name == POSITION_FILE and files.exists(base / name)):
                 decode_config(data)
         except CorruptError as error:
-            words = (str(error.expected), str(error.found)[:80])
+            words = (str(error.expected), str(error.found))
             yield Finding("config-damaged", f"{COMPACTION}/{name}", error.position_bytes, 0, *words)

@@ -144,7 +144,7 @@ def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _T
         is_last = first == max(listed)
         rest = data[found.end_bytes :]
         if not found.is_closed and (not is_last or rest.strip(b"\0")):
-            words = ("a unit", rest[:TIMER_UNIT_BYTES].hex()[:40])
+            words = ("a unit", rest[:TIMER_UNIT_BYTES].hex())
             log.findings.append(Finding("timer-log-damaged", name, found.end_bytes, len(rest), *words))
         log.positions.append(first + TIMER_UNIT_BYTES * np.arange(len(found.units), dtype=np.int64))
         log.slot_times_ms.append(

@@ -89,7 +89,7 @@ def config_findings(files: Files, root: Path) -> list[Finding]:
                     error.position_bytes,
                     entry.size_bytes,
                     str(error.expected),
-                    str(error.found)[:80],
+                    str(error.found),
                 )
             )
     return found

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from seglog.storage.findings import Finding
 from seglog.words import count_text, size_text
+
+MOST_QUOTED: Final = 4096
+"""Characters of a file that a finding holds at most: a store may be somebody else's."""
+_QUOTING: Final = frozenset(
+    {"config-shape", "config-damaged", "own-damaged", "timer-log-damaged", "topic-name"}
+)
+"""Codes of findings that hold what a file says."""
+_MOST_SHOWN: Final = 80
 
 
 def place_text(finding: Finding) -> str:
@@ -15,7 +25,10 @@ def place_text(finding: Finding) -> str:
         text += f", {size_text(finding.size_bytes)}"
     if finding.messages:
         text += f", {count_text(finding.messages, 'message')}"
-    known = (("expected", finding.expected), ("found", finding.found))
+    found = finding.found
+    if finding.code in _QUOTING and len(found) > _MOST_SHOWN:
+        found = f"{found[:_MOST_SHOWN]}…"
+    known = (("expected", finding.expected), ("found", found))
     detail = ", ".join(f"{name} {value}" for name, value in known if value)
     return f"{text}: {detail}" if detail else text
 

@@ -514,7 +514,7 @@ def living_queues(
     living: list[tuple[str, int]] = []
     for topic, queue_id in sorted({*in_log, *with_files}):
         if not names.can_name_directory(topic):
-            findings.append(Finding("topic-name", names.COMMIT_LOG, found=repr(topic[:80])))
+            findings.append(Finding("topic-name", names.COMMIT_LOG, found=repr(topic)))
             continue
         is_known = known is None or topic in known or topic.startswith(names.LMQ_PREFIX)
         if not is_known and (topic, queue_id) not in with_files:
