@@ -119,7 +119,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-length-unknown": Code(
         _WARNING,
-        "nothing tells how long the files of the log must be: the only one was cut or grew, or all of them",
+        "nothing says how long the files of the log must be: the only one was cut or grew, or all of them",
         "none is lost by the length itself, but RocketMQ does not start, and nothing is written to the store",
         "repair, once it is told the length",
         "seglog repair --segment-bytes BYTES STORE",
@@ -209,13 +209,13 @@ LOG_CODES: Final[dict[str, Code]] = {
 """The commit log, its seals and its records."""
 
 _COMPACTION_MENDED: Final = (
-    "a queue file is made again from its log file; a log file that is not whole is removed, and made again"
+    "a queue file is rebuilt from its log file; a log file that is not whole is removed, and rebuilt"
     " from the commit log as far as that reaches"
 )
 QUEUE_CODES: Final[dict[str, Code]] = {
     "queue-length-unknown": Code(
         _WARNING,
-        "nothing tells how long queue files must be",
+        "nothing says how long queue files must be",
         "none is lost, but nothing is written to the store; RocketMQ does not start, unless no file is left",
         "repair, once it is told the length; without it RocketMQ makes the files again when it starts",
         "seglog repair --queue-file-bytes BYTES STORE",
@@ -224,14 +224,14 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the log has messages of a queue that has no files",
         "none is lost; after a clean stop RocketMQ would never serve them",
-        "the queue is made again from the log",
+        "the queue is rebuilt from the log",
         _REPAIR,
     ),
     "queue-short": Code(
         _WARNING,
         "the log has messages that their queue does not know",
         "none is lost, but RocketMQ may not serve them, and may give their offsets again",
-        "the queue is made again from the log",
+        "the queue is rebuilt from the log",
         _REPAIR,
     ),
     "queue-beyond-log": Code(
@@ -245,7 +245,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "queue units disagree with the log",
         "none is lost, but RocketMQ serves others in their place or stops there",
-        "the units are made again from the log",
+        "the units are rebuilt from the log",
         _REPAIR,
     ),
     "queue-file-empty": Code(
@@ -259,7 +259,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "queue units lead to no message of this queue",
         "consumers are told of messages that are not there",
-        "the units are made again from the log",
+        "the units are rebuilt from the log",
         _REPAIR,
     ),
     "queue-gap": Code(
@@ -273,7 +273,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a queue file is not as long as the others",
         _REFUSES,
-        "the queue is made again from the log",
+        "the queue is rebuilt from the log",
         _REPAIR,
     ),
     "queue-file-stray": Code(
@@ -327,7 +327,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a compaction topic has messages, but no own log",
         "after a clean stop RocketMQ serves none of the topic; the commit log has them still",
-        "it is made again from the commit log",
+        "it is rebuilt from the commit log",
         _REPAIR,
     ),
     "compaction-leftover": Code(
@@ -364,16 +364,16 @@ QUEUE_CODES: Final[dict[str, Code]] = {
 INDEX_CODES: Final[dict[str, Code]] = {
     "index-damaged": Code(
         _WARNING,
-        "an index file did not fit the log; it is made again from the log",
+        "an index file did not fit the log; it is rebuilt from the log",
         _KEYS_MISS,
-        "index files are made again from the log",
+        "index files are rebuilt from the log",
         _REPAIR,
     ),
     "index-missing": Code(
         _WARNING,
         "messages have keys, but no index file is there",
         _KEYS_MISS,
-        "index files are made again from the log",
+        "index files are rebuilt from the log, as opening the store for writing does; it takes disk space",
         _REPAIR,
     ),
     "index-due": Code(
@@ -385,14 +385,14 @@ INDEX_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "the log has keys that the index does not know",
         _KEYS_MISS,
-        "index files are made again from the log",
+        "index files are rebuilt from the log",
         _REPAIR,
     ),
     "index-entry-stray": Code(
         _WARNING,
         "index entries lead to no record, or to one without keys",
         "none is lost; queries pass over them",
-        "index files are made again from the log",
+        "index files are rebuilt from the log",
         _REPAIR,
     ),
     "index-file-stray": Code(_NOTE, "not an index file; RocketMQ ignores it", _INTACT),
@@ -404,7 +404,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         _REPAIR,
     ),
 }
-"""The key index, and what it tells of records."""
+"""The key index, and what it says of records."""
 
 CHECKPOINT_CODES: Final[dict[str, Code]] = {
     "checkpoint-missing": Code(_NOTE, "the log is walked whole instead", _INTACT),
@@ -450,14 +450,14 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         _WARNING,
         "a config file is no JSON; its backup is read instead",
         "none is lost; what was set or consumed since the backup is forgotten",
-        "the file is made again from its backup",
+        "the file is rebuilt from its backup",
         _REPAIR,
     ),
     "config-lost": Code(
         _WARNING,
         "neither a config file nor its backup can be read",
         "none is lost, but RocketMQ does not start, or starts with nothing and delivers all again",
-        "the file is made again from what the store tells, or moved away",
+        "the file is rebuilt from what the store says, or moved away",
         _REPAIR,
     ),
     "config-backup-only": Code(
@@ -485,7 +485,7 @@ CONFIG_CODES: Final[dict[str, Code]] = {
     "offset-without-queue": Code(
         _NOTE,
         "a group has an offset in a queue that is not there",
-        _INTACT + "; should the topic be made again, the group would miss its first messages",
+        _INTACT + "; should the topic be created again, the group would miss its first messages",
     ),
     "delay-offset-beyond": Code(
         _WARNING,
@@ -548,43 +548,43 @@ TIMER_CODES: Final[dict[str, Code]] = {
     "timer-wheel-missing": Code(
         _WARNING,
         "timer messages wait, but there is no timerwheel",
-        "RocketMQ makes it again from the timer log as far as that reaches",
-        "it is made again from the timer log",
+        "RocketMQ rebuilds it from the timer log as far as that reaches",
+        "it is rebuilt from the timer log",
         _REPAIR,
     ),
     "timer-wheel-size": Code(
         _WARNING,
         "the timerwheel is not as long as it should be",
         _REFUSES,
-        "it is made again from the timer log",
+        "it is rebuilt from the timer log",
         _REPAIR,
     ),
     "timer-slot-wrong": Code(
         _WARNING,
         "slots of the timerwheel lead to no unit of the timer log",
         "those of that second are not delivered in time",
-        "the wheel is made again from the timer log, which gets what it lacks from the commit log",
+        "the wheel is rebuilt from the timer log, which gets what it lacks from the commit log",
         _REPAIR,
     ),
     "timer-log-damaged": Code(
         _WARNING,
         "units in the middle of the timer log cannot be",
         "RocketMQ cuts the timer log there; those behind are enqueued again or never delivered",
-        "the timer log is made again from the commit log",
+        "the timer log is rebuilt from the commit log",
         _REPAIR,
     ),
     "timer-log-file": Code(
         _WARNING,
         "a file of the timer log is of another length than the others, or no such file",
         _REFUSES,
-        "the timer log is made again from the commit log",
+        "the timer log is rebuilt from the commit log",
         _REPAIR,
     ),
     "timer-unit-stray": Code(
         _WARNING,
         "units of the timer log lead to no timer message",
         "RocketMQ passes over them; those that they stood for may never be delivered",
-        "the timer log is made again from the commit log",
+        "the timer log is rebuilt from the commit log",
         _REPAIR,
     ),
 }
@@ -652,7 +652,7 @@ FILE_CODES: Final[dict[str, Code]] = {
     ),
     "attic-record": Code(
         _LOSS,
-        "a record that an earlier opening gave up lies in seglog/attic, and proves itself",
+        "a record that an earlier opening gave up is in seglog/attic, and proves itself",
         "a tombstone stands in its place; none of these is lost",
         "it is written back where it was",
         _REPAIR,

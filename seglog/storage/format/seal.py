@@ -5,7 +5,7 @@ for each 64 KiB block. They find every flipped bit at the speed of the memory; t
 records leave a third of them unseen in stores without ``__CRC32#``. A seal belongs to the segment of its
 first offset, length and bytes; no inode or modification time is part of it, so copies keep their seals.
 
-Truth: none; a seal can be made again from a segment whose records all prove themselves.
+Truth: none; a seal can be rebuilt from a segment whose records all prove themselves.
 
 Source: seglog's own. RocketMQ knows nothing of ``<store>/seglog/``, and may cut the log within a sealed
 segment and write on from there.

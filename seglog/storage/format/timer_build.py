@@ -1,4 +1,4 @@
-"""Timer log and wheel, made again from the units that must be in them.
+"""Timer log and wheel, rebuilt from the units that must be in them.
 
 Both follow from the units: a unit's place from the number of units before it, the unit before it in its slot
 and the slots of the wheel from the times. What the wheel of RocketMQ holds about files of the log that it
