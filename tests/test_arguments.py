@@ -278,7 +278,7 @@ def test_a_view_names_the_argument_that_it_refuses(store, call, name, wrong):
 
 
 RETENTION_CALLS = {
-    "delete_before": {"phy_offset": (*NO_COUNTS, math.inf, None)},
+    "delete_before": {"phy_offset": (*NO_INTEGERS, math.inf, None)},
     "delete_topic": {"topic": (*NO_TEXTS, None, [])},
     "offsets_from": {"phy_offsets": ([True], [1.0], ["1"], [None])},
 }

@@ -115,11 +115,11 @@ class Retention:
         """Deletes every file of the log that ends at or below a place, and what leads to its messages only.
 
         Raises:
-            InvalidArgumentError: The place is no integer from 0 on.
+            InvalidArgumentError: The place is no integer.
             ReadOnlyError: The store was opened for reading.
             StoreError: As ``LogTrimmer.trim``.
         """
-        phy_offset = as_int("phy_offset", phy_offset, 0)
+        phy_offset = as_int("phy_offset", phy_offset)
         if isinstance(self._side, Reader):
             raise ReadOnlyError("a store that was opened for reading keeps what it has")
         trimmed = self._side.trimmer.trim(phy_offset)

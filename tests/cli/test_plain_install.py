@@ -25,7 +25,7 @@ NEEDS_SPARK = {
     "spark sql": ["{store}", "SELECT 1"],
 }
 NEEDS_PYARROW = {
-    "export": ["{store}", "--format", "parquet", "--output", "{folder}/rows.parquet"],
+    "export": ["{store}", "--format", "parquet", "--output", "{folder}/exported.parquet"],
     "import": ["{store}", "{folder}/rows.parquet"],
     "spark reconcile": ["{store}", "--since", "{folder}/earlier"],
 }

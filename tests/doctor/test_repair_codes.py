@@ -23,7 +23,6 @@ NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
     "log-length-unknown": "nobody but the operator knows the length",
     "log-block-changed": "told by opening alone; the check that it asks for names what is damaged",
-    "record-repairable": "told by readers alone; the check names what is damaged",
     "file-unreadable": "rights and disks are the owner's",
     "file-owner": "rights and disks are the owner's",
     "file-permission": "rights and disks are the owner's",
