@@ -48,7 +48,6 @@ from seglog.storage.finding_codes import Severity
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.log_gone import log_gone
 from seglog.storage.log_scan import Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
@@ -332,8 +331,7 @@ class StoreCheck:
         files, root, plan, tables = self._files, self._root, log.stitched.plan, self._tables
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         plain_bytes = plan.geometry.queue_file_size_bytes
-        queue_files = [*plan.queue_files.values(), *plan.batch_files.values()]
-        findings = [] if plan.log_files else log_gone(files, root, queue_files)
+        findings: list[Finding] = []
         if self._holder is None and log.stitched.log.tail is None:
             findings += behind_end_findings(files, plan, log.report.end_phy_offset)
         findings += tables.findings

@@ -24,6 +24,7 @@ from seglog.storage.certain_mends.withheld import as_repairable
 from seglog.storage.derived_findings import LogEnd, checkpoint_findings
 from seglog.storage.files import Files
 from seglog.storage.listing import no_queue_length
+from seglog.storage.log_gone import log_gone
 from seglog.storage.lost_tail import lost_findings
 from seglog.storage.message_counts import count_messages, lost_of_store, standing_losses
 from seglog.storage.survey import batch_topics, log_findings, log_start, tombstone_findings
@@ -112,6 +113,9 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
         log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
         findings += checkpoint_findings(files, plan.root, plan.checkpoint, log_end, plan.mode)
     findings += concluded.findings
+    queue_files = [*plan.queue_files.values(), *plan.batch_files.values()]
+    if not plan.log_files and (gone := log_gone(files, plan.root, queue_files)):
+        findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
     if concluded.mends:
         told = log_findings(*walked, concluded.left)
         told += lost_findings(concluded.lost_tail, log.end_phy_offset, segment)
