@@ -8,18 +8,21 @@ An entry of the index whose hash is damaged would ask for the same: the last let
 as a flipped bit of it does. So its file must explain itself, chains included (a damaged hash falls into
 another chain), and the queue's unit, the one that is there or one that an opening wrote over, must have the
 tag of the record that results. A file whose header has another time than the record that it begins with is of
-another store, or another life of this one, and proves nothing.
+another store, or another life of this one, and proves nothing. Where no one bit explains the keys, the copy
+of a record in a compaction log may (:mod:`seglog.doctor.copy_witness`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from seglog.doctor.actions import Action
+from seglog.doctor.copy_witness import record_by_copy
 from seglog.doctor.index_entries import HeldEntries, IndexEntries
 from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.index_problems import records_that_differ
@@ -60,6 +63,7 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
     overwritten = _overwritten_units(found, files, doubted)
     reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
     older: list[IndexEntries] = []
+    by_copy = partial(record_by_copy, found, files)
     try:
         for facts, places in witnesses:
             entries = IndexEntries(files, facts.outlines)
@@ -75,6 +79,8 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
                 bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
                 if len(bits) == 1:
                     yield _flip(found, files, place, record, bits[0])
+                elif not bits and (right := by_copy(record, place, known, tags_codes, tags=facts.has_tags)):
+                    yield _take(found, files, place, record, right)
             older.append(entries)
     finally:
         reader.close()
@@ -136,3 +142,10 @@ def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> A
     segment = found.geometry.segment_size_bytes
     done = rewrite_record(files, found.root, segment, place, record, flipped(record, bit))
     return Action("bit", *done[:3], f"{done.words} in a property, for the keys that the index knows", saved=1)
+
+
+def _take(found: Survey, files: Files, place: int, record: bytes, right: bytes) -> Action:
+    segment = found.geometry.segment_size_bytes
+    done = rewrite_record(files, found.root, segment, place, record, right)
+    proof = "as the copy in the compaction log has it, and the index knows its keys"
+    return Action("head", *done[:3], f"{done.words} in a property, {proof}", saved=1)

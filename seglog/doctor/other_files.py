@@ -247,7 +247,7 @@ def compaction_findings(
         end_offset = None if known is None else known.max_offset
         plain = QueueFiles(queue.topic, queue.queue_id, root / queue_directory(queue.topic, queue.queue_id))
         hints = read_units_left(files, list_queue(files, plain), geometry.queue_file_size_bytes)
-        records = CommitRecords(reader, queue.topic, queue.queue_id, *hints)
+        records = CommitRecords(files, root, reader, (queue.topic, queue.queue_id), *hints)
         state = load_state(files, queue, sizes, compacted=has_gaps, end_offset=end_offset, records=records)
         unsound = (queue.logs.keys() - state.kept) | set(state.damaged) | state.rebuilt.keys() | state.changed
         if unsound and not wrong:

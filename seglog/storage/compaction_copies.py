@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,9 +21,13 @@ from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.compaction import compaction_key, compaction_record
 from seglog.storage.format.consume_queue import Units
+from seglog.storage.format.index import key_hash
+from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.properties import CRC_NAME, find_property
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.tombstone import LostRecord, encode_tombstone, is_tombstone, tombstone_tags_code
+from seglog.storage.index_files import hashes_at, list_index_files
 from seglog.storage.log_files import LogReader
 from seglog.storage.rewrite import write_over
 
@@ -107,16 +112,28 @@ class CommitRecords:
     """The records of a queue in the commit log, by queue offset.
 
     Args:
+        files: Where the store is.
+        root: The store directory.
         reader: Reads the commit log.
-        topic: The topic.
-        queue_id: The queue.
+        queue: The topic, and the number of the queue.
         first_slot: Queue offset of the first unit.
         units: ``(n,) CQ_UNIT.dtype``: only hints, each record proves itself.
     """
 
-    def __init__(self, reader: LogReader, topic: str, queue_id: int, first_slot: int, units: Units) -> None:
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        reader: LogReader,
+        queue: tuple[str, int],
+        first_slot: int,
+        units: Units,
+    ) -> None:
+        self._files = files
+        self._root = root
         self._reader = reader
-        self._queue = (topic.encode("utf-8", "surrogateescape"), queue_id)
+        self._topic = queue[0]
+        self._queue = (queue[0].encode("utf-8", "surrogateescape"), queue[1])
         self._first_slot = first_slot
         self._units = units
 
@@ -144,7 +161,25 @@ class CommitRecords:
             size,
         ):
             return None
-        return Source(place, row) if has_key(record, place) and not is_tombstone(record) else None
+        if not has_key(record, place) or is_tombstone(record):
+            return None
+        if sound_record(copy, phy_offset) is not None and self._is_doubted(record, place, row):
+            return None
+        return Source(place, row)
+
+    def _is_doubted(self, record: memoryview, place: int, row: RecordRow) -> bool:
+        """Returns whether the index has other keys of a record of the commit log, as damage leaves it."""
+        properties = bytes(record[row.properties_at : row.properties_at + row.properties_bytes])
+        if find_property(properties, CRC_NAME) is not None:
+            return False
+        known = set().union(
+            *(
+                hashes_at(self._files, file, place, row.store_timestamp_ms)
+                for file in list_index_files(self._files, self._root)[0]
+            )
+        )
+        keys = record_keys(self._topic, properties, row.sys_flag, tags=False)
+        return bool(known) and not known >= {key_hash(key) for key in keys}
 
 
 def has_key(record: memoryview, phy_offset: int) -> bool:

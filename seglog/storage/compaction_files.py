@@ -318,7 +318,8 @@ def _sound_units(
             is_same = there is None or (there.queue_offset, there.size_bytes) == (base, size)
             if not is_next or not is_same:
                 return _Sound(units[: unread[0] if unread else index], False, False, None)
-            if noted.differs(record, unit) or is_sound:
+            # A place is proven by the record that lies there, or by the end of the one before.
+            if ((is_sound or phy_offset == end) and noted.differs(record, unit)) or is_sound:
                 lost += unread
                 unread.clear()
             elif there is None and phy_offset == end and len(record) >= least_bytes:

@@ -416,7 +416,8 @@ def _load_compaction(found: Survey, files: Files) -> None:
             may_have_gaps = key in compacted or found.min_phy_offset > 0
             known = found.queues.get(key)
             end_offset = None if known is None else known.max_offset
-            records = None if known is None else CommitRecords(reader, *key, known.first_slot, known.units)
+            hints = None if known is None else (known.first_slot, known.units)
+            records = None if hints is None else CommitRecords(files, found.root, reader, key, *hints)
             found.compaction[key] = load_state(
                 files, queue, sizes, compacted=may_have_gaps, end_offset=end_offset, records=records
             )

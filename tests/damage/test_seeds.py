@@ -16,6 +16,8 @@ SEEDS = [
     ("own of every kind", 1766),  # one byte of a queue.type, of which the folder tells
     ("own of every kind", 1847),  # a digit of an offset in a further queue (LMQ)
     ("own of every kind", 3703),  # the separator behind such an offset became a digit
+    ("own of every kind", 1912),  # keys of a record that its copy and the index know better
+    ("own of every kind", 2387),  # a compaction unit that leads into the middle of a record
     ("own of every kind", 2038),  # a byte of noise in the name of the topic table
     ("real-conf", 680),  # a timer checkpoint of zeros
     ("own of every kind", 1163),  # one bit of a place made a hole of 4 PiB

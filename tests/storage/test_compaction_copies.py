@@ -115,6 +115,22 @@ def test_an_opening_makes_the_same_mend_and_keeps_what_it_writes_over(whole, tmp
 
 
 @pytest.mark.parametrize("mended_by", [opened, repaired])
+@pytest.mark.parametrize("bit", range(0, 64, 5))
+def test_a_unit_that_leads_elsewhere_changes_no_record(whole, mended_by, bit, tmp_path):
+    root = copy_store(whole, tmp_path / "store")
+    before = tree_digest(root)
+    path = min((root / QUEUE).iterdir())
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    mended_by(root)
+    after = tree_digest(root)
+    assert {name: one for name, one in after.items() if name.startswith(("compaction/", "commitlog/"))} == {
+        name: one for name, one in before.items() if name.startswith(("compaction/", "commitlog/"))
+    }
+
+
+@pytest.mark.parametrize("mended_by", [opened, repaired])
 @pytest.mark.parametrize("kind", ["the body", "all of it", "its length"])
 def test_a_record_that_the_commit_log_has_no_more_costs_itself(without_front, kind, mended_by, tmp_path):
     root = copy_store(without_front, tmp_path / "store")

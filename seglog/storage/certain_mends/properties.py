@@ -52,7 +52,7 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
             bits = {
                 bit
                 for tags in (True, False)
-                if known != _hashes(record, place, tags=tags)
+                if known != key_hashes(record, place, tags=tags)
                 for bit in property_bits(record, place, known, {code}, tags=tags)
             }
             if len(bits) == 1:
@@ -82,11 +82,12 @@ def property_bits(
         for value in (1, 2, 4, 8, 16, 32, 64, 128):
             right = flipped(record, (position, value))
             code = unit_tags_code(row.topic, right[start:end], row.store_timestamp_ms)
-            if (not tags_codes or code in tags_codes) and _hashes(right, place, tags=tags) == known:
+            if (not tags_codes or code in tags_codes) and key_hashes(right, place, tags=tags) == known:
                 yield position, value
 
 
-def _hashes(record: bytes, place: int, *, tags: bool) -> set[int]:
+def key_hashes(record: bytes, place: int, *, tags: bool) -> set[int]:
+    """Returns the hashes of the keys that the index must have of a record."""
     return set(index_keys(memoryview(record), place, tags=tags).rows["key_hash"].tolist())
 
 

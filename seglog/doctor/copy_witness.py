@@ -1,0 +1,71 @@
+"""What a record of a compaction topic was, by its copy in the compaction log and the index together.
+
+Nothing covers the properties of a record without ``__CRC32#``. The copy has them a second time, and the index
+has hashes of their keys: two that agree are believed over the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+
+from seglog.storage.certain_mends.properties import key_hashes
+from seglog.storage.compaction_rebuild import sound_record
+from seglog.storage.files import Files
+from seglog.storage.format.compaction import compaction_record
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record import RecordRow, examine, unit_tags_code
+from seglog.storage.survey import Survey
+
+
+def record_by_copy(
+    found: Survey,
+    files: Files,
+    record: bytes,
+    place: int,
+    known: Collection[int],
+    tags_codes: Collection[int],
+    *,
+    tags: bool,
+) -> bytes | None:
+    """Returns the record as its copy has it, None without a copy that proves itself.
+
+    Args:
+        found: A survey of the store.
+        files: Where it is.
+        record: The record in the commit log; with a record CRC there is nothing to prove.
+        place: Where it lies.
+        known: The hashes that the index has of it, each once.
+        tags_codes: What codes its tag may have; any if there are none.
+        tags: Whether tags are among the keys.
+    """
+    row = examine(memoryview(record), 0, place)
+    if not isinstance(row, RecordRow) or record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME):
+        return None
+    copy = _copy_of(found, files, row)
+    right = None if copy is None else compaction_record(copy, place)
+    start, end = row.properties_at, row.properties_at + row.properties_bytes
+    if right is None or (right[:start], right[end:]) != (record[:start], record[end:]):
+        return None
+    code = unit_tags_code(row.topic, right[start:end], row.store_timestamp_ms)
+    is_known = key_hashes(right, place, tags=tags) == known
+    return right if is_known and (not tags_codes or code in tags_codes) else None
+
+
+def _copy_of(found: Survey, files: Files, row: RecordRow) -> memoryview | None:
+    """Returns the sound record of a queue offset in a compaction log, None if there is none."""
+    state = found.compaction.get((row.topic.decode("utf-8", "surrogateescape"), row.queue_id))
+    if state is None:
+        return None
+    units = state.units.units(0, state.units.end_index)
+    about = units[(units["base_queue_offset"] == row.queue_offset) & (units["size_bytes"] == row.size_bytes)]
+    if len(about) != 1 or int(about["phy_offset"][0]) in state.lost:
+        return None
+    phy_offset = int(about["phy_offset"][0])
+    position = phy_offset % state.units.sizes.log_bytes
+    copy = memoryview(bytearray(row.size_bytes))
+    path = state.files.log_directory / segment_file_name(phy_offset - position)
+    with closing(files.open(path, writable=False)) as handle:
+        handle.read_into(copy, position)
+    return copy if sound_record(copy, phy_offset) is not None else None
