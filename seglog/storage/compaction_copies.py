@@ -21,13 +21,11 @@ from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.compaction import compaction_key, compaction_record
 from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.index import key_hash
-from seglog.storage.format.index_keys import record_keys
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.properties import CRC_NAME, find_property
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.tombstone import LostRecord, encode_tombstone, is_tombstone, tombstone_tags_code
-from seglog.storage.index_files import hashes_at, list_index_files
+from seglog.storage.index_files import IndexFile, known_hashes, list_index_files
+from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
 from seglog.storage.rewrite import write_over
 
@@ -132,7 +130,7 @@ class CommitRecords:
         self._files = files
         self._root = root
         self._reader = reader
-        self._topic = queue[0]
+        self._index: list[IndexFile] | None = None
         self._queue = (queue[0].encode("utf-8", "surrogateescape"), queue[1])
         self._first_slot = first_slot
         self._units = units
@@ -169,17 +167,13 @@ class CommitRecords:
 
     def _is_doubted(self, record: memoryview, place: int, row: RecordRow) -> bool:
         """Returns whether the index has other keys of a record of the commit log, as damage leaves it."""
-        properties = bytes(record[row.properties_at : row.properties_at + row.properties_bytes])
-        if find_property(properties, CRC_NAME) is not None:
+        keys = index_keys(record, place, tags=False)
+        if keys.with_crc:
             return False
-        known = set().union(
-            *(
-                hashes_at(self._files, file, place, row.store_timestamp_ms)
-                for file in list_index_files(self._files, self._root)[0]
-            )
-        )
-        keys = record_keys(self._topic, properties, row.sys_flag, tags=False)
-        return bool(known) and not known >= {key_hash(key) for key in keys}
+        if self._index is None:
+            self._index = list_index_files(self._files, self._root)[0]
+        known = known_hashes(self._files, self._index, place, row.store_timestamp_ms)
+        return bool(known) and not known.issuperset(keys.rows["key_hash"].tolist())
 
 
 def has_key(record: memoryview, phy_offset: int) -> bool:

@@ -123,6 +123,11 @@ def read_entries(files: Files, file: IndexFile, numbers: range) -> Entries:
         handle.close()
 
 
+def known_hashes(files: Files, index: Iterable[IndexFile], phy_offset: int, store_ms: int) -> set[int]:
+    """Returns the key hashes that all files of an index have of a record; see :func:`hashes_at`."""
+    return set().union(*(hashes_at(files, file, phy_offset, store_ms) for file in index))
+
+
 def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | None = None) -> set[int]:
     """Returns the key hashes of the entries that lead to a record, found by its place.
 

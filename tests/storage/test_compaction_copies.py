@@ -9,7 +9,9 @@ from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.storage.files import RealFiles
 from seglog.storage.format.batch_consume_queue import view_batch_units
+from seglog.storage.format.index import INDEX_ENTRY
 from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.index_files import list_index_files
 from seglog.storage.store import MessageStore
 from tests.support.broker_damage import compacted, compacted_once
 from tests.support.golden import tree_digest
@@ -112,6 +114,17 @@ def test_an_opening_makes_the_same_mend_and_keeps_what_it_writes_over(whole, tmp
     assert is_clean(root)
     kept = b"".join(path.read_bytes() for path in (root / "seglog/attic").iterdir())
     assert b"\xaa" * 12 in kept
+
+
+def test_a_record_crc_goes_over_an_index_that_has_other_keys(whole, tmp_path):
+    root = copy_store(whole, tmp_path / "store")
+    damage(root, "a key", 3)
+    for file in list_index_files(RealFiles(), root)[0]:
+        content = bytearray(file.path.read_bytes())
+        for number in range(1, file.header.index_count):
+            content[file.geometry.entries_at + INDEX_ENTRY.size_bytes * number + 3] ^= 1
+        file.path.write_bytes(content)
+    assert read(root) == read(whole)
 
 
 @pytest.mark.parametrize("mended_by", [opened, repaired])

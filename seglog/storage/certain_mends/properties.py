@@ -23,7 +23,7 @@ from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
 from seglog.storage.format.record import Damage, examine, unit_tags_code
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
-from seglog.storage.index_files import hashes_at, list_index_files
+from seglog.storage.index_files import known_hashes, list_index_files
 from seglog.storage.index_times import is_of_log
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
@@ -47,7 +47,7 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
         for state, row, code in doubted:
             place = int(row["phy_offset"])
             store_ms = int(row["store_timestamp_ms"])
-            known = set().union(*(hashes_at(files, file, place, store_ms) for file in index))
+            known = known_hashes(files, index, place, store_ms)
             record = bytes(reader.read(place, int(row["size_bytes"])))
             bits = {
                 bit
