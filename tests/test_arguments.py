@@ -95,7 +95,7 @@ STORE_CALLS = {
     "put": PUT,
     "put_async": PUT,
     "append": APPEND | {"delay_ms": NO_INTEGERS},
-    "append_async": APPEND,
+    "append_async": APPEND | {"delay_ms": NO_INTEGERS},
     "put_batch": PUT_BATCH,
     "put_batch_async": PUT_BATCH,
     "append_batch": APPEND_BATCH,

@@ -86,6 +86,7 @@ class AsyncCalls(ABC):
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
         durability: Durability | None = None,
+        delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.append` does."""
         appends, appender = self._appends_async(), self._appends()
@@ -104,6 +105,7 @@ class AsyncCalls(ABC):
                 reconsume_times=reconsume_times,
                 prepared_transaction_offset=prepared_transaction_offset,
                 durability=durability,
+                delay_ms=delay_ms,
                 may_wait=may_wait,
             )
         )

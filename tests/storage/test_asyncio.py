@@ -430,3 +430,14 @@ def test_waiting_ends_with_its_time_and_with_the_store(tmp_path):
         return await asyncio.wait_for(waiting, PATIENCE_S)
 
     assert asyncio.run(wait(MessageStore.open(tmp_path / "store", **SMALL))) is False
+
+
+def test_a_task_says_how_long_a_delayed_message_waits(open_store):
+    store = open_store()
+
+    async def work():
+        return await store.append_async("SCHEDULE_TOPIC_XXXX", 2, b"x", b"DELAY\x013\x02", 0, delay_ms=77)
+
+    put = asyncio.run(work())
+    (unit,) = store.queue("SCHEDULE_TOPIC_XXXX", 2).units()
+    assert unit["tags_code"] == put.store_timestamp_ms + 77
