@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 
 from tests.support import scale
@@ -37,18 +39,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-class WholeFiles(LoadFileScheduling):
-    def _split_scope(self, nodeid):
-        file = super()._split_scope(nodeid)
+class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    @override
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
         return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
 
 
-def pytest_xdist_make_scheduler(config, log):
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> WholeFiles:
     return WholeFiles(config, log)
 
 
 @pytest.fixture
-def memory_path():
+def memory_path() -> Iterator[Path]:
     """An empty folder, in memory where the machine can, for tests that sync often but not for its sake."""
     in_memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as folder:

@@ -17,6 +17,7 @@ import time
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
 from seglog.broker.config import BrokerConfig, GuardPolicy
@@ -391,10 +392,12 @@ class ClockThatStops(VirtualClock):
         if self.left < 0:
             raise BadHourError
 
+    @override
     def now_ms(self):
         self._count()
         return super().now_ms()
 
+    @override
     def monotonic_ms(self):
         self._count()
         return super().monotonic_ms()

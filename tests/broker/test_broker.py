@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
@@ -177,6 +178,7 @@ def test_a_save_that_fails_is_tried_again(tmp_path, caplog):
     class Files(RealFiles):
         is_full = False
 
+        @override
         def write_file(self, path, data, *, sync=True):
             if self.is_full and path.parent.name == "config":
                 raise FullError("no space left")

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
@@ -71,11 +72,13 @@ def test_deliveries_are_on_the_disk_before_they_count(tmp_path):
     done = []
 
     class Files(RealFiles):
+        @override
         def write_file(self, path, data, *, sync=True):
             done.append(path.name)
             super().write_file(path, data, sync=sync)
 
     class Store(MessageStore):
+        @override
         def flush(self):
             done.append("flush")
             super().flush()

@@ -7,6 +7,7 @@ import logging
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
@@ -279,6 +280,7 @@ def test_a_delivery_that_fails_is_made_again(tmp_path, caplog):
     class FailingStore(MessageStore):
         failures = 3
 
+        @override
         def append(self, topic, *arguments, **options):
             if topic == "T" and len(bodies(broker)) == 2 and self.failures:
                 self.failures -= 1

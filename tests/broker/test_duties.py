@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.duration import duration_ms
 from seglog.broker.duties import RETRY_MS, Duties, Duty
@@ -26,9 +27,11 @@ class Every(Duty):
         self._next_ms = clock.monotonic_ms() + interval_ms
         self._log = log
 
+    @override
     def left_ms(self):
         return self._next_ms - self._clock.monotonic_ms()
 
+    @override
     def run(self):
         self._log.append((self.name, self._clock.monotonic_ms()))
         if self.failures:
@@ -47,9 +50,11 @@ class OnDemand(Duty):
         self.work = 0
         self.done = threading.Semaphore(0)
 
+    @override
     def left_ms(self):
         return 0 if self.work else None
 
+    @override
     def run(self):
         self.work -= 1
         self.done.release()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from seglog.broker.offset_history import OffsetHistory, join_commits
 from seglog.broker.offset_past import OFFSET_HISTORY, OffsetDifference, OffsetPast
@@ -212,6 +213,7 @@ def test_a_full_disk_loses_no_change():
     class FullFiles(CrashFiles):
         is_full = True
 
+        @override
         def write_file(self, path, data, *, sync=True):
             if self.is_full:
                 raise FullError("no space left")

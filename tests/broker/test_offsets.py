@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
@@ -196,6 +197,7 @@ def test_a_full_disk_loses_no_commit():
     class FullFiles(CrashFiles):
         is_full = True
 
+        @override
         def write_file(self, path, data, *, sync=True):
             if self.is_full:
                 raise FullError("no space left")

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
@@ -35,6 +36,7 @@ class Disk(RealFiles):
 
     percent = 10
 
+    @override
     def usage(self, _path):
         return DiskUsage(self.percent, 100 - self.percent)
 

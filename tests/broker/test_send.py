@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
@@ -239,6 +240,7 @@ def test_a_full_disk_is_service_not_available(tmp_path):
     class FullFiles(RealFiles):
         is_full = False
 
+        @override
         def write_file(self, path, data, *, sync=True):
             if self.is_full:
                 raise FullError("no space left")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
@@ -208,6 +209,7 @@ def test_what_the_store_refuses_is_named_so_that_the_client_sends_it_anew(tmp_pa
     class Store(MessageStore):
         is_full = False
 
+        @override
         def append(self, *arguments, **options):
             if self.is_full:
                 raise FullError("no space left")

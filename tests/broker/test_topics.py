@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.config import BrokerConfig
 from seglog.broker.topics import (
@@ -78,6 +79,7 @@ def test_opening_writes_nothing():
 
 def test_a_topic_is_saved_before_it_can_be_used():
     class FullFiles(CrashFiles):
+        @override
         def write_file(self, path, data, *, sync=True):
             raise FullError("no space left")
 

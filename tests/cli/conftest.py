@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from click.testing import CliRunner
@@ -29,8 +30,14 @@ class Ran:
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
+class Seglog(Protocol):
+    """Calls the command line with these arguments."""
+
+    def __call__(self, *arguments: object, stdin: bytes | None = None) -> Ran: ...
+
+
 @pytest.fixture
-def seglog():
+def seglog() -> Seglog:
     """Calls a command in this process."""
 
     def run(*arguments: object, stdin: bytes | None = None) -> Ran:
@@ -41,13 +48,13 @@ def seglog():
 
 
 @pytest.fixture
-def command_line():
+def command_line() -> list[str]:
     """The words that start a process of the command line."""
     return [sys.executable, "-m", "seglog.cli.main"]
 
 
 @pytest.fixture
-def seglog_process(command_line):
+def seglog_process(command_line: Sequence[str]) -> Seglog:
     """Calls a command in a process of its own."""
 
     def run(*arguments: object, stdin: bytes | None = None) -> Ran:

@@ -6,6 +6,7 @@ import io
 import sys
 
 import pytest
+from typing_extensions import override
 
 from seglog.cli import render
 
@@ -13,6 +14,7 @@ from seglog.cli import render
 class Terminal(io.StringIO):
     """Text that a terminal would get."""
 
+    @override
     def isatty(self):
         return True
 

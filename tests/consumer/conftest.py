@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypedDict, Unpack
+
 import pytest
 
+from seglog.broker.broker import Broker
+from seglog.client.link import BrokerLink
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
+from seglog.consumer.listener import Consume, ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
+from seglog.storage.format.message import Message
 from tests.support.brokers import open_broker
 
 
+class Send(Protocol):
+    """Sends ``count`` messages with the bodies 0, 1, ... to one queue."""
+
+    def __call__(
+        self, count: int = 1, *, queue_id: int = 0, tags: str | None = None, topic: str = "T"
+    ) -> None: ...
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """What an ``OrderlyConsumer`` takes by name and tests set."""
+
+    members: Iterable[str]
+    consume_from: ConsumeFrom
+    pull_count: int
+    pull_bytes: int
+    suspend_ms: float
+    max_reconsume_times: int
+
+
+class NewConsumer(Protocol):
+    """Makes a consumer of group ``g`` and the list that its listener fills with (queue id, offset)."""
+
+    def __call__(
+        self,
+        client_id: str = "a",
+        subscription: str | Mapping[str, str] = "T",
+        *,
+        listener: Listener | None = None,
+        via: BrokerLink | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...
+
+
 @pytest.fixture
-def clock():
+def clock() -> VirtualClock:
     return VirtualClock()
 
 
 @pytest.fixture
-def broker(tmp_path, clock):
+def broker(tmp_path: Path, clock: VirtualClock) -> Iterator[Broker]:
     with open_broker(tmp_path, clock) as opened:
         yield opened
 
 
 @pytest.fixture
-def link(broker):
+def link(broker: Broker) -> LocalLink:
     return LocalLink(broker)
 
 
 @pytest.fixture
-def send(link, clock):
+def send(link: LocalLink, clock: VirtualClock) -> Send:
     producer = Producer(link, clock=clock)
 
-    def send(count=1, *, queue_id=0, tags=None, topic="T"):
+    def send(count: int = 1, *, queue_id: int = 0, tags: str | None = None, topic: str = "T") -> None:
         for number in range(count):
             producer.send(topic, b"%d" % number, queue_id=queue_id, tags=tags)
 
@@ -39,17 +80,24 @@ def send(link, clock):
 
 
 @pytest.fixture
-def consume(link, clock):
-    """Makes a consumer of group ``g`` and the list that its listener fills with (queue id, offset)."""
+def consume(link: LocalLink, clock: VirtualClock) -> NewConsumer:
+    def consume(
+        client_id: str = "a",
+        subscription: str | Mapping[str, str] = "T",
+        *,
+        listener: Listener | None = None,
+        via: BrokerLink | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]:
+        seen: list[tuple[int, int]] = []
 
-    def consume(client_id="a", subscription="T", *, listener=None, via=link, **options):
-        seen = []
-
-        def note(message):
+        def note(message: Message) -> Consume | None:
             seen.append((message.queue_id, message.queue_offset))
             return None if listener is None else listener(message)
 
-        consumer = OrderlyConsumer(via, "g", subscription, note, client_id=client_id, clock=clock, **options)
+        consumer = OrderlyConsumer(
+            via or link, "g", subscription, note, client_id=client_id, clock=clock, **options
+        )
         return consumer, seen
 
     return consume

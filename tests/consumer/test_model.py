@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from typing_extensions import override
 
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
@@ -103,6 +104,7 @@ class GroupMachine(RuleBasedStateMachine):
     def nothing_is_skipped(self):
         assert self.skipped == []
 
+    @override
     def teardown(self):
         try:
             self.consumers.clear()

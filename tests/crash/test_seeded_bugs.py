@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 
 import pytest
+from typing_extensions import override
 
 from seglog.storage import log_scan, recover
 from seglog.storage.config_file import ConfigFile
@@ -41,6 +42,7 @@ def finds(*kinds, files_type=CrashFiles):
 
 def test_a_sync_that_does_nothing():
     class NoSync(CrashFiles):
+        @override
         def sync_content(self, content):
             pass
 
@@ -49,6 +51,7 @@ def test_a_sync_that_does_nothing():
 
 def test_a_sync_of_the_first_page_only():
     class FirstPage(CrashFiles):
+        @override
         def sync_content(self, content):
             content.sync_page(0)
 
@@ -57,6 +60,7 @@ def test_a_sync_of_the_first_page_only():
 
 def test_names_that_nobody_syncs():
     class NoNames(CrashFiles):
+        @override
         def sync_dir(self, path):
             self.step()
 
@@ -75,6 +79,7 @@ def test_a_config_written_in_place(monkeypatch):
 
 def test_a_config_that_gets_its_name_before_it_is_synced():
     class NoTemporarySync(CrashFiles):
+        @override
         def write_file(self, path, data, *, sync=True):
             super().write_file(path, data, sync=sync and path.suffix != ".tmp")
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.doctor.check import check_store
 from seglog.doctor.forgiving_files import ForgivingFiles
@@ -203,6 +204,7 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
 class _SlowQueueFiles(RealFiles):
     """Takes its time where a queue gets a file: the record is in the log by then, its unit nowhere."""
 
+    @override
     def rename(self, source: Path, target: Path) -> None:
         if "consumequeue" in target.parts:
             time.sleep(0.2)

@@ -7,6 +7,7 @@ import shutil
 from contextlib import suppress
 
 import pytest
+from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.doctor.check import check_store
@@ -261,6 +262,7 @@ class Stopping(RealFiles):
         self.renames = 0
         self.stop_at = stop_at
 
+    @override
     def rename(self, source, target):
         self.renames += 1
         if self.renames == self.stop_at:

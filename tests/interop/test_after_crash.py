@@ -6,6 +6,7 @@ import shutil
 from typing import ClassVar
 
 import pytest
+from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
@@ -37,6 +38,7 @@ class Photographed(CrashFiles):
 
     last: ClassVar[dict] = {}
 
+    @override
     def after_power_loss(self):
         found = super().after_power_loss()
         type(self).last = found.contents()

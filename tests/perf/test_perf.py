@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from perf.aims import AIMS, Aim, Measure
 from perf.bodies import bodies_of
@@ -154,6 +155,7 @@ def test_log_runs_the_reads(kind, names, tmp_path):
 class Forgetful(SqliteLog):
     """Loses a message, and never finds the last one."""
 
+    @override
     def count(self, queue_id):
         return super().count(queue_id) - 1
 
@@ -161,6 +163,7 @@ class Forgetful(SqliteLog):
 class Short(SqliteLog):
     """Gives less than it was asked for."""
 
+    @override
     def copy_some(self, places, count):
         return super().copy_some(places, count) - 1
 

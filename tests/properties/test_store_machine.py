@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from typing_extensions import override
 
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
@@ -297,6 +298,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.store.max_offset(*queue) == len(kept)
             assert self.store.min_offset(*queue) == self.model.low(queue)
 
+    @override
     def teardown(self):
         if self.store is not None:
             self.close()

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, Unpack
+
 import pytest
 
+from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.stores import SMALL, SMALL_INDEX, OpenOptions, new_clock
+
+
+class OpenStore(Protocol):
+    """Opens the small store of that name."""
+
+    def __call__(self, name: str = "store", **options: Unpack[OpenOptions]) -> MessageStore: ...
 
 
 @pytest.fixture
-def clock():
+def clock() -> VirtualClock:
     return new_clock()
 
 
 @pytest.fixture
-def open_store(tmp_path, clock):
-    opened = []
+def open_store(tmp_path: Path, clock: VirtualClock) -> Iterator[OpenStore]:
+    opened: list[MessageStore] = []
 
-    def open_one(name="store", **options):
+    def open_one(name: str = "store", **options: Unpack[OpenOptions]) -> MessageStore:
         has_files = (tmp_path / name / "commitlog").is_dir()
-        lengths = {} if has_files or options.get("read_only") else SMALL
-        store = MessageStore.open(tmp_path / name, **({"clock": clock} | SMALL_INDEX | lengths | options))
+        made: OpenOptions = {"clock": clock, **SMALL_INDEX, **options}
+        if not has_files and not options.get("read_only"):
+            made = {**SMALL, **made}
+        store = MessageStore.open(tmp_path / name, **made)
         opened.append(store)
         return store
 

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import ClosedError, FullError, InvalidNameError, ReadOnlyError, StoreFailedError
 from seglog.storage.files import RealFiles
@@ -37,6 +38,7 @@ class Gate:
 class GatedFile(RealFile):
     __slots__ = ("gate",)
 
+    @override
     def sync(self):
         if "commitlog" in str(self._path):
             self.gate.count += 1
@@ -51,6 +53,7 @@ class GatedFiles(RealFiles):
     def __init__(self, gate):
         self._gate = gate
 
+    @override
     def open(self, path, *, writable):
         file = GatedFile(path, 2 if writable else 0)
         file.gate = self._gate

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.cli.du import topic_bytes
 from seglog.doctor.backup import make_backup
@@ -130,6 +131,7 @@ class Vanishing(ReadingRoot):
         super().__init__(path)
         self.goes = goes
 
+    @override
     def open(self, path, *, writable):
         self.goes(path)
         return super().open(path, writable=writable)

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from seglog.storage import colliding_keys, told_apart
 from seglog.storage.files import RealFiles
@@ -36,10 +37,12 @@ class CountingFiles(RealFiles):
     def __init__(self):
         self.reads = self.bytes = 0
 
+    @override
     def open(self, path, *, writable):
         counter = self
 
         class Counted(RealFile):
+            @override
             def read_into(self, buffer, position):
                 counter.reads += 1
                 counter.bytes += len(buffer)

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.storage import writer
@@ -255,6 +256,7 @@ def test_a_store_without_keys_is_not_read_for_the_index_again(path):
 class FullFiles(RealFiles):
     """A disk without room for a recovery point."""
 
+    @override
     def write_file(self, path, data, *, sync=True):
         if "recovery-point" in path.name:
             raise FullError("no space")

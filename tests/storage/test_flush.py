@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import StoreFailedError
 from seglog.storage import flush
@@ -158,6 +159,7 @@ def test_interrupted_one_who_was_to_lead_lets_the_next_lead(disk, monkeypatch):
 
         __slots__ = ()
 
+        @override
         def wait(self):
             super().wait()
             raise KeyboardInterrupt

@@ -6,6 +6,7 @@ import os
 import shutil
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import FullError, InvalidArgumentError, NotFoundError
 from seglog.storage.files import RealFiles
@@ -255,6 +256,7 @@ def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock
     class FullFiles(RealFiles):
         """No space for the slots of an index file."""
 
+        @override
         def open(self, path, *, writable):
             if full and writable and path.parent.name == "index":
                 raise FullError("no space")
@@ -276,10 +278,12 @@ class ReadFiles(RealFiles):
     def __init__(self):
         self.log_reads = 0
 
+    @override
     def open(self, path, *, writable):
         counter, is_log = self, path.parent.name == COMMIT_LOG
 
         class Counted(RealFile):
+            @override
             def read_into(self, buffer, position):
                 counter.log_reads += is_log
                 return super().read_into(buffer, position)
@@ -358,6 +362,7 @@ class LogReads(RealFiles):
     def __init__(self):
         self.opened = 0
 
+    @override
     def open(self, path, *, writable):
         self.opened += path.parent.name == COMMIT_LOG
         return super().open(path, writable=writable)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
@@ -28,6 +29,7 @@ class CountingFiles(RealFiles):
     def __init__(self):
         self.synced = Counter()
 
+    @override
     def sync_dir(self, path):
         self.synced[path] += 1
         super().sync_dir(path)

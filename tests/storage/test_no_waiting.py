@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import FullError, StoreFailedError
 from seglog.storage.files import RealFiles
@@ -29,10 +30,12 @@ class SlowFiles(RealFiles):
         self.go_on.set()
         self.waiting = threading.Event()
 
+    @override
     def create(self, path, size_bytes):
         self._wait()
         return super().create(path, size_bytes)
 
+    @override
     def sync_dir(self, path):
         self._wait()
         super().sync_dir(path)
@@ -259,6 +262,7 @@ class SlowFolderSyncs(RealFiles):
         self.waiting, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
 
+    @override
     def sync_dir(self, path):
         if not self.go_on.is_set():
             self.waiting.set()

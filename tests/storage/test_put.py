@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
 from seglog.storage.files import RealFiles
@@ -379,6 +380,7 @@ def test_records_cannot_be_written_to(open_store):
 class SlowlyRenaming(RealFiles):
     """Files whose renames take a while to be told of."""
 
+    @override
     def rename(self, source, target):
         super().rename(source, target)
         time.sleep(0.001)

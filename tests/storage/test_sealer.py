@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError
@@ -128,6 +129,7 @@ def test_a_full_disk_postpones_the_seal(store):
     class Full(RealFiles):
         is_full = True
 
+        @override
         def write_file(self, path, data, *, sync=True):
             if self.is_full:
                 raise FullError(f"{path}: no space left for the next write")
@@ -155,22 +157,26 @@ class KilledFiles(RealFiles):
         self._calls -= 1
         return self._calls == 0
 
+    @override
     def make_dirs(self, path, *, sync=True):
         if self._dies():
             raise KilledError
         super().make_dirs(path, sync=sync)
 
+    @override
     def write_file(self, path, data, *, sync=True):
         if self._dies():
             super().write_file(path, data[: len(data) // 2], sync=False)
             raise KilledError
         super().write_file(path, data, sync=sync)
 
+    @override
     def rename(self, source, target):
         if self._dies():
             raise KilledError
         super().rename(source, target)
 
+    @override
     def sync_dir(self, path):
         if self._dies():
             raise KilledError
@@ -240,6 +246,7 @@ def test_a_log_cut_by_recovery_takes_its_seals_to_the_attic(tmp_path):
 
 def test_an_unwritable_seals_folder_ends_sealing_and_nothing_else(store, monkeypatch):
     class Denied(RealFiles):
+        @override
         def make_dirs(self, path, *, sync=True):
             if path.name == "seals":
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))

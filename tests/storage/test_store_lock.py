@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import StoreLockedError
 from seglog.storage.files import RealFiles
@@ -98,6 +99,7 @@ class OtherWasFaster(RealFiles):
     def __init__(self) -> None:
         self.written = None
 
+    @override
     def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         if self.written is None:
             self.written = []

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 
 import pytest
+from typing_extensions import override
 
 from seglog.storage.cross_check import cross_check
 from seglog.storage.files import RealFiles
@@ -154,6 +155,7 @@ class OpenedFiles(RealFiles):
     def __init__(self):
         self.opened = Counter()
 
+    @override
     def open(self, path, *, writable):
         self.opened[path] += 1
         return super().open(path, writable=writable)

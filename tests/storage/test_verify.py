@@ -7,6 +7,7 @@ import shutil
 import struct
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import NotFoundError
 from seglog.storage.files import RealFiles
@@ -176,6 +177,7 @@ class BadSector(RealFiles):
         self._name = name
         self._position = position
 
+    @override
     def open(self, path, *, writable):
         opened = super().open(path, writable=writable)
         return BadFile(path, self._position) if path.name == self._name else opened
@@ -188,11 +190,13 @@ class BadFile(RealFile):
         super().__init__(path, 0)
         self._bad = position
 
+    @override
     def read_into(self, buffer, position):
         if position <= self._bad < position + len(buffer):
             raise OSError(errno.EIO, "Input/output error")
         return super().read_into(buffer, position)
 
+    @override
     def map(self):
         # A map of such a file faults, after which it is read: so it is where there is none.
         raise OSError(errno.EIO, "Input/output error")
@@ -218,6 +222,7 @@ def test_progress_ends_at_the_whole_log(store):
 
 def test_a_segment_that_retention_takes_meanwhile_is_not_missed(store):
     class Vanishing(RealFiles):
+        @override
         def open(self, path, *, writable):
             if path == segment(store, 0):
                 path.unlink(missing_ok=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
-from seglog.clock import VirtualClock
+from seglog.clock import Clock, VirtualClock
+from seglog.storage.files import Files
+from seglog.storage.flush import Durability
+from seglog.storage.format.compaction import CompactionSizes
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.message import Message
 from seglog.storage.get_status import GetStatus
@@ -16,9 +19,42 @@ from seglog.storage.store import MessageStore
 SEGMENT_BYTES: Final = 4096
 QUEUE_FILE_BYTES: Final = 200
 UNITS_PER_FILE: Final = QUEUE_FILE_BYTES // 20
-SMALL_INDEX: Final = {"index_geometry": IndexGeometry(50, 200)}
+
+
+class Lengths(TypedDict):
+    """The lengths of a store's files that ``MessageStore.open`` takes."""
+
+    segment_size_bytes: int
+    queue_file_size_bytes: int
+
+
+class IndexLengths(TypedDict):
+    """The length of a store's key-index files, as ``MessageStore.open`` takes it."""
+
+    index_geometry: IndexGeometry
+
+
+class OpenOptions(TypedDict, total=False):
+    """What ``MessageStore.open`` takes by name."""
+
+    create: bool
+    read_only: bool
+    segment_size_bytes: int
+    queue_file_size_bytes: int
+    index_geometry: IndexGeometry
+    compaction_sizes: CompactionSizes
+    durability: Durability
+    record_crc: bool
+    max_message_size_bytes: int
+    flush_interval_ms: int
+    recovery_step_bytes: int
+    clock: Clock
+    files: Files
+
+
+SMALL_INDEX: Final[IndexLengths] = {"index_geometry": IndexGeometry(50, 200)}
 """An index file has 420 MB by default: holes, but not in every copy of a store."""
-SMALL: Final = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
+SMALL: Final[Lengths] = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
 
 Served = dict[tuple[str, int], list[Message]]
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
@@ -40,6 +41,7 @@ class SwapFiles(FailingFiles):
         self._fault.check("exchange", first)
         return self._can_exchange and RealFiles().exchange(first, second)
 
+    @override
     def remove_dir(self, path):
         self._fault.check("remove_dir", path)
         RealFiles().remove_dir(path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.support.kernels import BOTH, running
 
 
 @pytest.fixture(scope="module", params=BOTH)
-def kernels(request):
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     with running(request.param):
         yield request.param

@@ -10,6 +10,7 @@ import sys
 import textwrap
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import TruncatedError
 from seglog.storage.files import RealFiles
@@ -95,6 +96,7 @@ class CutOnceMapped(RealFiles):
     def __init__(self, name, size):
         self._cut = name, size
 
+    @override
     def open(self, path, *, writable):
         name, size = self._cut
         opened = super().open(path, writable=writable)

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from seglog.errors import ClosedError, InvalidArgumentError, NotFoundError
 from seglog.storage import plain_reads
@@ -240,6 +241,7 @@ def test_wrong_arguments_are_the_errors_of_python(watched):
 
 def test_a_class_with_a_get_of_its_own_keeps_it(tmp_path):
     class Loud(MessageStore):
+        @override
         def get(self, *arguments, **named):
             return "loud"
 
