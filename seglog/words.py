@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 _STEPS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -40,3 +41,11 @@ def printable(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
         for char in text
     )
+
+
+def moment(timestamp_ms: int) -> str:
+    """Returns a time in UTC to the second; the bare number where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)

@@ -26,8 +26,8 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
-from seglog.storage.get import ranges_of
 from seglog.storage.log_files import LogReader
 from seglog.storage.moving_store import start_now
 from seglog.storage.queue_overlay import QueueState, is_message

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from seglog.storage.files import Files
+from seglog.storage.format.names import STRAY
 from seglog.storage.lost_messages import LostMessages
 
 KINDS: Final[dict[str, str]] = {
@@ -70,3 +73,17 @@ class Action:
     def purpose(self) -> str:
         """What is done, in a sentence."""
         return KINDS[self.kind]
+
+
+def move_away(files: Files, root: Path, name: str) -> Action:
+    """Moves a file to ``seglog/stray``, under its own path there."""
+    source = root / name
+    target = root / STRAY / name
+    number = 1
+    while files.exists(target):
+        number += 1
+        target = root / STRAY / f"{name}.{number}"
+    size = next((e.size_bytes for e in files.list_dir(source.parent) if e.name == source.name), 0)
+    files.make_dirs(target.parent)
+    files.rename(source, target)
+    return Action("stray", name, size_bytes=size, detail=f"to {target.relative_to(root).as_posix()}")

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import Final
 
 from seglog.doctor.check_report import CheckReport
-from seglog.doctor.html_text import moment, text
+from seglog.doctor.html_text import text
 from seglog.doctor.record_watch import MINUTE_MS
 from seglog.storage.format.names import segment_file_name
-from seglog.words import size_text
+from seglog.words import moment, size_text
 
 _WIDTH: Final = 1000
 _ROW: Final = 22

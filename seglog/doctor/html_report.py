@@ -14,10 +14,10 @@ from typing import Final
 
 from seglog.doctor.check_report import CheckReport
 from seglog.doctor.html_drawings import segment_map, timeline
-from seglog.doctor.html_text import bar, facts, moment, section, table, text
+from seglog.doctor.html_text import bar, facts, section, table, text
 from seglog.storage.finding_text import place_text
 from seglog.storage.findings import Finding, Severity
-from seglog.words import messages_text, size_text
+from seglog.words import messages_text, moment, size_text
 
 _MAX_ROWS: Final = 40
 _MAX_PLACES: Final = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from html import escape
 
 from seglog.words import printable
@@ -12,14 +11,6 @@ from seglog.words import printable
 def text(value: object) -> str:
     """Returns text that can stand anywhere in a page; what no eye can see is shown as its escape."""
     return escape(printable(str(value)))
-
-
-def moment(timestamp_ms: int) -> str:
-    """Returns a time in UTC to the second; the bare number where no calendar reaches."""
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)
 
 
 def facts(named: Iterable[tuple[str, str]]) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from seglog.doctor.actions import Action
-from seglog.doctor.mend_files import move_away
+from seglog.doctor.actions import Action, move_away
 from seglog.errors import CorruptError
 from seglog.storage.config_file import is_config_table
 from seglog.storage.files import Files

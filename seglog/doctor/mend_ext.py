@@ -12,9 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from seglog.doctor.actions import Action
+from seglog.doctor.actions import Action, move_away
 from seglog.doctor.ext_faults import ext_faults
-from seglog.doctor.mend_files import move_away
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.layout import Field, Layout

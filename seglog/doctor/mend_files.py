@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from seglog.doctor.actions import Action
+from seglog.doctor.actions import Action, move_away
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
 from seglog.storage.config_file import ConfigFile
@@ -18,7 +18,6 @@ from seglog.storage.format.names import (
     COMMIT_LOG,
     CONSUME_QUEUE,
     OURS,
-    STRAY,
     segment_file_name,
 )
 from seglog.storage.holes_file import HOLES_FILE, parse_holes
@@ -105,20 +104,6 @@ def mend_own(files: Files, root: Path) -> Iterator[Action]:
             if files.exists(root / name):
                 files.remove(root / name)
         yield Action("own", holes, detail="the tombstones in the log tell what was lost")
-
-
-def move_away(files: Files, root: Path, name: str) -> Action:
-    """Moves a file to ``seglog/stray``, under its own path there."""
-    source = root / name
-    target = root / STRAY / name
-    number = 1
-    while files.exists(target):
-        number += 1
-        target = root / STRAY / f"{name}.{number}"
-    size = next((e.size_bytes for e in files.list_dir(source.parent) if e.name == source.name), 0)
-    files.make_dirs(target.parent)
-    files.rename(source, target)
-    return Action("stray", name, size_bytes=size, detail=f"to {target.relative_to(root).as_posix()}")
 
 
 def _cut(files: Files, root: Path, name: str, has_bytes: int, size_bytes: int) -> Action:

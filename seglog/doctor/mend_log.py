@@ -21,7 +21,7 @@ from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.batch_consume_queue import valid_batch_prefix, view_batch_units
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
-from seglog.storage.get import ranges_of
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.log_scan import Hole
 from seglog.storage.lost_messages import UNIT, LostMessages, lost_in_gaps, lost_in_holes
 from seglog.storage.queue_files import queue_directory

@@ -11,7 +11,7 @@ from seglog.storage.attic import Attic
 from seglog.storage.certain_mends import mended_survey, write_mend
 from seglog.storage.certain_mends.from_attic import mends_from_attic
 from seglog.storage.certain_mends.mend import Mend
-from seglog.storage.get import ranges_of
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.holes_file import forget_lost
 from seglog.storage.seal_files import retire_seals
 from seglog.storage.survey import Survey, survey

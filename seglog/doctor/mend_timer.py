@@ -19,11 +19,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.actions import Action
+from seglog.doctor.actions import Action, move_away
 from seglog.doctor.copy_names import TIMER_TOPIC
-from seglog.doctor.html_text import moment
 from seglog.doctor.mend_delays import MARGIN_MS
-from seglog.doctor.mend_files import move_away
 from seglog.doctor.other_problems import timer_problems
 from seglog.doctor.timer_check import MOST_READ_MS, TIMER_CHECK, TIMER_WHEEL
 from seglog.doctor.timer_messages import (
@@ -53,7 +51,7 @@ from seglog.storage.geometry import infer_file_size
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_overlay import QueueState, is_message
 from seglog.storage.survey import Survey
-from seglog.words import count_text
+from seglog.words import count_text, moment
 
 _OF_LOG: Final = frozenset({"timer-log-damaged", "timer-log-file", "timer-unit-stray"})
 _OF_CHECK: Final = frozenset({"timer-check-missing", "timer-check-size", "timer-check-ahead"})

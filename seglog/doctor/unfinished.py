@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.actions import Action
+from seglog.doctor.actions import Action, move_away
 from seglog.doctor.erase import finish_in
 from seglog.doctor.erase_journal import JOURNAL as ERASING
 from seglog.doctor.erase_proof import sound_journal
-from seglog.doctor.mend_files import move_away
 from seglog.doctor.undo import check_undo, restore, undo_repair
 from seglog.doctor.undo_pack import JOURNAL, UndoPack, list_packs, pack_folder
 from seglog.doctor.undo_reading import read_whole

@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES, BatchUnits
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.tombstone import LOST_TAGS_CODE
 from seglog.storage.get import (
     MAX_FILTER_BYTES,
     GetResult,
     RecordSource,
     leads_to_tombstone,
-    ranges_of,
 )
 from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter

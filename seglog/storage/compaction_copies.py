@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +20,11 @@ from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.compaction import compaction_key, compaction_record
 from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.tombstone import LostRecord, encode_tombstone, is_tombstone, tombstone_tags_code
 from seglog.storage.index_files import IndexFile, known_hashes, list_index_files
 from seglog.storage.kernels.keys import index_keys
 from seglog.storage.log_files import LogReader
-from seglog.storage.rewrite import write_over
-
-if TYPE_CHECKING:
-    from seglog.storage.attic import Attic
-    from seglog.storage.survey import Survey
 
 
 class Source(NamedTuple):
@@ -221,29 +214,3 @@ def with_tags_codes(data: bytes, lost: Mapping[int, LostCopy], indexes: Sequence
     for index in indexes:
         units["tags_code"][index] = lost[int(units["phy_offset"][index])].tags_code
     return bytes(content)
-
-
-def write_copies(found: Survey, files: Files, attic: Attic) -> None:
-    """Writes again, durably, what differs from the commit log, and tombstones of what is lost.
-
-    Args:
-        found: A survey of the store.
-        files: Where it is.
-        attic: Gets what is written over.
-    """
-    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
-        for state in found.compaction.values():
-            for place in sorted(state.copies.keys() | state.lost.keys()):
-                if place in state.lost:
-                    record = state.lost[place].tombstone()
-                else:
-                    source, size_bytes = state.copies[place]
-                    record = compaction_record(reader.read(source, size_bytes), place)
-                position = place % state.units.sizes.log_bytes
-                path = state.files.log_directory / segment_file_name(place - position)
-                before = memoryview(bytearray(len(record)))
-                with closing(files.open(path, writable=False)) as handle:
-                    handle.read_into(before, position)
-                attic.keep(path.relative_to(found.root).as_posix(), position, before)
-                attic.sync()
-                write_over(files, path, position, record)

@@ -10,7 +10,8 @@ Source: ``store/.../kv/CompactionLog.java getMessage``.
 from __future__ import annotations
 
 from seglog.storage.batch_get import BatchUnitSource, collect
-from seglog.storage.get import GetResult, RecordSource, ranges_of
+from seglog.storage.format.ranges import ranges_of
+from seglog.storage.get import GetResult, RecordSource
 from seglog.storage.get_status import GetStatus
 from seglog.storage.message_filter import MessageFilter
 

@@ -11,7 +11,7 @@ Java skips to the next log file; tags are compared exactly unless the filter say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.message import Message
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record import MIN_RECORD_BYTES
 from seglog.storage.format.tombstone import (
     LOST_TAGS_CODE,
@@ -295,17 +296,6 @@ def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
     """
     may_be_lost = tags_code in TOMBSTONE_CODES or not MIN_TAG_HASH <= tags_code <= MAX_TAG_HASH
     return may_be_lost and has_lost_flag(record) and is_tombstone(record)
-
-
-def ranges_of(stretches: Iterable[tuple[int, int]]) -> tuple[range, ...]:
-    """Returns ranges from first offsets and lengths in order; those that adjoin become one."""
-    found: list[range] = []
-    for first, count in stretches:
-        if found and found[-1].stop == first:
-            found[-1] = range(found[-1].start, first + count)
-        else:
-            found.append(range(first, first + count))
-    return tuple(found)
 
 
 def _collect_runs(

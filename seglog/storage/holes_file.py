@@ -20,8 +20,8 @@ from seglog.storage.config_file import ConfigFile
 from seglog.storage.files import Files
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.names import OURS
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.get import ranges_of
 from seglog.storage.log_scan import Hole
 from seglog.storage.lost_messages import UNIT, LostMessages
 

@@ -22,7 +22,6 @@ from seglog.storage.attic import Attic
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.commit_log import HoleMap
-from seglog.storage.compaction_copies import write_copies
 from seglog.storage.compaction_files import CompactionState
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
@@ -30,7 +29,7 @@ from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
-from seglog.storage.get import ranges_of
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.holes_file import (
     OTHERS,
     TOMBSTONES,
@@ -45,6 +44,7 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.lost_messages import lost_in_gaps
 from seglog.storage.queue_files import list_staged, queue_directory
 from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.recover_compaction import write_copies
 from seglog.storage.recover_holes import fill_hole, last_file_holes, split_holes
 from seglog.storage.recover_lost import write_tombstones
 from seglog.storage.recover_queues import (

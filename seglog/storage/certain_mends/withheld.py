@@ -16,8 +16,8 @@ import numpy as np
 from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.findings import Finding
+from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.get import ranges_of
 from seglog.storage.lost_messages import LostMessages
 from seglog.storage.lost_tail import lost_findings
 from seglog.storage.queue_offsets import with_queue_offset
