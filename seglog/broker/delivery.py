@@ -37,7 +37,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.format import properties as props
 from seglog.storage.format.config_value import ConfigValue
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.names import HALF_TOPIC, SCHEDULE_TOPIC
 from seglog.storage.format.record import DELAY_LEVELS_S, delay_ms
 from seglog.storage.format.tags import stored_tags_code
 from seglog.storage.store import MessageStore
@@ -46,7 +46,7 @@ BATCH: Final = 64
 """Messages of one level in one turn; then others have theirs."""
 LONGEST_SLEEP_MS: Final = 1_000
 """The machine's time may be set forward at any moment."""
-_NEVER: Final = frozenset((SCHEDULE_TOPIC, "RMQ_SYS_TRANS_HALF_TOPIC"))
+_NEVER: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC))
 """Where nothing is delivered to: it would come round for ever, or be a transaction that nobody began."""
 
 _log = logging.getLogger(__name__)

@@ -22,21 +22,11 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
 from seglog.storage.os_errors import explained
 
 MAX_GROUP_CHARACTERS: Final = 120
 """Of a group that is created, on request or by its use."""
-SYSTEM_GROUPS: Final = (
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
-)
-SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 GROUP_TABLE: Final = "subscriptionGroupTable"
@@ -200,11 +190,6 @@ class GroupTable:
             self._file.save(self._as_config(version, groups))
         self._groups = groups
         self._version = version
-
-
-def is_system_group(name: str) -> bool:
-    """Returns whether a group is the system's own."""
-    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def group_name_problem(name: str) -> str | None:

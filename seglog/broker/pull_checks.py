@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from seglog.broker.group_topics import find_group
-from seglog.broker.groups import is_system_group
 from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
 from seglog.broker.topics import TopicConfig
@@ -22,11 +21,10 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import is_tag_type
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
+from seglog.storage.format.system_names import needs_no_registration
 from seglog.storage.message_filter import MessageFilter
 
 FORBIDDEN_TYPE: Final = "forbiddenType"
-PULLING_GROUPS: Final = frozenset(("DEFAULT_CONSUMER", "SCHEDULE_CONSUMER", "__MONITOR_CONSUMER"))
-"""Groups besides the system's that may always pull by themselves."""
 
 
 class Permitted(NamedTuple):
@@ -143,7 +141,7 @@ def _pulls_by_itself(state: BrokerState, group: str, peer: Peer) -> bool:
     if online is not None and online.consume_type is not ConsumeType.ACTIVELY:
         return False
     is_known = state.clients.member(group, peer) is not None
-    return not is_known and not is_system_group(group) and group not in PULLING_GROUPS
+    return not is_known and not needs_no_registration(group)
 
 
 def _refuse_foreign(state: BrokerState, header: PullMessageHeader, peer: Peer) -> Response | None:

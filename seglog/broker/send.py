@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from seglog.broker.config import BrokerConfig
 from seglog.broker.peer import Peer
 from seglog.broker.state import BrokerState
-from seglog.broker.topics import MAX_TOPIC_CHARACTERS, NOT_ALLOWED_TO_SEND, TopicConfig, topic_name_problem
+from seglog.broker.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
@@ -26,6 +26,7 @@ from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.system_names import NOT_ALLOWED_TO_SEND
 from seglog.storage.format.tags import stored_tags_code
 
 CLUSTER: Final = "CLUSTER"

@@ -19,30 +19,30 @@ from seglog.broker.config_shape import as_bool, as_int, as_object, as_text, chec
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_INHERIT, PERM_READ_WRITE, perm_text
+from seglog.remoting.topics import PERM_INHERIT, PERM_READ_WRITE, perm_text
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.names import DLQ_PREFIX, MAX_SYSTEM_TOPIC_BYTES, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    MAX_SYSTEM_TOPIC_BYTES,
+    OP_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+)
+from seglog.storage.format.system_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    REPLY_SUFFIX,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPICS,
+)
 from seglog.storage.os_errors import explained
 
 MAX_TOPIC_CHARACTERS: Final = 127
-SYSTEM_PREFIX: Final = "rmq_sys_"
-
-NOT_ALLOWED_TO_SEND: Final = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-
 TOPIC_TABLE: Final = "topicConfigTable"
-_FURTHER_SYSTEM_TOPICS: Final = frozenset(
-    {"RMQ_SYS_TRACE_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "CHECKPOINT_TOPIC"}
-)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
@@ -287,19 +287,19 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
         TopicConfig(AUTO_CREATE_TOPIC, queues, queues, everything),
         TopicConfig(config.cluster_name, perm=everything),
         TopicConfig(config.broker_name, 1, 1, everything),
-        TopicConfig(f"{config.cluster_name}_REPLY_TOPIC", 1, 1),
-        TopicConfig("BenchmarkTest", 1024, 1024),
-        TopicConfig("SELF_TEST_TOPIC", 1, 1),
-        TopicConfig("OFFSET_MOVED_EVENT", 1, 1),
+        TopicConfig(f"{config.cluster_name}{REPLY_SUFFIX}", 1, 1),
+        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
+        TopicConfig(SELF_TEST_TOPIC, 1, 1),
+        TopicConfig(OFFSET_MOVED_TOPIC, 1, 1),
         TopicConfig(SCHEDULE_TOPIC, 18, 18),
-        TopicConfig("RMQ_SYS_TRANS_HALF_TOPIC", 1, 1),
-        TopicConfig("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, 1),
+        TopicConfig(HALF_TOPIC, 1, 1),
+        TopicConfig(OP_TOPIC, 1, 1),
     ]
 
 
 def system_topic_names(config: BrokerConfig) -> frozenset[str]:
     """Returns the names of topics that are the broker's own, those too that it does not make."""
-    return frozenset(topic.name for topic in system_topics(config)) | _FURTHER_SYSTEM_TOPICS
+    return frozenset(topic.name for topic in system_topics(config)) | SYSTEM_TOPICS
 
 
 def is_system_topic(name: str, config: BrokerConfig) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from seglog.broker.offset_past import QueueKey
 from seglog.storage.format.names import (
@@ -28,10 +28,8 @@ from seglog.storage.format.names import (
     SCHEDULE_TOPIC,
     SYSTEM_PREFIX,
 )
+from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.retention import LogSegment, Retention
-
-HALF_GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""The broker's own group, which looks at half messages; Java's commits what it has seen decided."""
 
 
 class Why(enum.Enum):
@@ -184,7 +182,7 @@ def _needs_of(
     if topic == SCHEDULE_TOPIC:
         return [_Need(Why.DELAYED, "", standing.delay_offsets.get(queue_id + 1, 0))]
     if topic == HALF_TOPIC:
-        return [_Need(Why.HALF, "", readers.get(HALF_GROUP, 0))]
+        return [_Need(Why.HALF, "", readers.get(TRANSACTION_GROUP, 0))]
     if topic == OP_TOPIC or topic.startswith(SYSTEM_PREFIX):
         return []
     for prefix, why in ((DLQ_PREFIX, Why.DEAD), (PARK_PREFIX, Why.PARKED)):

@@ -13,6 +13,7 @@ from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.dead_letters import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
 from seglog.doctor.where import FIELDS, Condition, parse_conditions
+from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 
 groups_option = click.option(
@@ -146,7 +147,7 @@ def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *,
     done: Counter[tuple[str, str]] = Counter()
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
         for letter in iter_letters(store, groups, wanted):
-            key = letter.group, f"%RETRY%{letter.group}" if to == TO_RETRY else letter.origin
+            key = letter.group, RETRY_PREFIX + letter.group if to == TO_RETRY else letter.origin
             counts[key] += letter.receipt is None
             done[key] += letter.receipt is not None
     rows: list[tuple[str, ...]] = []

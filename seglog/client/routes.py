@@ -20,7 +20,8 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_body
 from seglog.remoting.headers import GetRouteInfoHeader
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.topics import AUTO_CREATE_TOPIC, PERM_READ, PERM_WRITE
+from seglog.remoting.topics import PERM_READ, PERM_WRITE
+from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 
 REFRESH_MS: Final = 30_000
 """``pollNameServerInterval``."""

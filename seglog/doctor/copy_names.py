@@ -26,7 +26,5 @@ PARKED_ID: Final = "SEGLOG_PARKED_ID"
 ERASED: Final = "SEGLOG_ERASED"
 """Of a record whose body was erased."""
 
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-
 ID_PROPERTIES: Final = (ORIGIN_MESSAGE_ID, DLQ_ORIGIN_MESSAGE_ID, PARKED_ID)
 """Each may name the message that a copy was made of."""

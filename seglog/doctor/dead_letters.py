@@ -22,10 +22,10 @@ from seglog.errors import NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
+from seglog.storage.format.system_names import TOOLS_GROUP
 from seglog.storage.message_rows import MessageRow, row_of
 from seglog.storage.store import MessageStore
 
-TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 TO_RETRY: Final = "retry"
 """Only the group that gave the message up gets it."""
 TO_ORIGIN: Final = "origin"

@@ -11,7 +11,8 @@ from seglog.doctor.queue_messages import iter_queue
 from seglog.errors import NotFoundError
 from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message
-from seglog.storage.format.names import HALF_TOPIC, LMQ_PREFIX, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.message_rows import MessageRow, inflated, row_of
 from seglog.storage.store import MessageStore
 from seglog.storage.values import QueueInfo
@@ -44,11 +45,6 @@ class Selection:
     key: str | None = None
     lag_of: str | None = None
     inflate: bool = False
-
-
-def is_system_topic(topic: str) -> bool:
-    """Returns whether a topic is RocketMQ's own: what is in it was, or will be, put elsewhere."""
-    return topic in (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC) or topic.startswith(SYSTEM_PREFIX)
 
 
 def iter_rows(
@@ -100,7 +96,7 @@ def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
         queue
         for queue in store.queues()
         if not queue.topic.startswith(LMQ_PREFIX)  # they hold messages of other topics
-        and (queue.topic in wanted.topics if wanted.topics else not is_system_topic(queue.topic))
+        and (queue.topic in wanted.topics if wanted.topics else not is_transit_topic(queue.topic))
         and wanted.queue_id in (None, queue.queue_id)
     ]
     missing = sorted(set(wanted.topics) - {queue.topic for queue in found})

@@ -18,12 +18,12 @@ from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
+from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.geometry import StoreGeometry
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
 from seglog.storage.queue_overlay import is_message
 
-TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """A broker's own group, which goes through both topics."""
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from seglog.doctor.export import is_system_topic
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import Host
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.format.tags import tags_code
 from seglog.storage.message_rows import MessageRow
 from seglog.storage.store import MessageStore
@@ -97,7 +97,7 @@ def check_row(row: MessageRow) -> None:
     """
     check_topic(row.topic)
     check_queue_id(row.queueId)
-    if is_system_topic(row.topic):
+    if is_transit_topic(row.topic):
         raise InvalidArgumentError(
             f"{row.topic} is RocketMQ's own: what was imported into it would be delivered again",
             help="export the topics that consumers read",

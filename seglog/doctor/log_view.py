@@ -18,7 +18,6 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.copy_names import TIMER_TOPIC
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.index import key_hash
@@ -27,6 +26,7 @@ from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
+from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.index_files import IndexFile, hashes_at, list_index_files
 from seglog.storage.index_lookup import iter_places
 from seglog.storage.known_topics import known_topics

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.actions import Action, move_away
-from seglog.doctor.copy_names import TIMER_TOPIC
 from seglog.doctor.mend_delays import MARGIN_MS
 from seglog.doctor.other_problems import timer_problems
 from seglog.doctor.timer_check import MOST_READ_MS, TIMER_CHECK, TIMER_WHEEL
@@ -32,6 +31,7 @@ from seglog.doctor.timer_messages import (
 )
 from seglog.storage.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name
+from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,

@@ -10,6 +10,7 @@ from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.system_names import TIMER_TOPIC
 
 
 class Role(enum.Enum):
@@ -41,7 +42,7 @@ class Role(enum.Enum):
 
 _BY_TOPIC = {
     SCHEDULE_TOPIC: Role.DELAYED,
-    copy_names.TIMER_TOPIC: Role.TIMER,
+    TIMER_TOPIC: Role.TIMER,
     HALF_TOPIC: Role.HALF,
 }
 _BY_PREFIX = {RETRY_PREFIX: Role.RETRY, DLQ_PREFIX: Role.DEAD, PARK_PREFIX: Role.PARKED}

@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.copy_names import TIMER_TOPIC
 from seglog.doctor.timer_messages import TIMER_LOG
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.consume_queue import Units
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.doctor.half_check import TRANSACTION_GROUP, named_offsets
+from seglog.doctor.half_check import named_offsets
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.queue_messages import iter_queue
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
@@ -29,6 +29,7 @@ from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.format.tags import tags_code
 from seglog.storage.store import MessageStore
 

@@ -1,6 +1,6 @@
-"""What clients and brokers both know of topics: permissions, and the name that new ones are made after.
+"""What clients and brokers both know of topics: permissions.
 
-Source: ``PermName.java``, ``TopicValidator.java``.
+Source: ``PermName.java``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ PERM_READ: Final = 4
 PERM_READ_WRITE: Final = PERM_READ | PERM_WRITE
 
 _LETTERS: Final = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
-
-AUTO_CREATE_TOPIC: Final = "TBW102"
-"""Model of topics created by a send; must be routable for that."""
 
 
 def perm_text(perm: int) -> str:

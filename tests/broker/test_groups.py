@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seglog.broker.config import BrokerConfig
-from seglog.broker.groups import SYSTEM_GROUPS, GroupTable, group_name_problem
+from seglog.broker.groups import GroupTable, group_name_problem
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, InvalidArgumentError, NotFoundError
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -17,6 +17,7 @@ from seglog.remoting.headers import DeleteGroupHeader, UpdateConsumerOffsetHeade
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.system_names import SYSTEM_GROUPS
 from tests.support.brokers import open_broker, pull, send
 from tests.support.crash_files import CrashFiles, KilledError
 

@@ -9,11 +9,11 @@ import pytest
 from seglog.clock import VirtualClock
 from seglog.doctor.copies_again import DLQ_ORIGIN_TOPIC
 from seglog.doctor.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID, RETRY_TOPIC
-from seglog.doctor.dead_letters import TOOLS_GROUP
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.receipts import RESENT_ID
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.storage.files import RealFiles
+from seglog.storage.format.system_names import TOOLS_GROUP
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send
 from tests.support.stores import SMALL, read_all

@@ -12,7 +12,7 @@ from seglog.errors import NotFoundError
 from seglog.spark import register
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
 from seglog.storage.format import names
-from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
+from seglog.storage.format.system_names import TRANSIT_TOPICS
 from seglog.storage.format.tombstone import FILLER_TOPIC
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.survey import check_is_store
@@ -41,7 +41,7 @@ _MADE: Final = {
     "head": f"substring(record, 1, {_HEAD_BYTES})",
     "tail": f"substring(record, {_HEAD_BYTES} + octet_length(body) + 1)",
 }
-_OWN_TOPICS: Final = (names.SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, FILLER_TOPIC)
+_OWN_TOPICS: Final = (*TRANSIT_TOPICS, FILLER_TOPIC)
 _TAKES_SLOT: Final = "(sysFlag & 12) NOT IN (4, 12)"
 _SLOTS: Final = (
     "CASE WHEN sysFlag & 128 <> 0 THEN coalesce(try_cast(properties['INNER_NUM'] AS int), 1) ELSE 1 END"

@@ -23,13 +23,13 @@ from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.compaction_files import queue_ids
 from seglog.storage.files import Files
 from seglog.storage.findings import Severity
-from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC, SYSTEM_PREFIX
+from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER_BYTES
+from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
 from seglog.storage.known_topics import configured_kinds
 from seglog.storage.queue_files import QueueFiles, read_units
 
-_BROKERS_OWN: Final = ("RMQ_SYS_", SYSTEM_PREFIX, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
-_TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+_BROKERS_OWN: Final = (*SYSTEM_PREFIXES, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
     Raises:
         UnsupportedStoreError: Something names their places that cannot be written anew.
     """
-    if any(queue.topic == _TIMER_TOPIC and queue.records for queue in audit.queues):
+    if any(queue.topic == TIMER_TOPIC and queue.records for queue in audit.queues):
         raise UnsupportedStoreError(
             f"{root} has timer messages: the timer log names their places",
             help="wait until retention has taken them, or copy the topics with archive and restore",

@@ -9,56 +9,12 @@ from typing import Final
 from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import ConfigTables, load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.half_check import TRANSACTION_GROUP, HalfQueue, half_queues
+from seglog.doctor.half_check import HalfQueue, half_queues
 from seglog.doctor.waits import TIMER_FILE
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.format.names import (
-    DLQ_PREFIX,
-    HALF_TOPIC,
-    LMQ_PREFIX,
-    OP_TOPIC,
-    PARK_PREFIX,
-    RETRY_PREFIX,
-    SCHEDULE_TOPIC,
-    SYSTEM_PREFIX,
-)
+from seglog.storage.format.system_names import is_business_topic, needs_no_registration
 from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
 
-_OTHERS: Final = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        HALF_TOPIC,
-        OP_TOPIC,
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-_PREFIXES: Final = (
-    RETRY_PREFIX,
-    DLQ_PREFIX,
-    LMQ_PREFIX,
-    PARK_PREFIX,
-    SYSTEM_PREFIX,
-    SYSTEM_PREFIX.upper(),
-)
-_REPLY_SUFFIX: Final = "_REPLY_TOPIC"
-"""Answers to requests, which a broker hands on and no group consumes."""
-_SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
-_SYSTEM_GROUPS: Final = frozenset(
-    {
-        "DEFAULT_CONSUMER",
-        "TOOLS_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_ONSAPI_PULL",
-    }
-)
 BROADCAST_SUFFIX: Final = "@broadcast"
 """Behind a group's name in the offset table: progress of a broadcast group through a proxy."""
 
@@ -104,22 +60,11 @@ def load_facts(report: CheckReport) -> StoreFacts:
     )
 
 
-def is_business(topic: str) -> bool:
-    """Whether producers send to a topic, and not the broker itself."""
-    is_own = topic in _OTHERS or topic.startswith(_PREFIXES) or topic.endswith(_REPLY_SUFFIX)
-    return not is_own
-
-
-def is_system_group(group: str) -> bool:
-    """Whether a group is the broker's own, which need not be in ``subscriptionGroup.json``."""
-    return group.startswith(_SYSTEM_GROUP_PREFIX) or group in _SYSTEM_GROUPS or group == TRANSACTION_GROUP
-
-
 def subscribers(stores: Iterable[StoreFacts]) -> dict[str, list[str]]:
     """Returns the groups that consume each topic: those with an offset in one of its queues, on any store."""
     found: dict[str, set[str]] = {}
     for facts in stores:
         for at in facts.tables.offsets:
-            if is_business(at.topic) and not is_system_group(at.group):
+            if is_business_topic(at.topic) and not needs_no_registration(at.group):
                 found.setdefault(at.topic, set()).add(at.group)
     return {topic: sorted(groups) for topic, groups in sorted(found.items())}

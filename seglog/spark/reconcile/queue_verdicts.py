@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from seglog.doctor.half_check import TRANSACTION_GROUP
 from seglog.spark.reconcile import verdicts
-from seglog.spark.reconcile.facts import BROADCAST_SUFFIX, StoreFacts, is_system_group
+from seglog.spark.reconcile.facts import BROADCAST_SUFFIX, StoreFacts
 from seglog.storage.format.names import (
     DLQ_PREFIX,
     HALF_TOPIC,
@@ -26,9 +25,8 @@ from seglog.storage.format.names import (
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
 )
+from seglog.storage.format.system_names import DELAY_GROUP, TRANSACTION_GROUP, needs_no_registration
 
-DELAY_GROUP: Final = "SCHEDULE_CONSUMER"
-"""``MixAll.java SCHEDULE_CONSUMER_GROUP``; its offsets are those of ``delayOffset.json``."""
 _NOTHING_WAITS: Final = (SCHEDULE_TOPIC, OP_TOPIC)
 """What is behind the offset there waits for its time, or for the half messages that it settles."""
 
@@ -155,7 +153,7 @@ def _verdict(facts: StoreFacts, key: QueueKey, offset: int | None, end: int, lag
 def _is_group(facts: StoreFacts, key: QueueKey) -> bool:
     known = facts.tables.groups
     group = key.group.removesuffix(BROADCAST_SUFFIX)
-    if known is None or group in known or is_system_group(group):
+    if known is None or group in known or needs_no_registration(group):
         return True
     # Retry topics of pop consumers are called after group and topic.
     return key.topic.startswith(RETRY_PREFIX) and any(

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from seglog.doctor import copy_names
 from seglog.spark.reconcile import verdicts
-from seglog.spark.reconcile.facts import StoreFacts, is_business
+from seglog.spark.reconcile.facts import StoreFacts
 from seglog.spark.small_frames import small_frame
 from seglog.spark.source.columns import BIGINT, Wanted, named_columns, spark_columns
 from seglog.spark.source.job import MessageFrames
 from seglog.storage.format import properties as props
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.system_names import TIMER_TOPIC, is_business_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,7 +63,7 @@ class Records:
             lambda facts: [
                 (*key, queue.min_offset, queue.max_offset)
                 for key, queue in facts.queues.items()
-                if is_business(key[0])
+                if is_business_topic(key[0])
             ],
         )
         batch = {
@@ -152,7 +153,7 @@ class Records:
         from pyspark.sql import functions as sql
 
         read = self._small("store string, readMs bigint", lambda facts: [(facts.timer_read_ms,)])
-        found = self._read(_WITH_PROPERTIES, {copy_names.TIMER_TOPIC}).join(read, "store")
+        found = self._read(_WITH_PROPERTIES, {TIMER_TOPIC}).join(read, "store")
         cancelled = _property(copy_names.TIMER_DEL_UNIQKEY)
         # A message that rolls on in the wheel is put again; a cancel names it, maybe behind its topic.
         key = sql.coalesce(sql.regexp_extract(cancelled, r"([^+]*)$", 1), sql.col("msgId"))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog.spark.reconcile import verdicts
-from seglog.spark.reconcile.facts import StoreFacts, is_business
+from seglog.spark.reconcile.facts import StoreFacts
 from seglog.spark.small_frames import small_frame
+from seglog.storage.format.system_names import is_business_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,7 @@ def slot_ranges(stores: Sequence[StoreFacts]) -> Iterator[SlotRange]:
             key = at.topic, at.queue_id
             least[key] = min(at.offset, least.get(key, at.offset))
         for key, queue in facts.queues.items():
-            if is_business(queue.topic):
+            if is_business_topic(queue.topic):
                 count = queue.max_offset - queue.min_offset
                 is_plain = queue.kind == "plain" and not facts.has_tombstones
                 is_whole = is_plain and queue.records == count and not (queue.gaps or queue.backwards)

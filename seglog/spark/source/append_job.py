@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from seglog.doctor.export import is_system_topic
 from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, MessageIllegalError
 from seglog.spark.source.staging import NewRow, Staged, staged_rows
 from seglog.storage.files import Files
@@ -23,6 +22,7 @@ from seglog.storage.format import properties as props
 from seglog.storage.format.json_line import decode_json_object
 from seglog.storage.format.message import Message
 from seglog.storage.format.names import OURS, check_queue_id, check_topic
+from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
 from seglog.storage.log_files import LogReader
@@ -126,7 +126,7 @@ def _all_rows(staged: Sequence[Staged]) -> Iterator[NewRow]:
 def _check(row: NewRow) -> None:
     check_topic(row.topic)
     check_queue_id(row.queue_id)
-    if is_system_topic(row.topic):
+    if is_transit_topic(row.topic):
         raise InvalidArgumentError(
             f"{row.topic} is RocketMQ's own: what is written into it would be delivered again",
             help="leave out such topics: they are not what consumers read",

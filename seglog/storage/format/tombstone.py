@@ -31,7 +31,7 @@ from typing import Final
 from seglog.errors import CorruptError
 from seglog.storage.format import properties as props
 from seglog.storage.format.layout import Field, Layout
-from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
+from seglog.storage.format.names import HALF_TOPIC, MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import (
     CRC_MASK,
     HEAD_V4,
@@ -50,6 +50,7 @@ from seglog.storage.format.sys_flag import (
     NEED_UNWRAP,
     TRANSACTION_ROLLBACK,
 )
+from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.tags import tags_code
 
 LOST: Final = "SEGLOG_LOST"
@@ -66,9 +67,9 @@ MAX_FILLER_BYTES: Final = 1 << 20
 _MARKS: Final = (f"{LOST}\x011\x02".encode(), f"{props.TAGS}\x01{LOST}\x02".encode())
 _REAL: Final = f"{props.REAL_TOPIC}\x01{LOST}\x02{props.REAL_QUEUE_ID}\x010\x02"
 _SYSTEM_PROPERTIES: Final = {
-    "rmq_sys_wheel_timer": "TIMER_OUT_MS\x01{store_timestamp_ms}\x02" + _REAL,
+    TIMER_TOPIC: "TIMER_OUT_MS\x01{store_timestamp_ms}\x02" + _REAL,
     SCHEDULE_TOPIC: _REAL,
-    "RMQ_SYS_TRANS_HALF_TOPIC": _REAL + f"PGROUP\x01{LOST}\x02TRANSACTION_CHECK_TIMES\x0199\x02",
+    HALF_TOPIC: _REAL + f"PGROUP\x01{LOST}\x02TRANSACTION_CHECK_TIMES\x0199\x02",
 }
 _LEFT_OUT: Final = {props.TAGS.encode(), LOST.encode()}
 _BODY_BITS: Final = COMPRESSED | COMPRESSION_MASK | NEED_UNWRAP | INNER_BATCH

@@ -9,9 +9,10 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.errors import InvalidArgumentError
 from seglog.spark.reconcile.facts import load_facts
-from seglog.spark.reconcile.queue_verdicts import DELAY_GROUP, Earlier, queue_verdicts
+from seglog.spark.reconcile.queue_verdicts import Earlier, queue_verdicts
 from seglog.spark.reconcile.since import load_earlier
 from seglog.spark.reconcile.verdicts import QUEUE_VERDICTS
+from seglog.storage.format.system_names import DELAY_GROUP
 from tests.spark.reconcile.oracle import Oracle
 from tests.spark.reconcile.planted import DELAY, HALF, OP, plant
 
