@@ -82,7 +82,7 @@ def read_batch_queue(
     wanted: MessageFilter | None,
     max_bytes: int,
 ) -> GetResult:
-    """Reads records of one batch queue; arguments and result as of :func:`seglog.storage.get.read_queue`."""
+    """Reads records of one batch queue, as :func:`seglog.storage.get.read_queue`."""
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
