@@ -14,6 +14,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,13 +49,21 @@ NO_TIMES = (math.nan, "1", True, b"1", [1])
 NO_DURABILITY = ("SYNC", "", "sync ", True, 0, 1, b"sync", ConsumeFrom.LAST)
 SEPARATED = ("a\x01b", "a\x02b")
 """Texts that no property can have: RocketMQ's separators are in them."""
-NO_PROPERTIES = (7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, "")
-NO_PROPERTIES += (*({"a": one} for one in SEPARATED), *({one: "a"} for one in (*SEPARATED, "")))
-NO_PROPERTIES += ({"a": "\ud800"}, {"\udfff": "b"})
+NO_PROPERTIES = (
+    *(7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, ""),
+    *({"a": one} for one in SEPARATED),
+    *({one: "a"} for one in (*SEPARATED, "")),
+    *({"a": "\ud800"}, {"\udfff": "b"}),
+)
 NO_KEYS = (5, b"key", [5], [b"k"], 1.5, ["a b"], ["a", " b"], *SEPARATED, *([one] for one in SEPARATED))
 NO_TAGS = (*NO_TEXTS, *SEPARATED)
 NO_MESSAGES = (b"one", "one", 5, None, memoryview(b"one"))
 NO_HOSTS = ("127.0.0.1:1", 5, b"\1\2\3\4")
+
+
+def wrong_message(**wrong: Any) -> NewMessage:
+    return NewMessage(**{"body": b"x"} | wrong)
+
 
 PUT = {
     "topic": NO_TEXTS,
@@ -85,14 +96,21 @@ APPEND_ASYNC = APPEND
 APPEND_BATCH = OF_BROKERS | {"topic": NO_TEXTS, "queue_id": NO_INTEGERS, "messages": (*NO_MESSAGES, [b"raw"])}
 PUT_BATCH = {
     "topic": NO_TEXTS,
-    "messages": (*NO_MESSAGES, [], ["text"], [b"x", 5], [NewMessage("text")], [NewMessage(b"x", flag="1")]),
+    "messages": (
+        *NO_MESSAGES,
+        [],
+        ["text"],
+        [b"x", 5],
+        [wrong_message(body="text")],
+        [wrong_message(flag="1")],
+    ),
     "queue_id": NO_INTEGERS,
     "durability": NO_DURABILITY,
 }
 NO_QUEUES = {"topic": NO_TEXTS, "queue_id": (True, 1.0, math.nan, "1", b"1", [1])}
 """Of calls to which a number that no queue can have is just no queue."""
 PLACE = {"topic": NO_TEXTS, "queue_id": NO_INTEGERS}
-STORE_CALLS = {
+STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "put": PUT,
     "put_async": PUT,
     "append": APPEND | {"delay_ms": NO_INTEGERS},
@@ -337,37 +355,46 @@ def test_opening_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong
 
 @pytest.mark.parametrize("kernels", BOTH)
 def test_numbers_of_numpy_and_texts_of_enumerations_are_taken(tmp_path, kernels):
+    text: Any = "sync"  # types say enumerations and int; these are taken too
+    other: Any = "async"
+    body: Any = np.frombuffer(b"body", np.uint8)
+    one: Any = np.int64(1)
+    few: Any = np.int32(3)
     with (
         lanes_of(kernels),
-        MessageStore.open(tmp_path / "s", durability="sync", **SMALL, **SMALL_INDEX) as store,
+        MessageStore.open(tmp_path / "s", durability=text, **SMALL, **SMALL_INDEX) as store,
     ):
         for _ in range(2):
-            put = store.put("T", np.frombuffer(b"body", np.uint8), queue_id=np.int64(1), flag=np.int32(3))
+            put = store.put("T", body, queue_id=one, flag=few)
             assert (put.durability, type(put.queue_id)) == (Durability.SYNC, int)
-        assert store.put("T", b"x", queue_id=1, durability="async").durability is Durability.ASYNC
-        assert store.put_batch("T", [b"x"], queue_id=1, durability="async").durability is Durability.ASYNC
+        assert store.put("T", b"x", queue_id=1, durability=other).durability is Durability.ASYNC
+        assert store.put_batch("T", [b"x"], queue_id=1, durability=other).durability is Durability.ASYNC
         assert store.put_batch("T", [b"x"], queue_id=1).durability is Durability.SYNC
-        found = store.get("T", np.int64(1), np.int64(1), np.int32(1))
+        found = store.get("T", one, one, one)
         assert [message.body for message in found] == [b"body"]
         assert [path.name for path in (tmp_path / "s" / "consumequeue" / "T").iterdir()] == ["1"]
 
 
-NUMBERS_OF_OPEN = {
+def number(value: int) -> Any:
+    return np.int64(value)
+
+
+NUMBERS_OF_OPEN: dict[str, Any] = {
     "segment_size_bytes": np.int64(SMALL["segment_size_bytes"]),
     "queue_file_size_bytes": np.int32(SMALL["queue_file_size_bytes"]),
     "max_message_size_bytes": np.int64(300),
     "flush_interval_ms": np.uint16(100),
     "recovery_step_bytes": np.int64(1 << 16),
-    "store_host": Host(bytes(4), np.int64(5)),
-    "index_geometry": IndexGeometry(np.int64(8), np.int64(32)),
-    "compaction_sizes": CompactionSizes(np.int64(20_000), np.int64(460)),
+    "store_host": Host(bytes(4), number(5)),
+    "index_geometry": IndexGeometry(number(8), number(32)),
+    "compaction_sizes": CompactionSizes(number(20_000), number(460)),
 }
 
 
 @pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize("name", NUMBERS_OF_OPEN)
 def test_a_store_opens_with_numbers_of_numpy(tmp_path, kernels, name):
-    opened = SMALL | SMALL_INDEX | {name: NUMBERS_OF_OPEN[name]}
+    opened = {**SMALL, **SMALL_INDEX, name: NUMBERS_OF_OPEN[name]}
     with lanes_of(kernels), MessageStore.open(tmp_path / "s", **opened) as store:
         store.put("T", b"x", keys="k")
         assert store.put("T", b"y").queue_offset == 1
@@ -598,7 +625,7 @@ def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _messag
 
 
 def test_the_tables_have_every_argument_of_clients_and_brokers():
-    taken = {
+    taken: dict[str, tuple[Callable[..., object], AbstractSet[str]]] = {
         "producer": (Producer, PRODUCER.keys() | {"link"}),
         "send": (Producer.send, SEND.keys() | {"self"}),
         "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
@@ -610,13 +637,13 @@ def test_the_tables_have_every_argument_of_clients_and_brokers():
 
 
 def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):
-    with Broker.open(tmp_path / "s", durability="sync", background=False, clock=VirtualClock()) as broker:
+    durability: Any = "sync"
+    consume_from: Any = "CONSUME_FROM_FIRST_OFFSET"
+    with Broker.open(tmp_path / "s", durability=durability, background=False, clock=VirtualClock()) as broker:
         sent = Producer(LocalLink(broker)).send("T", b"x")
         assert sent.durability is Durability.SYNC
         seen = []
-        consumer = OrderlyConsumer(
-            LocalLink(broker), "G", "T", seen.append, consume_from="CONSUME_FROM_FIRST_OFFSET"
-        )
+        consumer = OrderlyConsumer(LocalLink(broker), "G", "T", seen.append, consume_from=consume_from)
         with consumer:
             assert consumer.run_until_idle() == 1
 

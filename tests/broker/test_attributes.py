@@ -6,10 +6,11 @@ import pytest
 
 from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
 from seglog.errors import InvalidArgumentError
+from seglog.storage.format.config_value import ConfigValue
 
 
 def test_attributes_are_set_and_taken_away():
-    before = {"message.type": "FIFO", "reserve.time": "5", "other": "stays"}
+    before: dict[str | int, ConfigValue] = {"message.type": "FIFO", "reserve.time": "5", "other": "stays"}
     after = {"message.type": "NORMAL", "other": "stays"}
     assert alter_attributes(before, "+message.type=NORMAL,-reserve.time") == after
     assert alter_attributes(before, None) == before

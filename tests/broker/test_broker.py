@@ -16,10 +16,11 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import UpdateConsumerOffsetHeader
 from seglog.storage.files import RealFiles
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, pull, send
+from tests.support.config_files import read_config
 from tests.support.golden import config_names, extract, tree_digest
+from tests.support.narrow import not_none
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 
@@ -31,7 +32,7 @@ def commit(broker, offset, *, topic="T", group="g"):
 
 
 def saved_offsets(path):
-    return decode_config((path / "config" / "consumerOffset.json").read_bytes())["offsetTable"]
+    return read_config(path / "config" / "consumerOffset.json")["offsetTable"]
 
 
 def test_offsets_are_saved_at_close_and_found_again(tmp_path):
@@ -90,7 +91,7 @@ def test_a_store_written_without_a_broker_can_be_consumed(tmp_path):
     with MessageStore.open(tmp_path, segment_size_bytes=1 << 20) as store:
         store.put("plain", b"body", queue_id=5)
     with Broker.open(tmp_path, background=False) as broker:
-        assert broker.topics.get("plain").read_queue_nums == 6
+        assert not_none(broker.topics.get("plain")).read_queue_nums == 6
         assert pull(broker, "plain", queue_id=5).code is ResponseCode.SUCCESS
 
 
@@ -103,7 +104,7 @@ def test_opening_and_closing_writes_no_config_file(tmp_path):
 def test_the_directory_of_a_real_broker_goes_on_here(name, tmp_path):
     path = extract(name, tmp_path)
     before = tree_digest(path)
-    topics = decode_config((path / "config" / "topics.json").read_bytes())["topicConfigTable"]
+    topics = read_config(path / "config" / "topics.json")["topicConfigTable"]
     offsets = saved_offsets(path)
     broker = Broker.open(path, background=False)
     try:

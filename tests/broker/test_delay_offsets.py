@@ -12,11 +12,11 @@ from typing_extensions import override
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
 from seglog.storage.files import RealFiles
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_delayed
+from tests.support.config_files import read_config
 from tests.support.golden import config_names, extract
 
 START_MS = 1_700_000_000_000
@@ -24,7 +24,7 @@ DAY = "1d"
 
 
 def table_of(path):
-    return decode_config((path / "config" / "delayOffset.json").read_bytes())
+    return read_config(path / "config" / "delayOffset.json")
 
 
 def bodies(broker, topic="T"):

@@ -21,7 +21,14 @@ from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.record import DELAY_LEVELS_S
 from seglog.storage.format.sys_flag import TRANSACTION_COMMIT
 from seglog.storage.store import MessageStore
-from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, open_broker, send, send_delayed
+from tests.support.brokers import (
+    QUEUE_FILE_BYTES,
+    SEGMENT_BYTES,
+    open_broker,
+    send,
+    send_delayed,
+    send_header,
+)
 from tests.support.golden import extract
 from tests.support.patience import patience_s
 
@@ -72,8 +79,8 @@ def test_a_waiting_message_is_stored_as_rocketmq_stores_it(broker):
         "REAL_QID": "2",
         **STAMP,
     }
-    assert (answer.header.queue_id, answer.header.queue_offset) == (2, 0)
-    assert answer.header.msg_id == message.message_id
+    assert (send_header(answer).queue_id, send_header(answer).queue_offset) == (2, 0)
+    assert send_header(answer).msg_id == message.message_id
     assert stored(broker, queue_id=2) == []
 
 

@@ -20,7 +20,7 @@ class Every(Duty):
 
     def __init__(self, clock, name, interval_ms, log):
         super().__init__()
-        self.name = name
+        self.name = name  # type: ignore[misc]  # several of one class
         self.failures = 0
         self._clock = clock
         self._interval_ms = interval_ms

@@ -18,7 +18,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
-from tests.support.brokers import open_broker, pull, send
+from tests.support.brokers import open_broker, pull, send, send_header
 from tests.support.stores import read_all
 
 LIVE_MS = 60_000
@@ -150,10 +150,11 @@ def test_s2_25_a_retry_under_a_live_lock_is_a_dead_letter_at_once(tmp_path):
     with open_broker(tmp_path, clock) as broker:
         broker.locks.lock("g", QUEUES[:1], "a")
         answer = send(broker, "%RETRY%g", b"poison", properties=b"DELAY\x013\x02KEYS\x01k\x02")
-        assert (answer.code, answer.header.queue_id) == (ResponseCode.SUCCESS, 0)
+        assert (answer.code, send_header(answer).queue_id) == (ResponseCode.SUCCESS, 0)
         (dead,) = read_all(broker.store, "%DLQ%g", 0)
         assert (dead.body, dead.properties["KEYS"], dead.properties["DELAY"]) == (b"poison", "k", "-1")
         topic = broker.topics.get("%DLQ%g")
+        assert topic is not None
         assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
         clock.advance(LIVE_MS + 1)
         send(broker, "%RETRY%g", b"again")

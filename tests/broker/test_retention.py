@@ -23,8 +23,9 @@ from seglog.remoting.codes import ResponseCode
 from seglog.storage.files import DiskUsage, RealFiles
 from seglog.storage.format import properties as props
 from seglog.storage.format.message import decode_message
-from tests.support.brokers import pull, send
+from tests.support.brokers import pull, pull_header, records_body, send
 from tests.support.disks import memory_disk, why_not
+from tests.support.narrow import not_none
 from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 
 ALWAYS = range(24)
@@ -57,10 +58,15 @@ def open_broker(tmp_path, clock, disk):
 
     def open_one(**settings):
         config = BrokerConfig(**({"retention_delete_hours": ALWAYS} | settings))
-        lengths = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
-        if (tmp_path / "store").exists():
-            lengths = {}
-        broker = Broker.open(tmp_path / "store", clock=clock, config=config, files=disk, **lengths)
+        is_new = not (tmp_path / "store").exists()
+        broker = Broker.open(
+            tmp_path / "store",
+            clock=clock,
+            config=config,
+            files=disk,
+            segment_size_bytes=SEGMENT_BYTES if is_new else None,
+            queue_file_size_bytes=QUEUE_FILE_BYTES if is_new else None,
+        )
         opened.append(broker)
         return broker
 
@@ -215,7 +221,7 @@ def test_a_full_disk_costs_no_message_that_nobody_had_the_time_to_read(open_brok
         assert first_offset(broker) == 0
         refused = send(broker, "T")
         assert refused.code is ResponseCode.SERVICE_NOT_AVAILABLE
-        assert "needed by 3 unread" in refused.remark
+        assert "needed by 3 unread" in not_none(refused.remark)
         disk.percent = 10
         broker.advance("73h")
         assert first_offset(broker) > 20, "their time is over, and nobody reads them"
@@ -252,7 +258,7 @@ def test_sends_are_refused_above_90_percent_until_there_are_85(open_broker, disk
     broker.advance("70s")
     answer = send(broker, "T")
     assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
-    assert "the broker's disk is full [CL:  0.91 CQ:  0.91 INDEX:  0.91]" in answer.remark
+    assert "the broker's disk is full [CL:  0.91 CQ:  0.91 INDEX:  0.91]" in not_none(answer.remark)
     disk.percent = 86
     broker.advance("10s")
     assert send(broker, "T").code is ResponseCode.SERVICE_NOT_AVAILABLE
@@ -292,8 +298,8 @@ def test_a_refused_send_names_the_group_that_holds_the_log_and_what_to_run(open_
     broker.advance("2m")
     answer = send(broker, "T")
     assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
-    assert "group slow: 2 undelivered" in answer.remark
-    assert f"seglog retention plan {broker.path}" in answer.remark
+    assert "group slow: 2 undelivered" in not_none(answer.remark)
+    assert f"seglog retention plan {broker.path}" in not_none(answer.remark)
 
 
 def test_with_the_policy_of_rocketmq_needed_messages_go(open_broker, caplog):
@@ -471,7 +477,7 @@ def test_a_disk_that_is_full_refuses_until_the_group_that_holds_it_goes_on(tmp_p
             sent += 1
             broker.advance("10s")
         assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
-        assert "group cg:" in answer.remark
+        assert "group cg:" in not_none(answer.remark)
         used = broker.store.files.usage(broker.path).used_percent
         assert 90 < used < 100
         assert pull(broker, "T", sent - 1).code is ResponseCode.SUCCESS
@@ -497,11 +503,12 @@ def test_s4_39_a_compaction_topic_outlives_the_log_files_of_its_messages(open_br
     assert broker.store.min_phy_offset > 0, "what waits for the group is in the topic's own log"
     assert pull(broker, "T", 0).code is ResponseCode.PULL_OFFSET_MOVED
     answer = pull(broker, "kept", 0)
-    assert (answer.code, answer.header.min_offset, answer.header.max_offset) == (ResponseCode.SUCCESS, 0, 9)
-    bodies = [decode_message(record).body[0] for record in answer.body.records]
+    header = pull_header(answer)
+    assert (answer.code, header.min_offset, header.max_offset) == (ResponseCode.SUCCESS, 0, 9)
+    bodies = [decode_message(record).body[0] for record in records_body(answer).records]
     assert bodies == list(range(9))
     broker.close()
     again = open_broker()
-    assert [len(record) for record in pull(again, "kept", 0).body.records] == [
-        len(record) for record in answer.body.records
+    assert [len(record) for record in records_body(pull(again, "kept", 0)).records] == [
+        len(record) for record in records_body(answer).records
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -25,6 +26,7 @@ from seglog.storage.format.sys_flag import COMPRESSED, INNER_BATCH
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_back, send_delayed
 from tests.support.golden import extract
+from tests.support.narrow import not_none
 
 START_MS = 1_700_000_000_000
 LADDER_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
@@ -145,7 +147,12 @@ def test_a_retry_has_every_byte_that_a_java_broker_wrote(tmp_path):
         )
         send_back(broker, 0, 1, group="cgretry")
         ours = last(broker, SCHEDULE_TOPIC)
-    place = {"queue_offset": 0, "phy_offset": 0, "store_timestamp_ms": 0, "properties_raw": b""}
+    place: dict[str, Any] = {
+        "queue_offset": 0,
+        "phy_offset": 0,
+        "store_timestamp_ms": 0,
+        "properties_raw": b"",
+    }
     assert dataclasses.replace(ours, **place) == dataclasses.replace(expected, **place)
     assert props_of(ours) == expected.properties
 
@@ -192,7 +199,7 @@ def test_the_checks_come_in_rocketmqs_order(tmp_path):
         broker.topics.put(TopicConfig("%RETRY%cg", 1, 1, perm=4))
         answer = send_back(broker, 99)
         assert answer.code is ResponseCode.NO_PERMISSION
-        assert "%RETRY%cg] sending message is forbidden" in answer.remark
+        assert "%RETRY%cg] sending message is forbidden" in not_none(answer.remark)
         broker.topics.put(TopicConfig("%RETRY%cg", 1, 1))
         for offset in (99, -1, 0):
             answer = send_back(broker, offset)
@@ -217,6 +224,7 @@ def test_what_the_store_refuses_is_named_so_that_the_client_sends_it_anew(tmp_pa
 
     clock = VirtualClock()
     store = Store.open(tmp_path, clock=clock)
+    assert isinstance(store, Store)
     with Broker(store, clock=clock) as broker:
         send(broker, "T")
         store.is_full = True
@@ -318,5 +326,5 @@ def test_a_group_that_gets_more_retry_queues_loses_nothing_in_those_that_its_top
         for _ in range(20):
             send_back(broker, phy_offset)
         broker.advance("1m")
-        assert broker.topics.get("%RETRY%cg").read_queue_nums == 1
+        assert not_none(broker.topics.get("%RETRY%cg")).read_queue_nums == 1
         assert len(stored(broker, "%RETRY%cg")) == 21

@@ -17,8 +17,9 @@ from seglog.remoting.heartbeat import CheckClientBody
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.properties import encode_properties
-from tests.support.brokers import open_broker, pull, send
+from tests.support.brokers import open_broker, pull, pull_header, send
 from tests.support.clients import GROUP, ToldClient
+from tests.support.narrow import not_none
 
 WITH_SQL = BrokerConfig(enable_property_filter=True)
 BEATEN = PullMessageHeader(GROUP, "T", 0, 0, 32, 0, 0, 0, 5)
@@ -50,9 +51,9 @@ def sql(expression, version=5):
 def test_s0_04_a_pull_brings_exactly_the_messages_that_its_expression_is_true_for(broker):
     answer = pull(broker, "T", subscription=EXPRESSION, expression_type="SQL92")
     assert bodies(answer) == [b"4x", b"5x"]
-    assert answer.header.next_begin_offset == 12
+    assert pull_header(answer).next_begin_offset == 12
     answer = pull(broker, "T", subscription="TAGS = 't' AND a = 0", expression_type="SQL92", max_msg_nums=1)
-    assert (bodies(answer), answer.header.next_begin_offset) == ([b"0x"], 1)
+    assert (bodies(answer), pull_header(answer).next_begin_offset) == ([b"0x"], 1)
 
 
 def test_s0_04_a_heartbeat_brings_the_expression_as_well(broker):
@@ -65,7 +66,7 @@ def test_s0_04_a_heartbeat_brings_the_expression_as_well(broker):
 
 def test_a_message_that_has_no_order_with_the_expression_does_not_match(broker):
     answer = pull(broker, "T", subscription="b > 3", expression_type="SQL92")
-    assert (answer.code, answer.header.next_begin_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 12)
+    assert (answer.code, pull_header(answer).next_begin_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 12)
 
 
 def test_s4_36_a_filter_that_is_missing_or_old_is_told_apart(broker):
@@ -138,9 +139,9 @@ def test_filters_of_heartbeats_outlive_the_broker_and_die_with_their_group(tmp_p
         assert EXPRESSION in (tmp_path / "config" / "consumerFilter.json").read_text()
         clock.advance(1)
         client.link.close()
-        assert broker.filters.get(GROUP, "T").is_dead
+        assert not_none(broker.filters.get(GROUP, "T")).is_dead
     with open_broker(tmp_path, clock, WITH_SQL) as broker:
-        assert broker.filters.get(GROUP, "T").expression == EXPRESSION
+        assert not_none(broker.filters.get(GROUP, "T")).expression == EXPRESSION
         broker.advance("25h")
         broker.persist()
         assert broker.filters.all() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -19,8 +20,9 @@ from seglog.errors import ConfigError, FullError, InvalidArgumentError, NotFound
 from seglog.remoting.codes import ResponseCode
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.config_json import decode_config
-from tests.support.brokers import open_broker, pull, send
+from tests.support.brokers import open_broker, pull, pull_header, send
 from tests.support.crash_files import CrashFiles
+from tests.support.narrow import not_none
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 PATH = Path("/store/config/topics.json")
@@ -139,17 +141,18 @@ def test_a_topic_that_was_given_fewer_queues_than_it_had_keeps_them_after_a_rest
             send(broker, "T", queue_id=queue_id)
         broker.topics.put(TopicConfig("T", 2, 2))
     with open_broker(tmp_path) as broker:
-        assert broker.topics.get("T").read_queue_nums == 2
+        assert not_none(broker.topics.get("T")).read_queue_nums == 2
         assert send(broker, "T", queue_id=3).code is ResponseCode.INVALID_PARAMETER
         broker.topics.put(TopicConfig("T", 4, 4))
-        assert pull(broker, "T", queue_id=3).header.max_offset == 1
+        assert pull_header(pull(broker, "T", queue_id=3)).max_offset == 1
 
 
 @pytest.mark.parametrize("field", ["read_queue_nums", "write_queue_nums", "perm", "sys_flag"])
 def test_numbers_that_java_cannot_read_back_are_refused(field):
     files = CrashFiles()
+    too_large: dict[str, Any] = {field: 1 << 31}
     with pytest.raises(InvalidArgumentError, match="32 bits"):
-        open_table(files).put(TopicConfig("T", **{field: 1 << 31}))
+        open_table(files).put(TopicConfig("T", **too_large))
     assert files.contents() == {}
 
 
@@ -167,7 +170,7 @@ def test_numbers_that_java_cannot_read_back_are_refused(field):
     ],
 )
 def test_names_that_a_broker_refuses(name, says):
-    assert says in topic_name_problem(name)
+    assert says in not_none(topic_name_problem(name))
 
 
 @pytest.mark.parametrize("name", ["T", "%RETRY%g", "a|b-c_d%", "x" * 127, "%RETRY%" + "x" * 248])

@@ -21,6 +21,7 @@ from tests.doctor.test_lengths import served as served_of
 from tests.doctor.test_misnamed import call
 from tests.support import golden
 from tests.support.lives import live
+from tests.support.narrow import not_none
 from tests.support.read_only_disk import on_read_only_disk
 from tests.support.stores import SMALL_INDEX, fill, served
 
@@ -172,7 +173,7 @@ def test_a_backup_of_a_store_that_another_process_has_open(seglog, tmp_path):
         [sys.executable, "-c", WRITER, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
     )
     try:
-        places = [int(writer.stdout.readline()) for _number in range(2000)]
+        places = [int(not_none(writer.stdout).readline()) for _number in range(2000)]
         ran = seglog("backup", tmp_path / "s", tmp_path / "b", "--json")
     finally:
         writer.kill()

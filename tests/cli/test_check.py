@@ -11,6 +11,7 @@ import pytest
 
 from seglog.doctor.resume_file import MAX_RESUME_BYTES
 from tests.support import golden
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.sealed import flip, sealed_store, segment
 
@@ -115,7 +116,7 @@ def test_an_interrupted_check_says_how_to_go_on(seglog, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    ran.stdout.readline()
+    not_none(ran.stdout).readline()
     ran.send_signal(signal.SIGINT)
     _out, err = ran.communicate(timeout=patience_s(60))
     (kept,) = (tmp_path / "state").rglob("*.jsonl")

@@ -17,6 +17,7 @@ from seglog.cli.main import COMMANDS
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.kernels import KERNELS
 from seglog.storage.os_errors import explain_os_error
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 
 
@@ -165,10 +166,10 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line, seglog, 
     dump = subprocess.Popen(
         [*command_line, "dump", tmp_path / "s", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert dump.stdout.readline()
-    dump.stdout.close()
-    assert dump.stderr.read() == b""
-    dump.stderr.close()
+    assert not_none(dump.stdout).readline()
+    not_none(dump.stdout).close()
+    assert not_none(dump.stderr).read() == b""
+    not_none(dump.stderr).close()
     assert dump.wait() == failures.BROKEN_PIPE_EXIT_CODE
 
 
@@ -179,7 +180,7 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert json.loads(tail.stdout.readline())["body"] == "first"
+    assert json.loads(not_none(tail.stdout).readline())["body"] == "first"
     tail.send_signal(signal.SIGINT)
     _stdout, stderr = tail.communicate(timeout=patience_s(30))
     assert tail.returncode == failures.INTERRUPTED_EXIT_CODE

@@ -12,6 +12,7 @@ from seglog.cli import put
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 
 
@@ -82,9 +83,9 @@ def test_lines_arrive_before_stdin_ends(command_line, store, seglog):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    put.stdin.write(b"now\n")
-    put.stdin.flush()
-    assert json.loads(put.stdout.readline())["count"] == 1
+    not_none(put.stdin).write(b"now\n")
+    not_none(put.stdin).flush()
+    assert json.loads(not_none(put.stdout).readline())["count"] == 1
     assert [line["body"] for line in seglog("tail", store, "--json").lines] == ["now"]
     put.communicate(timeout=patience_s(30))
     assert put.returncode == 0

@@ -10,9 +10,9 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
 from seglog.storage.files import RealFiles
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.config_files import read_config
 from tests.support.lives import BODY, GROUP, TOPIC, UNIQUE, live
 
 
@@ -22,7 +22,7 @@ def life(tmp_path):
 
 
 def offset(path, group, topic=TOPIC, queue_id=0):
-    table = decode_config((path / "config" / "consumerOffset.json").read_bytes())["offsetTable"]
+    table = read_config(path / "config" / "consumerOffset.json")["offsetTable"]
     return table.get(f"{topic}@{group}", {}).get(queue_id)
 
 
@@ -61,9 +61,9 @@ def test_a_broker_takes_the_offset(seglog, life):
 def test_real_tables_keep_all_that_is_not_moved(seglog, tmp_path):
     path = golden.extract("broker-store", tmp_path)
     file = path / "config" / "consumerOffset.json"
-    before = decode_config(file.read_bytes())
+    before = read_config(file)
     assert seglog("skip", path, "cgsql", "LiveTopic", 2).exit_code == 0
-    after = decode_config(file.read_bytes())
+    after = read_config(file)
     assert after["offsetTable"]["LiveTopic@cgsql"] == {0: 5, 1: 21, 2: 7, 3: 8}
     before["offsetTable"]["LiveTopic@cgsql"][2] = 7
     assert after["offsetTable"] == before["offsetTable"]
@@ -160,6 +160,6 @@ def test_a_broker_knows_the_parking_topic(seglog, tmp_path):
         message = next(iter(store.get("LiveTopic", 2, 6)))
     ran = seglog("park", path, message.message_id, "--group", "cgsql")
     assert ran.exit_code == 0, ran.stderr
-    topics = decode_config((path / "config" / "topics.json").read_bytes())["topicConfigTable"]
+    topics = read_config(path / "config" / "topics.json")["topicConfigTable"]
     assert topics["%PARK%cgsql"]["readQueueNums"] == 1
     assert json.loads(seglog("query", path, "--id", message.message_id, "--json").stdout)["queueOffset"] == 6

@@ -10,6 +10,7 @@ import pytest
 from seglog.errors import NotFoundError
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.narrow import not_none
 
 
 @pytest.fixture
@@ -95,9 +96,9 @@ def test_following_waits_for_a_topic_that_is_to_come(command_line, seglog, store
         stderr=subprocess.PIPE,
     )
     try:
-        assert b"no topic later yet" in tail.stderr.readline()
+        assert b"no topic later yet" in not_none(tail.stderr).readline()
         seglog("put", store, "later", "first")
-        assert json.loads(tail.stdout.readline())["body"] == "first"
+        assert json.loads(not_none(tail.stdout).readline())["body"] == "first"
     finally:
         tail.kill()
         tail.communicate()
@@ -110,11 +111,11 @@ def test_following_shows_what_another_process_writes_also_to_new_queues(command_
         stderr=subprocess.PIPE,
     )
     try:
-        assert json.loads(tail.stdout.readline())["body"] == "29"
+        assert json.loads(not_none(tail.stdout).readline())["body"] == "29"
         seglog("put", store, "topic0", "30")
-        assert json.loads(tail.stdout.readline())["body"] == "30"
+        assert json.loads(not_none(tail.stdout).readline())["body"] == "30"
         seglog("put", store, "brand_new", "31", "--queue", 9)
-        line = json.loads(tail.stdout.readline())
+        line = json.loads(not_none(tail.stdout).readline())
         assert (line["topic"], line["queueId"], line["body"]) == ("brand_new", 9, "31")
     finally:
         tail.kill()
@@ -130,7 +131,7 @@ def test_following_one_topic_keeps_silent_about_others(command_line, seglog, sto
     try:
         for number in range(100, 130):
             seglog("put", store, f"topic{number % 2}", number)
-        first = json.loads(tail.stdout.readline())
+        first = json.loads(not_none(tail.stdout).readline())
         assert int(first["body"]) % 2 == 0
         assert first["topic"] == "topic0"
     finally:

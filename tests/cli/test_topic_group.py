@@ -7,9 +7,9 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.config_json import decode_config
 from tests.support import golden
 from tests.support.brokers import open_broker, pull, send
+from tests.support.config_files import read_config
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog, store)
     assert seglog("topic", "alter", store, "N", "--perm", "r", "--attributes", changes).exit_code == 0
     with open_broker(store) as broker:
         topic = broker.topics.get("N")
+    assert topic is not None
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.is_order) == (3, 3, 4, True)
     assert topic.attributes == {"reserve.time": "5"}
 
@@ -108,18 +109,15 @@ def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_b
 def test_tables_of_a_real_broker_lose_nothing(seglog, tmp_path):
     store = golden.extract("real-conf", tmp_path)
     config = store / "config"
-    before = {
-        name: decode_config((config / name).read_bytes())
-        for name in ("topics.json", "subscriptionGroup.json")
-    }
+    before = {name: read_config(config / name) for name in ("topics.json", "subscriptionGroup.json")}
     assert seglog("topic", "create", store, "New").exit_code == 0
     assert seglog("group", "create", store, "new").exit_code == 0
-    topics = decode_config((config / "topics.json").read_bytes())["topicConfigTable"]
-    groups = decode_config((config / "subscriptionGroup.json").read_bytes())["subscriptionGroupTable"]
+    topics = read_config(config / "topics.json")["topicConfigTable"]
+    groups = read_config(config / "subscriptionGroup.json")["subscriptionGroupTable"]
     assert (topics.pop("New")["writeQueueNums"], groups.pop("new")["retryMaxTimes"]) == (8, 16)
     assert topics == before["topics.json"]["topicConfigTable"]
     assert groups == before["subscriptionGroup.json"]["subscriptionGroupTable"]
-    assert decode_config((config / "topics.json.bak").read_bytes()) == before["topics.json"]
+    assert read_config(config / "topics.json.bak") == before["topics.json"]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.disks import disk, drop_caches, fill, thin_disk, why_not
+from tests.support.narrow import not_none
 from tests.support.scale import scaled
 from tests.support.stores import new_clock, read_all, served
 
@@ -102,7 +103,7 @@ def live_and_lose_power(mounted, kind, number, delay_s):
             mounted.lose_power()
         finally:
             writer.kill()
-            after = writer.stdout.read()
+            after = not_none(writer.stdout).read()
     whole, _newline, part = before.rpartition(b"\n")
     return _acks(whole), _acks((part + after).rpartition(b"\n")[0])
 

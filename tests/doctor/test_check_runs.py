@@ -33,6 +33,7 @@ from seglog.storage.store_root import StoreRoot
 from tests.support import golden
 from tests.support.kernels import BOTH, running
 from tests.support.mixed import fill_mixed
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.sealed import flip, sealed_store, segment
 from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock
@@ -181,7 +182,7 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
     root = tmp_path / "store"
     writer = subprocess.Popen([sys.executable, "-c", WRITER, root], stdout=subprocess.PIPE)
     try:
-        writer.stdout.readline()
+        not_none(writer.stdout).readline()
         deadline_s, records = time.monotonic() + 6, []
         last_s = time.monotonic() + patience_s(30)
         while time.monotonic() < deadline_s or (records[-1] == records[0] and time.monotonic() < last_s):
@@ -195,7 +196,7 @@ def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
     finally:
         writer.kill()
         writer.wait()
-        writer.stdout.close()
+        not_none(writer.stdout).close()
     report = check_store(root)
     assert report.state == "crashed"
     assert report.counts[Severity.LOSS] == 0

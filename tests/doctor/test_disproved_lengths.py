@@ -16,6 +16,7 @@ from seglog.storage.geometry import FileSizes
 from tests.doctor.test_lengths import served
 from tests.doctor.test_one_verdict import run
 from tests.support import golden
+from tests.support.narrow import not_none
 from tests.support.stores import new_clock
 
 RIGHT = FileSizes(2000, IndexGeometry(500, 2000), 65536)
@@ -64,4 +65,4 @@ def test_an_index_that_is_lost_is_made_of_the_division_that_it_had_by_opening_an
     MessageStore.open(opened, clock=new_clock()).close()
     assert run("repair", "--apply", "--yes", root)[0] == 0
     sizes = [{path.stat().st_size for path in (one / "index").iterdir()} for one in (root, opened)]
-    assert sizes == [{RIGHT.index.file_size_bytes}] * 2
+    assert sizes == [{not_none(RIGHT.index).file_size_bytes}] * 2

@@ -26,6 +26,7 @@ from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.message import decode_message
 from tests.interop.judge import Geometry
 from tests.interop.wire import encode_answer
+from tests.support.config_files import read_config
 from tests.support.golden import config_names, extract
 from tests.support.stores import read_all
 
@@ -100,9 +101,7 @@ def await_body(ask, topic, body, limit_s=15):
 
 
 def delay_offsets(path):
-    return json.loads(json.dumps(decode_config((path / "config" / "delayOffset.json").read_bytes())))[
-        "offsetTable"
-    ]
+    return json.loads(json.dumps(read_config(path / "config" / "delayOffset.json")))["offsetTable"]
 
 
 def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(judge, tmp_path):

@@ -23,6 +23,7 @@ from seglog.storage.format.message import decode_message
 from tests.interop.alike import ONE_SIDED, plain_remark
 from tests.interop.judge import Geometry
 from tests.interop.wire import encode_answer
+from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
 
@@ -245,7 +246,7 @@ def test_s0_04_the_filters_that_ours_stored_are_taken_over_by_theirs(judge, tmp_
     assert {**after, "dead": None, "deadTime": None} == {**before, "dead": None, "deadTime": None}
     assert after["dead"]
     with Broker.open(root) as ours:
-        assert ours.filters.get(GROUP, "T").expression == SQL
+        assert not_none(ours.filters.get(GROUP, "T")).expression == SQL
 
 
 def stored_filter(root):

@@ -28,6 +28,7 @@ from perf.workloads.reads import read
 from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
 from tests.support.kernels import native
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.spark_here import need_spark
 
@@ -197,7 +198,7 @@ def test_anonymous_memory_of_a_process_is_seen():
         [sys.executable, "-c", "held = b'x' * (40 << 20); print(1, flush=True); input()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as child:  # fmt: skip
-        child.stdout.readline()
+        not_none(child.stdout).readline()
         assert 40 << 20 < anonymous_bytes(child.pid) < 80 << 20
         child.communicate(b"\n")
 

@@ -22,6 +22,7 @@ from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
 from seglog.storage.files import RealFiles
 from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
+from tests.support.narrow import not_none
 from tests.support.spark_cluster import running_cluster, zip_package
 from tests.support.spark_here import need_spark
 
@@ -112,7 +113,7 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     command = [sys.executable, "-c", DRIVER, cluster.address, package, filled.root, str(filled.now_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
         try:
-            seen, records, findings = json.loads(driver.stdout.readline())
+            seen, records, findings = json.loads(not_none(driver.stdout).readline())
             assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
             for place, kernels, has_data in seen:
                 assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
@@ -120,7 +121,7 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
                 assert driver.poll() is None
                 time.sleep(0.01)
             cluster.kill_worker(1)
-            assert json.loads(driver.stdout.readline()) == [True, wanted.dropped]
+            assert json.loads(not_none(driver.stdout).readline()) == [True, wanted.dropped]
             assert driver.wait() == 0
         finally:
             driver.kill()

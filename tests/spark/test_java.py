@@ -11,6 +11,7 @@ from seglog.errors import MissingDependencyError
 from seglog.spark import session
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 from seglog.spark.session import local_session, pyspark_problem
+from tests.support.narrow import not_none
 
 
 @pytest.fixture
@@ -59,13 +60,13 @@ def test_every_java_that_was_looked_at_is_named(fake_java, monkeypatch):
     (broken / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", str(broken / "bin"))
     problem = java_problem()
-    assert "old/bin/java, Java 8; java on PATH is" in problem
-    assert problem.endswith("broken/bin/java, which does not run")
+    assert "old/bin/java, Java 8; java on PATH is" in not_none(problem)
+    assert not_none(problem).endswith("broken/bin/java, which does not run")
 
 
 def test_java_home_without_java_is_said(fake_java, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert java_problem().endswith(f"JAVA_HOME is {tmp_path}/bin/java, which does not run")
+    assert not_none(java_problem()).endswith(f"JAVA_HOME is {tmp_path}/bin/java, which does not run")
 
 
 def test_help_names_the_command_of_the_system(fake_java, tmp_path):

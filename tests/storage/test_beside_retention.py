@@ -20,6 +20,7 @@ from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.store import MessageStore
 from seglog.storage.store_root import StoreRoot
 from tests.support import scale
+from tests.support.narrow import not_none
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 QUEUES = [("T", 0), ("T", 1), ("U", 0)]
@@ -49,7 +50,7 @@ def path(tmp_path):
     command = [sys.executable, "-c", WRITER, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
         try:
-            assert writer.stdout.readline() == b"ready\n"
+            assert not_none(writer.stdout).readline() == b"ready\n"
             yield path
             assert writer.poll() is None
         finally:

@@ -19,6 +19,7 @@ from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.failing_files import NEEDS_SPACE, FailingFiles, Fault
+from tests.support.narrow import not_none
 from tests.support.scale import is_full
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock, served
 
@@ -72,12 +73,12 @@ class LifeOfAStore:
 
     def _put(self, number):
         self.tried.append(number)
-        self.store.put("T0", b"%d:" % number + bytes(900), keys=f"k{number}")
+        not_none(self.store).put("T0", b"%d:" % number + bytes(900), keys=f"k{number}")
         self.acked.append(number)
 
     def _batch(self, numbers):
         self.tried += numbers
-        self.store.put_batch(f"T{numbers[0] % 5}", [b"%d:" % number for number in numbers])
+        not_none(self.store).put_batch(f"T{numbers[0] % 5}", [b"%d:" % number for number in numbers])
         self.acked += numbers
 
     async def _tasks(self, numbers):
@@ -85,7 +86,9 @@ class LifeOfAStore:
 
     async def _task(self, number):
         self.tried.append(number)
-        await self.store.put_async(f"T{number % 7}", b"%d:" % number + bytes(300), queue_id=number % 2)
+        await not_none(self.store).put_async(
+            f"T{number % 7}", b"%d:" % number + bytes(300), queue_id=number % 2
+        )
         self.acked.append(number)
 
 

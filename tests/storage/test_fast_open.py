@@ -25,6 +25,7 @@ from seglog.storage.recovery_point_file import (
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.verify import verify_store
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
 from tests.support.stores import new_clock, read_all
@@ -218,7 +219,7 @@ def verify_and_seal(path):
     with opened(path) as store:
         put_many(store, 100)
     point = read_recovery_point(RealFiles(), path)
-    assert point.blocks_from >= 4 * SEGMENT_BYTES
+    assert not_none(point).blocks_from >= 4 * SEGMENT_BYTES
 
 
 def test_views_leave_rot_out(path):
@@ -275,7 +276,7 @@ def test_a_full_disk_keeps_the_point_before(path):
 def test_a_block_is_checked_once(path):
     with opened(path) as store:
         read = [numbers(store, queue_id) for queue_id in range(3)]
-        assert store._side.log.guard.sound_segments == {n * SEGMENT_BYTES for n in range(5)}
+        assert not_none(store._side.log.guard).sound_segments == {n * SEGMENT_BYTES for n in range(5)}
         rot(path, 1, 2)
         assert [len(read_all(store, "orders", queue_id)) for queue_id in range(3)] == [*map(len, read)]
         assert store.later_findings == ()

@@ -8,9 +8,16 @@ from pathlib import Path
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
 from seglog.clock import Clock, VirtualClock
+from seglog.remoting.bodies import MessageBatch, RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode
-from seglog.remoting.command import Request, Response
-from seglog.remoting.headers import PullMessageHeader, SendBackHeader, SendMessageHeader
+from seglog.remoting.command import Request, Response, expect_body, expect_header
+from seglog.remoting.headers import (
+    PullMessageHeader,
+    PullMessageResponseHeader,
+    SendBackHeader,
+    SendMessageHeader,
+    SendMessageResponseHeader,
+)
 from seglog.storage.format.properties import encode_properties
 from seglog.testing import RoomyFiles
 
@@ -39,7 +46,7 @@ def on_a_roomy_disk(config: BrokerConfig) -> BrokerConfig:
 def send(
     broker: Broker,
     topic: str,
-    body: bytes = b"x",
+    body: bytes | MessageBatch = b"x",
     *,
     queue_id: int = 0,
     properties: bytes = b"",
@@ -111,3 +118,18 @@ def pull(
         expression_type,
     )
     return broker.dispatch(Request(RequestCode.PULL_MESSAGE, header))
+
+
+def send_header(answer: Response) -> SendMessageResponseHeader:
+    """Returns the header of the answer to a send."""
+    return expect_header(answer, SendMessageResponseHeader)
+
+
+def pull_header(answer: Response) -> PullMessageResponseHeader:
+    """Returns the header of the answer to a pull, whatever its status."""
+    return expect_header(answer, PullMessageResponseHeader)
+
+
+def records_body(answer: Response) -> RecordsBody:
+    """Returns the records that a pull found."""
+    return expect_body(answer, RecordsBody)

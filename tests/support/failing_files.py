@@ -7,9 +7,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from seglog.errors import FullError
 from seglog.storage.files import Entry, OpenFile, RealFiles
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 NEEDS_SPACE = frozenset({"create", "write", "write_file", "reserve", "make_dirs", "rename", "set_size"})
 
@@ -75,10 +79,10 @@ class FailingFile:
     def descriptor(self) -> int:
         return -1
 
-    def _guard(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
-        def guarded(*arguments: object) -> object:
+    def _guard(self, name: str, call: Callable[P, T]) -> Callable[P, T]:
+        def guarded(*arguments: P.args, **named: P.kwargs) -> T:
             self._fault.check(name, self._path)
-            return call(*arguments)
+            return call(*arguments, **named)
 
         return guarded
 

@@ -21,6 +21,7 @@ from seglog.storage.files import RealFiles
 from seglog.storage.format.index import IndexGeometry
 from tests.support.compactions import fill_random, said
 from tests.support.golden import extract
+from tests.support.narrow import not_none
 from tests.support.stores import served
 
 pytestmark = pytest.mark.spark
@@ -50,10 +51,11 @@ def test_archive_grows_and_a_store_is_made_of_it_again(spark, tmp_path):
     filled = fill_random(tmp_path / "s", 31, 200, record_crc=True)
     folder = tmp_path / "archive"
     first = archive_store(filled.root, folder, spark)
-    assert first.messages == 200
+    assert not_none(first).messages == 200
     assert archive_store(filled.root, folder, spark) is None
     put_more(filled.root, VirtualClock(filled.now_ms), 6)
     second = archive_store(filled.root, folder, spark)
+    assert second is not None
     assert (second.number, second.messages) == (2, 6)
     ends = {key: len(messages) for key, messages in filled.messages.items()}
     assert {(one.topic, one.queue_id): one.first for one in second.intervals} == {

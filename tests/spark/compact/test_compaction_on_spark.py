@@ -13,6 +13,7 @@ from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files import RealFiles
 from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
+from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.spark
 
@@ -36,8 +37,8 @@ def test_spark_makes_the_store_that_one_process_makes(spark, tmp_path):
             draw=lambda _bits: 4711,
         )
         done[name] = job.apply().plan
-    assert done["spark"].topics == done["local"].topics
-    assert done["spark"].undelivered == done["local"].undelivered
+    assert not_none(done["spark"]).topics == not_none(done["local"]).topics
+    assert not_none(done["spark"]).undelivered == not_none(done["local"]).undelivered
     assert_survived(tmp_path / "spark", filled, survivors(filled, POLICIES))
     for folder in ("commitlog", "consumequeue"):
         files = {

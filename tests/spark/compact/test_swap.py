@@ -25,6 +25,7 @@ from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_s
 from seglog.storage.files import RealFiles
 from tests.support.compactions import STEP_MS, fill_random, said
 from tests.support.failing_files import FailingFiles, Fault
+from tests.support.narrow import not_none
 from tests.support.stores import served
 
 POLICIES = {"Prices": Policy(compact=True), "Events": Policy(retention_ms=20 * STEP_MS)}
@@ -159,7 +160,7 @@ def test_killed_process_leaves_a_whole_store(stores, tmp_path):
         with subprocess.Popen(
             [sys.executable, "-c", CHILD, root, str(now_ms), "", Path.cwd()], stdout=subprocess.PIPE
         ) as child:
-            child.stdout.readline()
+            not_none(child.stdout).readline()
             time.sleep(next(delays))
             child.kill()
         assert not root.exists() or content(root) in (before, after)

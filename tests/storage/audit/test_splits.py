@@ -34,6 +34,7 @@ def test_owner_is_the_split_around_a_place(numbers, place, split_bytes):
     files = [LogFile(number * SEGMENT_BYTES, SEGMENT_BYTES) for number in sorted(numbers)]
     found = owner(plan_splits(files, SEGMENT_BYTES, split_bytes), place)
     if place // SEGMENT_BYTES in numbers:
+        assert found is not None
         assert found.start <= place < found.end
     else:
         assert found is None

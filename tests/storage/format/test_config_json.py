@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
 from seglog.storage.format.config_json import MAX_DEPTH, decode_config, encode_config
+from tests.support.config_files import read_config
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"
 REAL = sorted(GOLDEN.rglob("*.json"))
@@ -35,7 +36,7 @@ def test_there_are_real_files_of_both_dialects():
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_real_files_keep_their_content_through_a_round_trip(path):
-    value = decode_config(path.read_bytes())
+    value = read_config(path)
     assert decode_config(encode_config(value)) == value
 
 
@@ -47,7 +48,7 @@ def test_writes_the_very_bytes_of_rocketmq_5_4(version, name):
 
 
 def test_reads_the_offsets_that_5_3_3_committed():
-    table = decode_config((GOLDEN / "conf-5.3.3" / "consumerOffset.json").read_bytes())
+    table = read_config(GOLDEN / "conf-5.3.3" / "consumerOffset.json")
     assert table["offsetTable"]["TopicX@grpA"] == {0: 12, 1: 5}
 
 

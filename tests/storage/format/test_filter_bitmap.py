@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.consume_queue_ext import decode_ext_unit, ext_positions
 from seglog.storage.format.filter_bitmap import bitmap_hits, make_bitmap
 from seglog.storage.format.properties import decode_properties
+from tests.support.config_files import read_config
 from tests.support.golden import config_names, extract
 from tests.support.log_records import iter_log
 
@@ -40,7 +40,7 @@ def test_a_bit_outside_is_refused():
 @pytest.mark.parametrize("name", config_names())
 def test_real_bitmaps_agree_with_the_filter_that_the_broker_evaluated(name, tmp_path):
     store = extract(name, tmp_path)
-    filters = decode_config((store / "config" / "consumerFilter.json").read_bytes())
+    filters = read_config(store / "config" / "consumerFilter.json")
     group = filters["filterDataByTopic"]["TopicX"]["groupFilterData"]["grpA"]
     assert group["expression"] == "a > 3 AND b = 'x'"
     bloom = group["bloomFilterData"]

@@ -31,6 +31,7 @@ from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.string_hash import slice_hashes
 from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.tags import java_string_hash
+from tests.support.narrow import not_none
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 I32 = st.integers(-(2**31), 2**31 - 1)
@@ -247,7 +248,7 @@ def test_damage_to_chains_is_named(at, value, kind):
     rows = np.array([(7, 100 * number, 5) for number in range(9)], KEY_ROW)
     (buffer,) = build_index_files(rows, geometry)
     struct.pack_into(">i", buffer, at, value)
-    assert index_damage(IndexView(buffer, geometry)).kind == kind
+    assert not_none(index_damage(IndexView(buffer, geometry))).kind == kind
 
 
 @given(st.binary(min_size=200, max_size=400), st.integers(0, 2**31 - 1), I64, I64)

@@ -13,6 +13,7 @@ from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import MAX_INFLATED_BYTES, decode_message, inflate
 from seglog.storage.format.properties import decode_properties
+from tests.support.narrow import not_none
 from tests.support.records import Record, records
 
 
@@ -115,7 +116,7 @@ def test_body_that_does_not_inflate_is_given_as_stored_and_says_why(body):
     message = decode_message(Record(topic=b"T", queue_id=3, queue_offset=17, sys_flag=1, body=body).pack())
     assert message.payload() == message.body == body
     place = f"T/3 @17, record at {message.phy_offset}"
-    assert message.body_error.startswith(f"{place}: the zlib body does not inflate: ")
+    assert not_none(message.body_error).startswith(f"{place}: the zlib body does not inflate: ")
     with pytest.raises(CorruptError, match="inflate"):
         inflate(body)
 
@@ -125,7 +126,7 @@ def test_bomb_is_not_inflated_beyond_the_limit(size_bytes):
     bomb = zlib.compress(bytes(size_bytes), 1)
     message = decode_message(Record(sys_flag=1, body=bomb).pack())
     assert message.payload() == bomb
-    assert f"expected at most {MAX_INFLATED_BYTES} bytes" in message.body_error
+    assert f"expected at most {MAX_INFLATED_BYTES} bytes" in not_none(message.body_error)
 
 
 def test_body_that_inflates_to_just_the_limit_is_given():

@@ -20,6 +20,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.verify import verify_store
 from tests.support.kernels import native, running
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.records import Record, pack_log
 
@@ -272,9 +273,9 @@ def test_walks_survive_whoever_cuts_the_file_meanwhile(path):
         [sys.executable, "-c", textwrap.dedent(RACE), str(path)],
         cwd=path.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
     ) as walker, path.open("r+b") as stream:  # fmt: skip
-        assert walker.stdout.readline() == "walks\n"
+        assert not_none(walker.stdout).readline() == "walks\n"
         while walker.poll() is None:
             os.ftruncate(stream.fileno(), 7 * PAGE)
             os.pwrite(stream.fileno(), content[7 * PAGE :], 7 * PAGE)
-        assert walker.stdout.read() == "20\n"
+        assert not_none(walker.stdout).read() == "20\n"
     assert walker.returncode == 0

@@ -42,6 +42,7 @@ def test_strings_are_copied_behind_each_other(kernels, values):
 def test_maps_hold_what_the_format_reads(values):
     with running(NATIVE):
         found = strings.property_map(*laid_out(values))
+    assert found is not None
     names, texts = split(found.name_offsets, found.names), split(found.value_offsets, found.values)
     for number, value in enumerate(values):
         rows = slice(int(found.row_offsets[number]), int(found.row_offsets[number + 1]))
