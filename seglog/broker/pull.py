@@ -25,6 +25,7 @@ from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
 from seglog.remoting.command import Response
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.storage.format.layout import I64
 from seglog.storage.format.record import PHY_OFFSET_AT
 from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
@@ -186,5 +187,5 @@ def _is_cold(state: BrokerState, found: GetResult) -> bool:
     end = store.max_phy_offset
     if end - store.min_phy_offset <= state.hot_bytes:
         return False
-    phy_offset = int.from_bytes(found.runs[0][PHY_OFFSET_AT : PHY_OFFSET_AT + 8], "big")
+    phy_offset = int(I64.unpack_from(found.runs[0], PHY_OFFSET_AT)[0])
     return end - phy_offset > state.hot_bytes

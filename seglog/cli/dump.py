@@ -24,6 +24,7 @@ from seglog.storage.finding_text import finding_fields
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.layout import U32
 from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.ranges import ranges_of
@@ -216,7 +217,7 @@ def _decode(
                 continue
             yield HoleFound(_log_file(phy_offset, segment), phy_offset % segment, size, error.kind)
         else:
-            yield int.from_bytes(record[MAGIC_AT : MAGIC_AT + 4], "big"), message
+            yield U32.unpack_from(record, MAGIC_AT)[0], message
 
 
 def _in_holes(phy_offsets: npt.NDArray[np.int64], found: Survey) -> npt.NDArray[np.bool_]:

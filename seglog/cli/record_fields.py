@@ -16,22 +16,20 @@ from seglog.cli import render
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import Host
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16, U8, Field, Layout
 from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
     HEAD_V4,
-    HEADS,
-    HOST_BITS,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
-    SYS_FLAG_AT,
     Damage,
     examine,
+    head_layout,
 )
 
-_NUMBERS: Final = {kind: Layout("", "", (Field("n", kind, "", ""),)).struct for kind in ("u8", "i16", "i32")}
+_NUMBERS: Final = {"u8": U8, "i16": I16}
 _FLAG_NAMES: Final = {
     flags.MULTI_TAGS: "several tags",
     flags.BORN_HOST_V6: "born host IPv6",
@@ -120,7 +118,7 @@ def dissect(record: memoryview, phy_offset: int, segment_end: int) -> Anatomy | 
     if magic not in (MAGIC_V1, MAGIC_V2) or len(record) < HEAD_V4.size_bytes:
         return None
     found = examine(record, 0, phy_offset)
-    layout = HEADS[int(_NUMBERS["i32"].unpack_from(record, SYS_FLAG_AT)[0]) & HOST_BITS]
+    layout = head_layout(record)
     damage = found if isinstance(found, Damage) else None
     anatomy = Anatomy("record", size, damage, list(_layout_parts(layout, record)))
     if len(record) >= layout.size_bytes:

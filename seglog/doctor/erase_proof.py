@@ -16,7 +16,12 @@ from seglog.doctor.erased_record import erase_record
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import HEADS, HOST_BITS, MIN_RECORD_BYTES, SYS_FLAG_AT, Damage, examine
+from seglog.storage.format.record import (
+    MIN_RECORD_BYTES,
+    Damage,
+    examine,
+    head_layout,
+)
 from seglog.storage.listing import list_store
 
 _ERASED_FIELDS: Final = frozenset({"body_crc", "sys_flag", "body_bytes"})
@@ -85,8 +90,7 @@ def _prove(files: Files, root: Path, one: Rewrite, segment_bytes: int, sizes: Ma
 
 def _lasting(record: bytes) -> dict[str, object]:
     """Returns the fields of a head that an erase does not change."""
-    bits = int.from_bytes(record[SYS_FLAG_AT : SYS_FLAG_AT + 4], "big") & HOST_BITS
-    layout = HEADS[bits]
+    layout = head_layout(record)
     if len(record) < layout.size_bytes:
         return {}
     names = [field.name for field in layout.fields]

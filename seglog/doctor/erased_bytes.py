@@ -6,7 +6,6 @@ record are its own, and so is every record that states such a place, or has the 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from contextlib import closing
@@ -19,19 +18,16 @@ from seglog.doctor.leftovers import MAX_NEEDLE_BYTES
 from seglog.storage.erased_places import ErasedPlace
 from seglog.storage.files import Files
 from seglog.storage.format.index_keys import record_keys
+from seglog.storage.format.layout import I64, U32
 from seglog.storage.format.record import (
     MAGIC_AT,
-    MAGIC_V1,
-    MAGIC_V2,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
+    RECORD_MAGIC,
     RecordRow,
     examine,
 )
 
-_MAGIC: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
-)
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_RECORD_BYTES: Final = 5 << 20
 """Longer records than brokers take are looked for at their place only."""
@@ -79,12 +75,12 @@ class ErasedRecords:
             for place in self._places_in(phy_offset, phy_offset + len(data)):
                 self._zero(made, data, place, place - phy_offset)
         view = memoryview(data)
-        for match in _MAGIC.finditer(data, MAGIC_AT):
+        for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
             at = match.start() - MAGIC_AT
             if len(view) - at < MIN_RECORD_BYTES:
                 break
             stated = _stated(data, at)
-            if self.sizes.get(stated) == int.from_bytes(view[at : at + 4]):
+            if self.sizes.get(stated) == U32.unpack_from(view, at)[0]:
                 self._zero(made, data, stated, at)
             elif self.key and stated >= 0:
                 self._zero_keyed(made, view, stated, at)
@@ -122,7 +118,7 @@ class ErasedRecords:
         """Zeroes the record of a place, which starts at ``at`` in the bytes, or before them."""
         low, high = self.bodies_at.get(place, (0, 0))
         # Where sectors were swapped the bytes of a place are those of another record.
-        is_own = at >= 0 and (_MAGIC.match(data, at + MAGIC_AT) is None or _stated(data, at) == place)
+        is_own = at >= 0 and (RECORD_MAGIC.match(data, at + MAGIC_AT) is None or _stated(data, at) == place)
         if is_own and low < high and at + high <= len(data):
             self.bodies.add(data[at + low : at + min(high, low + MAX_NEEDLE_BYTES)])
         start, end = max(0, at), min(at + self.sizes[place], len(made))
@@ -145,7 +141,7 @@ def changed_bytes(before: bytes, after: bytes) -> int:
 
 def _stated(data: bytes, at: int) -> int:
     """Returns the place that the record at a position states."""
-    return int.from_bytes(data[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
+    return int(I64.unpack_from(data, at + PHY_OFFSET_AT)[0])
 
 
 def _keys(view: memoryview, row: RecordRow) -> set[str]:

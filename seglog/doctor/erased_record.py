@@ -17,12 +17,11 @@ from seglog.doctor.copy_names import ERASED
 from seglog.errors import CorruptError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16
 from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, Damage, examine
 
 _MARK: Final = f"{ERASED}\x011\x02".encode()
 _CLEARED: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.NEED_UNWRAP
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ def erase_record(record: bytes | memoryview, phy_offset: int) -> ErasedRecord:
     head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
     head["sys_flag"] = row.sys_flag & ~_CLEARED
     head["body_bytes"] = len(body)
-    topic = view[row.body_at + row.body_bytes : row.properties_at - _I16.size]
+    topic = view[row.body_at + row.body_bytes : row.properties_at - I16.size]
     made = (
-        layout.struct.pack(*head.values()) + body + bytes(topic) + _I16.pack(len(marked) + crc_bytes) + marked
+        layout.struct.pack(*head.values()) + body + bytes(topic) + I16.pack(len(marked) + crc_bytes) + marked
     )
     if has_crc:
         made += props.crc_property(zlib.crc32(made) & CRC_MASK)

@@ -13,6 +13,7 @@ from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files import Files, read_part
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
+from seglog.storage.format.layout import I32
 from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
 from seglog.storage.index_files import IndexFile
 from seglog.storage.index_times import store_ms_at
@@ -110,7 +111,7 @@ def _wrong_first_times(plan: AuditPlan, files: Files, facts: IndexFacts) -> list
         if before_ms is not None:
             position = file.geometry.entries_at + INDEX_ENTRY.size_bytes + INDEX_ENTRY.offsets["time_diff_s"]
             data = _read(files, file, position, 4)
-            found = int.from_bytes(data, "big", signed=True)
+            found = int(I32.unpack(data.ljust(I32.size, b"\0"))[0])
             wanted = int(seconds_since(before_ms, np.array(file.header.begin_timestamp_ms)))
             if data and found != wanted:
                 words = (f"{wanted} s since the file before", str(found))

@@ -19,6 +19,7 @@ from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.attic import iter_kept
 from seglog.storage.certain_mends.from_attic import log_place
 from seglog.storage.files import Files
+from seglog.storage.format.layout import I32
 from seglog.storage.format.message import Message
 from seglog.storage.format.tombstone import LOST_FLAG
 from seglog.storage.format.undo_journal import UndoKind
@@ -65,7 +66,7 @@ def find_keyless(view: LogView, texts: Iterable[str], *, is_text_needed: bool) -
 
 
 def _stones(view: LogView) -> list[Message]:
-    places = view.scan([LOST_FLAG.to_bytes(4, "big")]).phy_offsets
+    places = view.scan([I32.pack(LOST_FLAG)]).phy_offsets
     stones = [message for message in map(view.message_at, places) if message is not None]
     return [one for one in stones if one.is_tombstone and not one.keys and not one.unique_key]
 

@@ -16,15 +16,13 @@ from seglog.doctor.actions import Action, move_away
 from seglog.doctor.ext_faults import ext_faults
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I64
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
 from seglog.storage.geometry import infer_file_size
 from seglog.storage.queue_files import QueueFiles, queue_directory, read_units
 from seglog.storage.rewrite import resize, write_over
 from seglog.storage.survey import Survey
 from seglog.words import count_text
-
-_CODE = Layout("", "", (Field("tags_code", "i64", "", ""),)).struct
 
 
 def mend_ext(found: Survey, files: Files) -> Iterator[Action]:
@@ -70,7 +68,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
         place = (first_slot + at) * CQ_UNIT_BYTES
         position = place % file_bytes
         path = queue.directory / segment_file_name(place - position)
-        write_over(files, path, position + CQ_UNIT.offsets["tags_code"], _CODE.pack(code))
+        write_over(files, path, position + CQ_UNIT.offsets["tags_code"], I64.pack(code))
     detail = f"{count_text(len(lost), 'unit')} of {faults.addressed} with filter data"
     yield Action("filter", queue.name, detail=detail)
 

@@ -32,7 +32,7 @@ UNIQUE_ID: Final = Layout(
         Field("counter", "i16", "–", "low 16 bits of the number of ids made before"),
     ),
 )
-_LIFE: Final = Layout("", "", UNIQUE_ID.fields[:2]).struct
+_LIFE: Final = UNIQUE_ID.part("process_id", "life")
 
 
 class UniqueIds:

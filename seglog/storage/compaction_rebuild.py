@@ -25,7 +25,7 @@ from seglog.storage.format.batch_consume_queue import (
     BatchUnits,
 )
 from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import U32
 from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
@@ -40,7 +40,6 @@ from seglog.storage.format.record import (
     examine,
 )
 
-_BODY_CRC: Final = Layout("", "", (Field("crc", "u32", "", ""),)).struct
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -113,7 +112,7 @@ def sound_record(record: memoryview, phy_offset: int) -> RecordRow | None:
     if isinstance(row, Damage) or row.size_bytes != len(record):
         return None
     body = record[row.body_at : row.body_at + row.body_bytes]
-    (stored_crc,) = _BODY_CRC.unpack_from(record, HEAD_V4.offsets["body_crc"])
+    (stored_crc,) = U32.unpack_from(record, HEAD_V4.offsets["body_crc"])
     return row if not row.body_bytes or zlib.crc32(body) & CRC_MASK == stored_crc else None
 
 

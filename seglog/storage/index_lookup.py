@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT, decode_index_header
+from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.index_files import Entries, IndexFile, Numbers, entry_at, read_entry, read_padded
 
 PlaceRun: TypeAlias = tuple[int] | Numbers
@@ -44,7 +44,7 @@ class EntryScan:
         self._end_ms = end_ms
         self._buffer = np.empty(0, np.uint8)
         self._block = _FIRST_BLOCK
-        self._as_stored = int.from_bytes(hashed.to_bytes(4, "big"), sys.byteorder, signed=True)
+        self._as_stored = int(np.array(hashed, I32_ITEMS).view(np.int32))
 
     def block(self, end: int, least: int = 1) -> tuple[int, Numbers, Entries]:
         """Reads entries below ``end``, and not below ``least``, a block of them.

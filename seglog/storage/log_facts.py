@@ -6,8 +6,6 @@ left. Both hold whatever the file is called and however much of it is left.
 
 from __future__ import annotations
 
-import re
-import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Final
 
 from seglog.storage.file_facts import FileFacts
 from seglog.storage.files import Files, OpenFile, read_part
+from seglog.storage.format.layout import I64
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
 from seglog.storage.format.record import (
     FILLER,
@@ -26,6 +25,7 @@ from seglog.storage.format.record import (
     MAGIC_V2,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
+    RECORD_MAGIC,
     Damage,
     RecordRow,
     examine,
@@ -45,10 +45,6 @@ _ENOUGH: Final = 8
 """So many records say where a file belongs."""
 _WITNESSES: Final = 2
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
-RECORD_MAGIC: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in _MAGICS), re.DOTALL
-)
-_PHY_OFFSET: Final = struct.Struct(">q")
 
 
 def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
@@ -142,7 +138,7 @@ def _is_meant(handle: OpenFile, own: int, named: int | None, size: int) -> bool:
 
 
 def _own(buffer: memoryview, at: int) -> int:
-    own: int = _PHY_OFFSET.unpack_from(buffer, at + PHY_OFFSET_AT)[0]
+    own: int = I64.unpack_from(buffer, at + PHY_OFFSET_AT)[0]
     return own
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I32
 from seglog.storage.format.names import LMQ_PREFIX, can_name_directory
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.sys_flag import takes_queue_offset
@@ -26,7 +26,6 @@ from seglog.storage.survey import Survey
 
 NOWHERE: Final = -1
 """Place of a record of which only a jump in queue offsets tells."""
-_SIZE: Final = Layout("", "", (Field("size_bytes", "i32", "", ""),)).struct
 _HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
 """Damage that leaves no doubt about the head."""
 
@@ -126,10 +125,10 @@ def read_legible(reader: LogReader, at: int, end: int) -> tuple[RecordRow, bytes
         at: Where it would start.
         end: Where the hole ends in that segment.
     """
-    head = reader.read(at, _SIZE.size) if at < end else memoryview(b"")
-    if len(head) < _SIZE.size:
+    head = reader.read(at, I32.size) if at < end else memoryview(b"")
+    if len(head) < I32.size:
         return None
-    (size,) = _SIZE.unpack(head)
+    (size,) = I32.unpack(head)
     if not MIN_RECORD_BYTES <= size <= min(end - at, MAX_LOST_BYTES):
         return None
     data = reader.read(at, size)

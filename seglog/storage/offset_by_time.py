@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from seglog.storage.format.layout import Field, Layout
-from seglog.storage.format.record import HEADS, HOST_BITS, SYS_FLAG_AT
+from seglog.storage.format.record import store_time_of
 from seglog.storage.get import Log, Queue
 
 Boundary = Literal["lower", "upper"]
-
-_I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
-_I64 = Layout("", "", (Field("n", "i64", "", ""),)).struct
-_STORE_TIME_AT = {bits: layout.offsets["store_timestamp_ms"] for bits, layout in HEADS.items()}
 
 
 def offset_by_time(queue: Queue, log: Log, timestamp_ms: int, boundary: Boundary) -> int:
@@ -45,6 +40,5 @@ def _time_from(queue: Queue, log: Log, queue_offset: int, end: int) -> tuple[int
             log.read(int(unit["phy_offset"]), int(unit["size_bytes"])) if unit["size_bytes"] > 0 else None
         )
         if record is not None:
-            bits = _I32.unpack_from(record, SYS_FLAG_AT)[0] & HOST_BITS
-            return at, int(_I64.unpack_from(record, _STORE_TIME_AT[bits])[0])
+            return at, store_time_of(record)
     return end, None

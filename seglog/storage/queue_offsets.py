@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I64
 from seglog.storage.format.record import HEAD_V4, MIN_RECORD_BYTES
 from seglog.storage.gathered import PART_ROWS
 from seglog.storage.kernels.walk import Rows
 
-_I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
 _NO_LIMIT: Final = 1 << 63
 _Mask = npt.NDArray[np.bool_]
 
@@ -72,7 +71,7 @@ def mend_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows
 def with_queue_offset(record: memoryview, queue_offset: int) -> memoryview:
     """Returns a copy of a record that says where it belongs; consumers commit by what a record says."""
     copy = bytearray(record)
-    _I64.pack_into(copy, HEAD_V4.offsets["queue_offset"], queue_offset)
+    I64.pack_into(copy, HEAD_V4.offsets["queue_offset"], queue_offset)
     return memoryview(copy).toreadonly()
 
 

@@ -15,25 +15,18 @@ from dataclasses import dataclass
 
 from seglog.arguments import as_int, as_text
 from seglog.errors import ReadOnlyError
-from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import (
     FILLER,
-    HEADS,
-    HOST_BITS,
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
-    SYS_FLAG_AT,
+    store_time_of,
 )
 from seglog.storage.get import RecordSource
 from seglog.storage.log_trimmer import Trimmed
 from seglog.storage.queue_places import offsets_from
 from seglog.storage.reader import Reader
 from seglog.storage.writer import Writer
-
-_I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
-_I64 = Layout("", "", (Field("n", "i64", "", ""),)).struct
-_STORE_TIME_AT = {bits: layout.offsets["store_timestamp_ms"] for bits, layout in HEADS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,5 +143,4 @@ def _store_ms(log: RecordSource, phy_offset: int) -> int | None:
     head = log.read(phy_offset, MIN_RECORD_BYTES)
     if head is None or FILLER.struct.unpack_from(head)[1] not in {MAGIC_V1, MAGIC_V2}:
         return None
-    bits = _I32.unpack_from(head, SYS_FLAG_AT)[0] & HOST_BITS
-    return int(_I64.unpack_from(head, _STORE_TIME_AT[bits])[0])
+    return store_time_of(head)

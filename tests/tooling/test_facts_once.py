@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,29 @@ def strings_of(module: Path) -> set[str]:
 def test_names_of_the_system_are_stated_in_one_place(module):
     if module.relative_to(PACKAGE).as_posix() not in STATED_IN:
         assert not NAMES & strings_of(module), "seglog/storage/format/system_names.py has these names"
+
+
+# What states the bytes of a number outside of the formats: module → why
+BYTES_OF_THEIR_OWN = {
+    "broker/bloom.py": "the words of MurmurHash3, which are little-endian",
+    "spark/compact/keys.py": "the words of our own hash, which are little-endian",
+}
+OF_NUMBER = re.compile(r"[<>=!@](\d*[xcbB?hHiIlLqQnNefdsp])+|[<>=|][iufVSb]\d+")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_bytes_of_numbers_are_stated_by_the_formats_alone(module):
+    name = module.relative_to(PACKAGE).as_posix()
+    if name.startswith("storage/format/") or name in BYTES_OF_THEIR_OWN:
+        return
+    stated = {text for text in strings_of(module) if OF_NUMBER.fullmatch(text)}
+    nodes = list(ast.walk(ast.parse(module.read_text())))
+    called = {node.attr for node in nodes if isinstance(node, ast.Attribute)} & {"from_bytes", "to_bytes"}
+    made = {f"line {node.lineno}" for node in nodes if isinstance(node, ast.Call) and is_nameless(node)}
+    assert not stated | called | made, "seglog/storage/format/layout.py has I16, I32, U32, I64 and Layout"
+
+
+def is_nameless(call: ast.Call) -> bool:
+    """Returns whether a call makes a Layout that has no name."""
+    first = call.args[0] if call.args else None
+    return isinstance(first, ast.Constant) and first.value == "" and ast.unparse(call.func) == "Layout"

@@ -19,13 +19,14 @@ from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import move_records
 from seglog.storage.files import RestoringFiles, read_all
 from seglog.storage.format import properties as props
+from seglog.storage.format.layout import U32, U32_ITEMS
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 
 CHUNKS: Final = ".chunks"
 _SHARE: Final = 16
-_CRC_WORD: Final = int.from_bytes(props.CRC_NAME[:4])
+_CRC_WORD: Final = U32.unpack_from(props.CRC_NAME)[0]
 
 
 class Chunk(NamedTuple):
@@ -160,6 +161,6 @@ def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
 
 def _have_crc(data: Bytes, places: Ints, sizes: Ints) -> Mask:
     """Returns which records have a record CRC."""
-    words = overlapping(data, np.dtype(">u4"))
+    words = overlapping(data, U32_ITEMS)
     found: Mask = words[places + sizes - props.CRC_PROPERTY_BYTES] == _CRC_WORD
     return found

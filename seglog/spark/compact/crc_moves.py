@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format import properties as props
+from seglog.storage.format.layout import I64_ITEMS
 from seglog.storage.format.record import CRC_MASK, PHY_OFFSET_AT
 from seglog.storage.kernels.gather import Bytes, Ints
 
@@ -36,7 +37,7 @@ def move_crcs(target: Bytes, places: Ints, sizes: Ints, old_offsets: Ints, new_o
         old_offsets: ``(n,)``, the ``phy_offset`` that the CRC was made for.
         new_offsets: ``(n,)``, the one that they have now.
     """
-    differing = (old_offsets ^ new_offsets).astype(">i8").view(np.uint8).reshape(-1, _PLACE_BYTES)
+    differing = (old_offsets ^ new_offsets).astype(I64_ITEMS).view(np.uint8).reshape(-1, _PLACE_BYTES)
     register = np.zeros(len(places), np.uint32)
     step = _zero_tables(0)[0]
     for column in range(_PLACE_BYTES):

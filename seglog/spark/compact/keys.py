@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format import properties as props
+from seglog.storage.format.layout import U32, U32_ITEMS
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 
-_NAME: Final = int.from_bytes(props.KEYS.encode())
+_NAME: Final = U32.unpack(props.KEYS.encode())[0]
 _NAME_BYTES: Final = len(props.KEYS)
 _WORD_BYTES: Final = 8
 _BLANKS: Final = b" \t\n\r\x0b\x0c"
@@ -71,7 +72,7 @@ def _entries(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Bytes, Ints]:
 
 def _values(text: Bytes, rows: Ints) -> tuple[Ints, Ints, Ints]:
     """Returns which records have a key, and where its text starts and how long it is."""
-    named = np.flatnonzero(overlapping(text, np.dtype(">u4")) == _NAME)
+    named = np.flatnonzero(overlapping(text, U32_ITEMS) == _NAME)
     named = named[named > 0]
     is_entry = (text[named - 1] == props.ENTRY_END) & (text[named + _NAME_BYTES] == props.NAME_END)
     begin = named[is_entry] + _NAME_BYTES + 1

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seglog.spark.compact.crc_moves import move_crcs
 from seglog.storage.format import properties as props
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16, I32_ITEMS, I64_ITEMS, U32_ITEMS
 from seglog.storage.format.names import MAX_TOPIC_BYTES
 from seglog.storage.format.record import (
     CRC_MASK,
@@ -36,9 +36,6 @@ PLACEHOLDER_FLAG: Final = 0x434D_5054
 """``flag`` of every placeholder: "CMPT" in ASCII."""
 _MARK: Final = f"{COMPACTED}\x011\x02".encode()
 _KEPT_BITS: Final = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
-_SIZE: Final = np.dtype(">i4")
-_PLACE: Final = np.dtype(">i8")
 
 
 def placeholder_sizes(topic: str, sys_flags: Ints, sizes: Ints, has_crc: npt.NDArray[np.bool_]) -> Ints:
@@ -52,7 +49,7 @@ def placeholder_sizes(topic: str, sys_flags: Ints, sizes: Ints, has_crc: npt.NDA
     """
     topic_bytes = len(topic.encode())
     heads = np.array([HEADS[bits].size_bytes if bits in HEADS else 0 for bits in range(HOST_BITS + 1)])
-    least = heads[sys_flags & HOST_BITS] + 1 + (topic_bytes > MAX_TOPIC_BYTES) + topic_bytes + _I16.size
+    least = heads[sys_flags & HOST_BITS] + 1 + (topic_bytes > MAX_TOPIC_BYTES) + topic_bytes + I16.size
     least = least + np.where(has_crc, props.CRC_PROPERTY_BYTES, 0)
     marked: Ints = least + len(_MARK)
     return np.where(marked <= sizes, marked, least).astype(np.int64)
@@ -84,7 +81,7 @@ def write_placeholders(
             overlapping(target, np.dtype(f"V{len(tail)}"))[to + head_bytes] = np.void(tail)
             _patch(target, to, host_bits, size, sys_flags[chosen])
             is_v2 = len(topic.encode()) > MAX_TOPIC_BYTES
-            overlapping(target, np.dtype(">u4"))[to + MAGIC_AT] = MAGIC_V2 if is_v2 else MAGIC_V1
+            overlapping(target, U32_ITEMS)[to + MAGIC_AT] = MAGIC_V2 if is_v2 else MAGIC_V1
 
 
 def move_records(
@@ -105,7 +102,7 @@ def move_records(
         has_crc: ``(n,)``, which have a record CRC.
         is_new: ``(n,)``, which are placeholders: their CRCs are made, not moved.
     """
-    phy_offsets = overlapping(target, _PLACE)
+    phy_offsets = overlapping(target, I64_ITEMS)
     moved = has_crc & ~is_new
     old = phy_offsets[places[moved] + PHY_OFFSET_AT].astype(np.int64)
     phy_offsets[places + PHY_OFFSET_AT] = new_offsets
@@ -121,17 +118,17 @@ def move_records(
 def _tail(topic: str, size_bytes: int) -> bytes:
     """Returns topic and properties of a placeholder, of a length that :func:`placeholder_sizes` found."""
     text = topic.encode()
-    length = bytes([len(text)]) if len(text) <= MAX_TOPIC_BYTES else _I16.pack(len(text))
-    rest = size_bytes - len(length) - len(text) - _I16.size
+    length = bytes([len(text)]) if len(text) <= MAX_TOPIC_BYTES else I16.pack(len(text))
+    rest = size_bytes - len(length) - len(text) - I16.size
     # The mark has 19 bytes, the CRC 20: the length tells which of them there are.
     mark = _MARK if rest >= len(_MARK) and rest != props.CRC_PROPERTY_BYTES else b""
     crc = props.crc_property(0) if rest > len(mark) else b""
-    return length + text + _I16.pack(rest) + mark + crc
+    return length + text + I16.pack(rest) + mark + crc
 
 
 def _patch(target: Bytes, places: Ints, host_bits: int, size_bytes: int, sys_flags: Ints) -> None:
     layout = HEADS[host_bits]
-    ints = overlapping(target, _SIZE)
+    ints = overlapping(target, I32_ITEMS)
     ints[places] = size_bytes
     ints[places + layout.offsets["body_crc"]] = 0
     ints[places + FLAG_AT] = PLACEHOLDER_FLAG

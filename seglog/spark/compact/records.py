@@ -13,6 +13,7 @@ from seglog.spark.compact.keys import hash_keys
 from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG, placeholder_sizes
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.storage.format import properties as props
+from seglog.storage.format.layout import U32, U32_ITEMS
 from seglog.storage.format.sys_flag import INNER_BATCH
 from seglog.storage.format.tombstone import FILLER_TOPIC
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, overlapping, properties_ranges, read_heads
@@ -46,7 +47,7 @@ Facts = npt.NDArray[np.void]
 Key = tuple[str, int]
 _HEAD_FIELDS: Final = ("magic", "sys_flag", "body_bytes", "flag")
 _COPIED: Final = ("phy_offset", "queue_offset", "tags_code", "store_timestamp_ms", "size_bytes", "sys_flag")
-_CRC_WORD: Final = int.from_bytes(props.CRC_NAME[:4])
+_CRC_WORD: Final = U32.unpack_from(props.CRC_NAME)[0]
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ def facts_of(
 def _has_crc(buffer: Bytes, starts: Ints, lengths: Ints) -> Mask:
     fits = lengths >= props.CRC_PROPERTY_BYTES
     tail = np.where(fits, starts + lengths - props.CRC_PROPERTY_BYTES, 0)
-    words = overlapping(buffer, np.dtype(">u4"))
+    words = overlapping(buffer, U32_ITEMS)
     found: Mask = fits & (words[tail] == _CRC_WORD)
     return found
 

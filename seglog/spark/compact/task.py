@@ -26,6 +26,7 @@ from seglog.storage.compaction_files import (
 )
 from seglog.storage.files import Files
 from seglog.storage.format.batch_consume_queue import BatchUnits
+from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.record import SYS_FLAG_AT
 from seglog.storage.geometry import StoreGeometry
@@ -36,7 +37,6 @@ from seglog.storage.log_files import LogReader
 _WINDOW_BYTES: Final = 16 << 20
 _OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits."""
-_SYS_FLAG: Final = np.dtype(">i4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _compaction_facts(files: Files, task: Task, part: CompactionPart) -> Facts:
             rows[name] = mine[name]
         rows["queue_offset"] = mine["base_queue_offset"]
         places = rows["phy_offset"].astype(np.int64) - first + SYS_FLAG_AT
-        rows["sys_flag"] = overlapping(np.frombuffer(window, np.uint8), _SYS_FLAG)[places]
+        rows["sys_flag"] = overlapping(np.frombuffer(window, np.uint8), I32_ITEMS)[places]
         queue = [(part.topic, part.queue_id)]
         every.append(facts_of(window, first, rows, (), queue, task.policies, task.salt))
     return np.concatenate(every)

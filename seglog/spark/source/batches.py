@@ -24,6 +24,7 @@ from seglog.spark.source.property_columns import PropertyColumns
 from seglog.spark.source.split_rows import Window
 from seglog.spark.source.strings import as_text, gather
 from seglog.storage.format import properties as props
+from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.record import FLAG_AT
 from seglog.storage.format.tombstone import LOST_FLAG, is_tombstone
 from seglog.storage.kernels.gather import (
@@ -37,7 +38,6 @@ from seglog.storage.kernels.gather import (
 )
 from seglog.storage.kernels.walk import Rows, are_dispatched
 
-_FLAG: Final = np.dtype(">i4")
 _MS: Final = 1000
 _MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
 _OF_ROWS: Final = {
@@ -245,7 +245,7 @@ def _even(count: int, parts: int) -> Iterator[tuple[int, int]]:
 
 def _are_lost(memory: memoryview, buffer: Bytes, positions: Ints, rows: Rows) -> Mask:
     """Returns which records are tombstones; applications may use their flag too."""
-    found: Mask = overlapping(buffer, _FLAG)[positions + FLAG_AT] == LOST_FLAG
+    found: Mask = overlapping(buffer, I32_ITEMS)[positions + FLAG_AT] == LOST_FLAG
     for row in np.flatnonzero(found).tolist():
         start = int(positions[row])
         found[row] = is_tombstone(memory[start : start + int(rows["size_bytes"][row])])

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from seglog.spark.source.strings import fixed_width, merged
 from seglog.storage.format.host import IPV4_BYTES, IPV6_BYTES, Host
+from seglog.storage.format.layout import I32_ITEMS, I64_ITEMS
 from seglog.storage.format.record import HEADS, HOST_BITS
 from seglog.storage.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from seglog.storage.kernels.gather import Bytes, Ints, overlapping
@@ -45,7 +46,7 @@ class HostColumns:
         """Returns the offsetMsgId of each record."""
         parts = []
         for rows, raw in self._raw("store"):
-            places = phy_offsets[rows].astype(">i8").view(np.uint8).reshape(-1, 8)
+            places = phy_offsets[rows].astype(I64_ITEMS).view(np.uint8).reshape(-1, 8)
             digits = _DIGITS[np.concatenate([raw, places], axis=1)]
             parts.append((rows, fixed_width(digits.view(np.uint8))))
         return merged(parts)
@@ -82,7 +83,7 @@ def _texts(raw: Bytes) -> pa.Array:
 
 
 def _spelled(raw: Bytes) -> pa.Array:
-    ports = pa.array(raw[:, -_PORT_BYTES:].copy().view(">i4").ravel().astype(np.int32)).cast(pa.string())
+    ports = pa.array(raw[:, -_PORT_BYTES:].copy().view(I32_ITEMS).ravel().astype(np.int32)).cast(pa.string())
     if raw.shape[1] == IPV4_BYTES + _PORT_BYTES:
         octets = [_OCTETS.take(pa.array(raw[:, place])) for place in range(IPV4_BYTES)]
         return pc.binary_join_element_wise(pc.binary_join_element_wise(*octets, "."), ports, ":")

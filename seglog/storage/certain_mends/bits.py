@@ -24,6 +24,7 @@ from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
+from seglog.storage.format.layout import U32
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.restated import restate, restated_fields
 from seglog.storage.log_files import LogReader
@@ -31,7 +32,6 @@ from seglog.storage.log_scan import Hole
 from seglog.storage.queue_overlay import QueueState, is_message
 
 _MAX_RECORD_BYTES: Final = 192 << 10
-_SIZE: Final = slice(0, 4)
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
 
 
@@ -99,9 +99,9 @@ def _mend(row: RecordRow, at: int, window: bytes, whole: bytes, *, is_bit: bool)
 
 
 def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, room: int) -> Bit | None:
-    if not any(window[:MIN_RECORD_BYTES]):
+    if len(window) < MIN_RECORD_BYTES or not any(window[:MIN_RECORD_BYTES]):
         return None
-    sizes = {int.from_bytes(window[_SIZE]), room}
+    sizes = {U32.unpack_from(window)[0], room}
     if unit_bytes is not None:
         sizes.add(unit_bytes)
     bits = {
@@ -115,9 +115,9 @@ def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, r
 
 
 def _restated(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None) -> bytes | None:
-    if not any(window[:MIN_RECORD_BYTES]):
+    if len(window) < MIN_RECORD_BYTES or not any(window[:MIN_RECORD_BYTES]):
         return None
-    for size in {int.from_bytes(window[_SIZE]), unit_bytes or 0}:
+    for size in {U32.unpack_from(window)[0], unit_bytes or 0}:
         if MIN_RECORD_BYTES <= size <= len(window):
             made = restate(window[:size], at)
             if made is not None and (_has_unit(found, made, at) or has_crc_property(made)):

@@ -26,11 +26,13 @@ from seglog.storage.erased_places import ErasedPlace, erased_places
 from seglog.storage.files import Files
 from seglog.storage.format.attic_entry import MAX_KEPT_BYTES
 from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
+from seglog.storage.format.layout import I64
 from seglog.storage.format.names import COMMIT_LOG, STRAY, parse_segment_file_name
 from seglog.storage.format.record import (
     MAGIC_AT,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
+    RECORD_MAGIC,
     Damage,
     RecordRow,
     examine,
@@ -39,7 +41,6 @@ from seglog.storage.format.restated import restate
 from seglog.storage.format.tombstone import is_tombstone
 from seglog.storage.holes_file import KnownHole, load_holes
 from seglog.storage.kernels.walk import iter_resync
-from seglog.storage.log_facts import RECORD_MAGIC
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import Hole
 
@@ -144,10 +145,10 @@ def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int
     view = memoryview(data)
     for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
         at = match.start() - MAGIC_AT
-        stated = int.from_bytes(view[at + PHY_OFFSET_AT : at + PHY_OFFSET_AT + 8], signed=True)
-        if len(view) - at < MIN_RECORD_BYTES or stated < 0:
-            continue
-        row = examine(view, at, stated)
+        if len(view) - at < MIN_RECORD_BYTES:
+            break
+        stated = int(I64.unpack_from(view, at + PHY_OFFSET_AT)[0])
+        row = examine(view, at, stated) if stated >= 0 else None
         if isinstance(row, RecordRow) and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes:
             yield at, stated, bytes(view[at : at + row.size_bytes])
 

@@ -20,6 +20,8 @@ from seglog.storage.certain_mends.log_neighbours import neighbours
 from seglog.storage.certain_mends.mend import BIT, HEAD, MAX_DOUBTED, Mend
 from seglog.storage.files import Files
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.flipped_bit import bits_between
+from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import HEAD_V4, Damage, examine
 from seglog.storage.kernels.walk import ROW
@@ -114,7 +116,7 @@ def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
             right = _rewritten(record, place, identity)
             if right is None or right == record:
                 continue
-            bits = _bits_between(record, right)
+            bits = bits_between(record, right)
             # More than a bit is believed of an offset that cannot be, and of a topic that nobody else names.
             if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
                 kind = BIT if bits == 1 else HEAD
@@ -228,14 +230,8 @@ def _rewritten(record: bytes, place: int, wanted: _Identity) -> bytes | None:
     if isinstance(row, Damage) or len(topic) != len(row.topic):
         return None
     made = bytearray(record)
-    fields = {"queue_id": (wanted.queue_id, 4), "queue_offset": (wanted.queue_offset, 8)}
-    for name, (value, width) in fields.items():
-        at = HEAD_V4.offsets[name]
-        made[at : at + width] = value.to_bytes(width, "big")
+    I32.pack_into(made, HEAD_V4.offsets["queue_id"], wanted.queue_id)
+    I64.pack_into(made, HEAD_V4.offsets["queue_offset"], wanted.queue_offset)
     topic_at = row.properties_at - 2 - len(topic)
     made[topic_at : topic_at + len(topic)] = topic
     return bytes(made)
-
-
-def _bits_between(one: bytes, other: bytes) -> int:
-    return (int.from_bytes(one) ^ int.from_bytes(other)).bit_count()

@@ -17,6 +17,7 @@ import numpy as np
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.files import Files
 from seglog.storage.format import properties as props
+from seglog.storage.format.flipped_bit import bits_between
 from seglog.storage.format.lmq import multi_queues
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record import RecordRow, examine
@@ -46,7 +47,7 @@ def mends_of_lmq_offsets(found: Survey, files: Files) -> Iterator[Mend]:
             head = examine(memoryview(record), 0, place)
             right = _with_offsets(record, head, slots) if isinstance(head, RecordRow) else None
             if isinstance(head, RecordRow) and right is not None and right != record:
-                bits = (int.from_bytes(record) ^ int.from_bytes(right)).bit_count()
+                bits = bits_between(record, right)
                 topic = head.topic.decode("utf-8", "surrogateescape")
                 names = " and ".join(sorted(slots))
                 kind, proof = (

@@ -131,8 +131,13 @@ def _by_body_crc(record: bytes, phy_offset: int) -> Iterator[Bit]:
 
 def has_crc_property(record: bytes) -> bool:
     """Returns whether a record ends with a record CRC, or what a few flipped bits left of one."""
-    name = int.from_bytes(record[-_CRC_BYTES : -_CRC_BYTES + len(props.CRC_NAME)])
-    return (name ^ int.from_bytes(props.CRC_NAME)).bit_count() <= MAX_NAME_FLIPS
+    name = record[-_CRC_BYTES : -_CRC_BYTES + len(props.CRC_NAME)]
+    return bits_between(name, props.CRC_NAME) <= MAX_NAME_FLIPS
+
+
+def bits_between(one: bytes, other: bytes) -> int:
+    """Returns how many bits differ."""
+    return (int.from_bytes(one) ^ int.from_bytes(other)).bit_count()
 
 
 def _structure_positions(record: bytes) -> Iterator[int]:

@@ -28,6 +28,7 @@ from seglog.storage.format.index import (
     encode_index_header,
 )
 from seglog.storage.format.index_view import Entries
+from seglog.storage.format.layout import I32_ITEMS
 
 KEY_ROW: Final = np.dtype([("key_hash", "i4"), ("phy_offset", "i8"), ("store_timestamp_ms", "i8")])
 """One key of one record, in native byte order."""
@@ -71,7 +72,7 @@ def put_keys(buffer: bytearray | memoryview, geometry: IndexGeometry, rows: KeyR
         return 0
     rows = rows[:taken]
     own = np.arange(header.index_count, header.index_count + taken, dtype=np.int64)
-    slots = np.frombuffer(buffer, ">i4", geometry.slot_count, INDEX_HEADER.size_bytes)
+    slots = np.frombuffer(buffer, I32_ITEMS, geometry.slot_count, INDEX_HEADER.size_bytes)
     entries: Entries = np.frombuffer(buffer, INDEX_ENTRY.dtype, geometry.entry_count, geometry.entries_at)
     touched, newest, previous = _chain_up(slots, rows["key_hash"].astype(np.int64) % geometry.slot_count, own)
     put = entries[header.index_count : header.index_count + taken]

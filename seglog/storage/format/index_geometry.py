@@ -24,7 +24,7 @@ from seglog.storage.format.index import (
     decode_index_header,
 )
 from seglog.storage.format.index_view import IndexView
-from seglog.storage.format.layout import Buffer
+from seglog.storage.format.layout import I32_ITEMS, Buffer
 from seglog.storage.format.record import Damage
 
 _DEFAULT_RATIO: Final = 4
@@ -139,7 +139,7 @@ def _candidates(buffer: Buffer) -> Iterator[IndexGeometry]:
         return
     at = INDEX_HEADER.size_bytes + least * INDEX_SLOT.size_bytes
     entries = np.frombuffer(buffer, INDEX_ENTRY.dtype, room // step, at)
-    slots = np.frombuffer(buffer, ">i4", room, INDEX_HEADER.size_bytes)
+    slots = np.frombuffer(buffer, I32_ITEMS, room, INDEX_HEADER.size_bytes)
     begins = entries["phy_offset"][1 : 1 + tries] == header.begin_phy_offset
     ends = entries["phy_offset"][last : last + tries] == header.end_phy_offset
     skipped = np.flatnonzero(begins & ends)

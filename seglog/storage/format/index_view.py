@@ -22,7 +22,7 @@ from seglog.storage.format.index import (
     IndexHeader,
     decode_index_header,
 )
-from seglog.storage.format.layout import Buffer
+from seglog.storage.format.layout import I32_ITEMS, Buffer
 
 MAX_TIMESTAMP_MS: Final = 0x7FFF_FFFF_FFFF_FFFF
 DEFAULT_QUERY_LIMIT: Final = 64
@@ -53,7 +53,7 @@ class IndexView:
             )
         self._buffer = buffer
         self.geometry = geometry
-        self.slots: Slots = np.frombuffer(buffer, ">i4", geometry.slot_count, INDEX_HEADER.size_bytes)
+        self.slots: Slots = np.frombuffer(buffer, I32_ITEMS, geometry.slot_count, INDEX_HEADER.size_bytes)
         self.entries: Entries = np.frombuffer(
             buffer, INDEX_ENTRY.dtype, geometry.entry_count, geometry.entries_at
         )

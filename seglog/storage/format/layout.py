@@ -29,6 +29,16 @@ _CODES: Final = {
     "b4": ("4s", "V4"),
     "b16": ("16s", "V16"),
 }
+U8: Final = Struct(">B")
+I16: Final = Struct(">h")
+I32: Final = Struct(">i")
+U32: Final = Struct(">I")
+I64: Final = Struct(">q")
+"""A number by itself; ``…_ITEMS`` is the same for arrays."""
+I16_ITEMS: Final = np.dtype(">i2")
+I32_ITEMS: Final = np.dtype(">i4")
+U32_ITEMS: Final = np.dtype(">u4")
+I64_ITEMS: Final = np.dtype(">i8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,12 @@ class Layout:
         """Returns what unpacks only these fields, in file order, and skips the others."""
         codes = [(field.name in names, _CODES[field.type][0]) for field in self.fields]
         return Struct(">" + "".join(code if picked else f"{calcsize('>' + code)}x" for picked, code in codes))
+
+    def part(self, first: str, last: str) -> Struct:
+        """Returns what packs and unpacks the fields from one to another."""
+        names = [field.name for field in self.fields]
+        fields = self.fields[names.index(first) : names.index(last) + 1]
+        return Layout(self.name, self.source, fields).struct
 
     @property
     def size_bytes(self) -> int:

@@ -20,15 +20,12 @@ from seglog.storage.format.host import IPV4_BYTES, IPV6_BYTES, Host
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import (
     HEAD_V4,
-    HEADS,
-    HOST_BITS,
-    SYS_FLAG_AT,
     Damage,
     examine,
+    head_layout,
 )
 from seglog.storage.format.tombstone import would_be_lost
 
-_I32 = Layout("", "", (Field("n", "i32", "", ""),)).struct
 MESSAGE_ID: Final = Layout(
     "Message id (offsetMsgId), behind the address bytes",
     "MessageDecoder.java createMessageId",
@@ -209,7 +206,7 @@ def decode_message(record: bytes | bytearray | memoryview, *, verify: bool = Fal
     view = memoryview(record)
     if len(view) < HEAD_V4.size_bytes:
         raise TruncatedError("short", expected=f"at least {HEAD_V4.size_bytes} bytes", found=len(view))
-    layout = HEADS[_I32.unpack_from(view, SYS_FLAG_AT)[0] & HOST_BITS]
+    layout = head_layout(view)
     if len(view) < layout.size_bytes:
         raise TruncatedError("short", expected=f"at least {layout.size_bytes} bytes", found=len(view))
     head = layout.struct.unpack_from(view)

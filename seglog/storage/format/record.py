@@ -14,12 +14,13 @@ and properties without it must not hold the NULs that a torn write leaves, nor a
 
 from __future__ import annotations
 
+import re
 import zlib
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from seglog.storage.format import properties as props
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16, I32, I64, U32, Buffer, Field, Layout
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from seglog.storage.format.tags import tags_code
@@ -27,6 +28,9 @@ from seglog.storage.format.tags import tags_code
 MAGIC_V1: Final = 0xDAA320A7
 MAGIC_V2: Final = 0xDAA320AB
 MAGIC_BLANK: Final = 0xCBD43194
+RECORD_MAGIC: Final = re.compile(
+    b"|".join(re.escape(U32.pack(magic)) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
+)
 CRC_MASK: Final = 0x7FFF_FFFF
 
 FILLER: Final = Layout(
@@ -110,7 +114,16 @@ _UNPACK: Final = {bits: layout.picking(*_PICKED).unpack_from for bits, layout in
 _UNPACK_V4: Final = _UNPACK[0]
 _HEAD_V4_BYTES: Final = HEAD_V4.size_bytes
 _HEAD_BYTES: Final = {bits: layout.size_bytes for bits, layout in HEADS.items()}
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
+
+
+def head_layout(record: Buffer) -> Layout:
+    """Returns the layout of a record's head, by the flags of its addresses."""
+    return HEADS[I32.unpack_from(record, SYS_FLAG_AT)[0] & HOST_BITS]
+
+
+def store_time_of(record: Buffer) -> int:
+    """Returns the store time in ms of a record that is whole."""
+    return int(I64.unpack_from(record, head_layout(record).offsets["store_timestamp_ms"])[0])
 
 
 class RecordRow(NamedTuple):
@@ -186,11 +199,11 @@ def examine(buffer: memoryview, at: int, phy_offset: int, verify: bool = True) -
     topic_at = body_at + body_size + (1 if magic == MAGIC_V1 else 2)
     if body_size < 0 or topic_at + 2 > end:
         return Damage("lengths", size, f"body of {body_size}")
-    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else _I16.unpack_from(buffer, topic_at - 2)[0]
+    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else I16.unpack_from(buffer, topic_at - 2)[0]
     properties_at = topic_at + topic_size + 2
     if topic_size < 0 or properties_at > end:
         return Damage("lengths", size, f"topic of {topic_size}")
-    properties_size = max(0, _I16.unpack_from(buffer, properties_at - 2)[0])
+    properties_size = max(0, I16.unpack_from(buffer, properties_at - 2)[0])
     if properties_at + properties_size != end:
         return Damage("lengths", size, properties_at + properties_size - at)
     properties = buffer[properties_at:end].tobytes()
@@ -245,11 +258,11 @@ def _examine_part(buffer: memoryview, at: int) -> Damage:
     if body_size < 0 or parts > room:
         return beyond
     topic_at = at + parts
-    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else _I16.unpack_from(buffer, topic_at - 2)[0]
+    topic_size = buffer[topic_at - 1] if magic == MAGIC_V1 else I16.unpack_from(buffer, topic_at - 2)[0]
     parts += topic_size + 2
     if topic_size < 0 or parts > room:
         return beyond
-    parts += max(0, _I16.unpack_from(buffer, at + parts - 2)[0])
+    parts += max(0, I16.unpack_from(buffer, at + parts - 2)[0])
     return beyond if parts == size else Damage("lengths", size, parts)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.format.record import HEAD_V4, MAGIC_V1, MAGIC_V2, Damage, examine
+from seglog.storage.format.layout import I64
+from seglog.storage.format.record import FILLER, HEAD_V4, MAGIC_V1, MAGIC_V2, PHY_OFFSET_AT, Damage, examine
 
 FIELDS: Final = ("size_bytes", "magic", "phy_offset")
-_SIZE_AT, _MAGIC_AT, _PLACE_AT = (HEAD_V4.offsets[name] for name in FIELDS)
 
 
 def restate(record: bytes, phy_offset: int) -> bytes | None:
@@ -25,9 +25,8 @@ def restate(record: bytes, phy_offset: int) -> bytes | None:
     """
     for magic in (MAGIC_V1, MAGIC_V2):
         made = bytearray(record)
-        made[_SIZE_AT : _SIZE_AT + 4] = len(record).to_bytes(4, "big")
-        made[_MAGIC_AT : _MAGIC_AT + 4] = magic.to_bytes(4, "big")
-        made[_PLACE_AT : _PLACE_AT + 8] = phy_offset.to_bytes(8, "big")
+        FILLER.struct.pack_into(made, 0, len(record), magic)
+        I64.pack_into(made, PHY_OFFSET_AT, phy_offset)
         row = examine(memoryview(made), 0, phy_offset)
         if not isinstance(row, Damage) and row.body_bytes and made != record:
             return bytes(made)

@@ -30,7 +30,7 @@ from typing import Final
 
 from seglog.errors import CorruptError
 from seglog.storage.format import properties as props
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16
 from seglog.storage.format.names import HALF_TOPIC, MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import (
     CRC_MASK,
@@ -75,7 +75,6 @@ _LEFT_OUT: Final = {props.TAGS.encode(), LOST.encode()}
 _BODY_BITS: Final = COMPRESSED | COMPRESSION_MASK | NEED_UNWRAP | INNER_BATCH
 """What a record's flags say of its body."""
 _LOCALHOST: Final = b"\x7f\x00\x00\x01"
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
 _FLAG: Final = HEAD_V4.picking("flag").unpack_from
 _NO_PORT: Final = 0
 _STORE_PORT: Final = {bits: layout.picking("store_port").unpack_from for bits, layout in HEADS.items()}
@@ -179,7 +178,7 @@ def _encode_legible(record: bytes, phy_offset: int, *, record_crc: bool) -> byte
     head["flag"] = LOST_FLAG
     head["store_port"] = _NO_PORT
     head["sys_flag"] = row.sys_flag & ~_BODY_BITS
-    made = layout.struct.pack(*head.values()) + body + topic + _I16.pack(len(kept) + crc_bytes) + kept
+    made = layout.struct.pack(*head.values()) + body + topic + I16.pack(len(kept) + crc_bytes) + kept
     return made + props.crc_property(zlib.crc32(made) & CRC_MASK) if with_crc else made
 
 
@@ -301,8 +300,8 @@ def _encode(
     """Returns a record of a given size, its body as many zeros as that takes."""
     crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
     is_long = len(topic) > MAX_TOPIC_BYTES
-    field = (_I16.pack(len(topic)) if is_long else bytes((len(topic),))) + topic
-    tail = field + _I16.pack(len(properties) + crc_bytes) + properties
+    field = (I16.pack(len(topic)) if is_long else bytes((len(topic),))) + topic
+    tail = field + I16.pack(len(properties) + crc_bytes) + properties
     body = bytes(size_bytes - HEAD_V4.size_bytes - len(tail) - crc_bytes)
     head = HEAD_V4.struct.pack(
         size_bytes,

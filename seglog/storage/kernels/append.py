@@ -17,7 +17,7 @@ from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format import properties as props
 from seglog.storage.format import sys_flag as flags
 from seglog.storage.format.host import IPV4_BYTES, Host
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16, I64
 from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import (
     CRC_MASK,
@@ -33,9 +33,7 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.kernels import KERNELS, NATIVE
 
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
-_I64: Final = Layout("", "", (Field("n", "i64", "", ""),)).struct
-_PLACE: Final = Layout("", "", HEAD_V4.fields[5:7]).struct
+_PLACE: Final = HEAD_V4.part("queue_offset", "phy_offset")
 """Queue offset and physical offset, which lie side by side."""
 _PLACE_AT: Final = HEAD_V4.offsets["queue_offset"]
 _FORMS: Final = {
@@ -68,7 +66,7 @@ class _Topic(NamedTuple):
 @lru_cache(maxsize=4096)
 def _encode_topic(topic: bytes) -> _Topic:
     if len(topic) > MAX_TOPIC_BYTES:
-        return _Topic(MAGIC_V2, _I16.pack(len(topic)) + topic, is_delay=False)
+        return _Topic(MAGIC_V2, I16.pack(len(topic)) + topic, is_delay=False)
     return _Topic(MAGIC_V1, bytes((len(topic),)) + topic, topic == _SCHEDULE_TOPIC)
 
 
@@ -155,7 +153,7 @@ class PythonDraft:
             sys_flag |= flags.STORE_HOST_V6
         head, self._store_time_at, head_size, self.takes_queue_offset = _FORMS[sys_flag & _FORM_BITS]
         magic, topic_field, self._is_delay = _encode_topic(topic)
-        tail = topic_field + _I16.pack(properties_size) + properties
+        tail = topic_field + I16.pack(properties_size) + properties
         body_size = len(body)
         self.size_bytes = head_size + body_size + len(tail) + crc_bytes
         try:
@@ -212,7 +210,7 @@ class PythonDraft:
         """
         record = self._record
         _PLACE.pack_into(record, _PLACE_AT, queue_offset, phy_offset)
-        _I64.pack_into(record, self._store_time_at, store_timestamp_ms)
+        I64.pack_into(record, self._store_time_at, store_timestamp_ms)
         end = at + len(record)
         if self._crc:
             buffer[end : at + self.size_bytes] = props.crc_property(zlib.crc32(record) & CRC_MASK)

@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.layout import Layout
+from seglog.storage.format.layout import I32_ITEMS, Layout
 from seglog.storage.format.record import CRC_MASK
 
 Places: TypeAlias = npt.NDArray[np.int64]
-_SIZE: Final = np.dtype(">i4")
-_BYTES_OF_SIZE: Final = np.arange(_SIZE.itemsize)
+_BYTES_OF_SIZE: Final = np.arange(I32_ITEMS.itemsize)
 _BODY: Final = 1
 """The part of a row that is the body; the head is before it, topic and properties behind."""
 
@@ -77,10 +76,10 @@ def publish_sizes(memory: memoryview, sizes: Places) -> None:
     """
     first = int(sizes[0])
     if (sizes == first).all():
-        np.ndarray(len(sizes), _SIZE, memory, strides=(first,))[...] = first
+        np.ndarray(len(sizes), I32_ITEMS, memory, strides=(first,))[...] = first
     else:
         places = np.cumsum(sizes) - sizes
-        each = sizes.astype(_SIZE).view(np.uint8).reshape(-1, _SIZE.itemsize)
+        each = sizes.astype(I32_ITEMS).view(np.uint8).reshape(-1, I32_ITEMS.itemsize)
         np.frombuffer(memory, np.uint8)[places[:, np.newaxis] + _BYTES_OF_SIZE] = each
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format.layout import Layout
+from seglog.storage.format.layout import I16_ITEMS, Layout
 from seglog.storage.format.record import HEAD_V4, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2
 
 Bytes = npt.NDArray[np.uint8]
@@ -131,17 +131,17 @@ def properties_ranges(
     record_ends = positions + sizes
     is_v2 = heads["magic"] == MAGIC_V2
     topic_at = np.where(ok, body_starts + body_lengths, positions)
-    topic_bytes = np.where(is_v2, _take(buffer, ">i2", topic_at), _take(buffer, "u1", topic_at))
+    topic_bytes = np.where(is_v2, _take(buffer, I16_ITEMS, topic_at), buffer[topic_at].astype(np.int64))
     length_at = topic_at + 1 + is_v2 + topic_bytes
     ok &= (topic_bytes >= 0) & (length_at + 2 <= record_ends)
-    lengths = np.maximum(0, _take(buffer, ">i2", np.where(ok, length_at, positions)))
+    lengths = np.maximum(0, _take(buffer, I16_ITEMS, np.where(ok, length_at, positions)))
     starts = length_at + 2
     ok &= starts + lengths == record_ends
     return ok, starts, lengths
 
 
-def _take(buffer: Bytes, code: str, at: Ints) -> Ints:
-    return overlapping(buffer, np.dtype(code))[at].astype(np.int64)
+def _take(buffer: Bytes, item: npt.DTypeLike, at: Ints) -> Ints:
+    return overlapping(buffer, np.dtype(item))[at].astype(np.int64)
 
 
 def copy_ranges(source: Bytes, starts: Ints, sizes: Ints, target: Bytes, target_starts: Ints) -> None:

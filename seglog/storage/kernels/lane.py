@@ -23,7 +23,7 @@ from seglog.clock import Clock
 from seglog.storage.format import properties as props
 from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.host import Host
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I16, I32
 from seglog.storage.format.put_properties import encode_all_properties
 from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
@@ -34,9 +34,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 B = TypeVar("B")
 D = TypeVar("D")
 
-_I16: Final = Layout("", "", (Field("n", "i16", "", ""),)).struct
-_I32: Final = Layout("", "", (Field("n", "i32", "", ""),)).struct
-_PACK_SIZE: Final = _I32.pack
+_PACK_SIZE: Final = I32.pack
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
 _CRC32: Final = zlib.crc32
 _SEQUENCES: Final = (list, tuple)
@@ -104,7 +102,7 @@ class _Queue:
         self.tip = tip
         name = topic.encode()
         self.topic_field = bytes((len(name),)) + name
-        self.tail = self.topic_field + _I16.pack(crc_bytes)
+        self.tail = self.topic_field + I16.pack(crc_bytes)
         self.bare_bytes = head_bytes + len(self.tail) + crc_bytes
 
 
@@ -139,7 +137,7 @@ class PythonLane(Generic[R, B, D]):
         self._sys_flag = HOST_BITS if owner.store_host.is_ipv6 else 0
         head = self._head = HEADS[self._sys_flag]
         self._head_bytes = head.size_bytes
-        self._pack_head = Layout("", "", head.fields[1:]).struct.pack
+        self._pack_head = head.part("magic", "body_bytes").pack
 
     def add(self, topic: str, queue_id: int, tip: PythonQueueTip, /) -> None:
         """Serves a queue from now on, whenever its windows are lent; of no topic with rules of its own."""
@@ -231,7 +229,7 @@ class PythonLane(Generic[R, B, D]):
             if not self._are_usual(raw):
                 return None
             size += len(raw)
-            tail = queue.topic_field + _I16.pack(len(raw) + self._crc_bytes) + raw
+            tail = queue.topic_field + I16.pack(len(raw) + self._crc_bytes) + raw
         is_sync = reached is self._sync
         body_crc = _CRC32(body) & CRC_MASK
         tip, log, is_made = queue.tip, self._tip, False

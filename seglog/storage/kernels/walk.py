@@ -10,7 +10,6 @@ one structured array, so that what follows (queues, audits) needs no object per 
 from __future__ import annotations
 
 import enum
-import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,9 +23,8 @@ from seglog.storage.format.record import (
     FILLER_BYTES,
     MAGIC_AT,
     MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
     MIN_RECORD_BYTES,
+    RECORD_MAGIC,
     Damage,
     examine,
 )
@@ -67,10 +65,6 @@ if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
     native_walk, native_find = _native.walk, _native.find_record
-
-_MAGIC: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (MAGIC_V1, MAGIC_V2)), re.DOTALL
-)
 
 
 class Stop(enum.Enum):
@@ -237,7 +231,7 @@ def next_record(buffer: memoryview, phy_offset: int, start: int, until: int) -> 
     if native_find is not None:
         at = native_find(buffer, phy_offset, start, until)
         return at if at >= 0 else None
-    for found in _MAGIC.finditer(buffer, start + MAGIC_AT):
+    for found in RECORD_MAGIC.finditer(buffer, start + MAGIC_AT):
         at = found.start() - MAGIC_AT
         if at >= until or len(buffer) - at < MIN_RECORD_BYTES:
             return None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seglog.storage.format.checkpoint import CHECKPOINT
 from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.layout import Field, Layout
+from seglog.storage.format.layout import I64, Field, Layout
 from seglog.storage.format.record import FILLER, HEADS
 
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "i32": 4, "u32": 4, "i64": 8, "b4": 4, "b16": 16}
@@ -80,3 +80,9 @@ def test_field_of_an_ipv4_record_lies_where_the_document_says(name, at):
 def test_pack_of_a_wrong_number_of_values_is_refused():
     with pytest.raises(struct.error):
         CQ_UNIT.struct.pack(1, 2)
+
+
+def test_a_part_of_a_layout_packs_the_fields_from_one_to_another():
+    whole = CQ_UNIT.struct.pack(7, 8, 9)
+    assert CQ_UNIT.part("phy_offset", "size_bytes").pack(7, 8) + I64.pack(9) == whole
+    assert CQ_UNIT.part("tags_code", "tags_code").unpack_from(whole, 12) == (9,)
