@@ -21,14 +21,14 @@ SIZE ?=
 PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 export PYTHON
 
-# A stamp says what is installed; a changed pyproject.toml or kernel makes it stale.
+# A stamp says what is installed; a changed pyproject.toml, setup.py or kernel makes it stale.
 MADE := $(VENV)/.stamp-made
 BASE := $(VENV)/.stamp-base
 SPARK := $(VENV)/.stamp-spark
 UNIT := $(VENV)/.stamp-unit
 DEV := $(VENV)/.stamp-dev
 # Installing compiles the kernels, where a compiler is.
-INSTALLED := pyproject.toml seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
+INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
 .PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
     coverage docs build ci fresh-results clean

@@ -1,4 +1,4 @@
-/* Big-endian numbers out of a log and into it, and stretches of it.
+/* Big-endian numbers out of a log and into it, spans of its bytes, and rows in the byte order of the machine.
  *
  * A log may be written to while it is read here without the GIL. What a size was when it was checked, it
  * must be when it is used: every number passes through a register that the compiler cannot fill again
@@ -7,8 +7,12 @@
 #ifndef SEGLOG_BYTES_H
 #define SEGLOG_BYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "../layout.h"
 
 /* Some bytes that belong to somebody else. */
 struct span {
@@ -16,16 +20,56 @@ struct span {
     size_t size;
 };
 
-static inline struct span span_of(const uint8_t *at, size_t size)
+static inline struct span span_of(const void *at, size_t size)
 {
     struct span span = {at, size};
     return span;
 }
 
+/* The bytes of a literal, without the 0 that ends it. */
+#define TEXT(literal) span_of((literal), sizeof(literal) - 1)
+
+/* What follows the first bytes. */
+static inline struct span span_after(struct span bytes, size_t size)
+{
+    return span_of(bytes.at + size, bytes.size - size);
+}
+
 /* The last bytes, all of them if there are no more. */
 static inline struct span span_last(struct span bytes, size_t most)
 {
-    return bytes.size <= most ? bytes : span_of(bytes.at + (bytes.size - most), most);
+    return bytes.size <= most ? bytes : span_after(bytes, bytes.size - most);
+}
+
+/* Bytes from the start to the next `byte`, all of them if there is none. */
+static inline size_t span_size_up_to(struct span bytes, uint8_t byte)
+{
+    const uint8_t *found = bytes.size ? memchr(bytes.at, byte, bytes.size) : NULL;
+    return found ? (size_t)(found - bytes.at) : bytes.size;
+}
+
+/* Takes a piece that ends before the next `byte`, and that byte, off the front. */
+static inline struct span span_take_piece(struct span *rest, uint8_t byte)
+{
+    struct span piece = span_of(rest->at, span_size_up_to(*rest, byte));
+    *rest = span_after(*rest, piece.size < rest->size ? piece.size + 1 : piece.size);
+    return piece;
+}
+
+static inline bool span_begins_with(struct span bytes, struct span text)
+{
+    return bytes.size >= text.size && memcmp(bytes.at, text.at, text.size) == 0;
+}
+
+static inline bool spans_are_equal(struct span one, struct span other)
+{
+    return one.size == other.size && memcmp(one.at, other.at, one.size) == 0;
+}
+
+/* What was written before is in memory: to be said before a guarded read that may not return. */
+static inline void settle_memory(void)
+{
+    __asm__ volatile("" ::: "memory");
 }
 
 static inline uint64_t settled(uint64_t value)
@@ -59,6 +103,12 @@ static inline int64_t read_i64(const uint8_t *at)
     return (int64_t)read_u64(at);
 }
 
+static inline void write_u16(uint8_t *at, size_t value)
+{
+    at[0] = (uint8_t)(value >> 8);
+    at[1] = (uint8_t)value;
+}
+
 static inline void write_u32(uint8_t *at, uint32_t value)
 {
     at[0] = (uint8_t)(value >> 24);
@@ -67,10 +117,35 @@ static inline void write_u32(uint8_t *at, uint32_t value)
     at[3] = (uint8_t)value;
 }
 
-static inline void write_u64(uint8_t *at, uint64_t value)
+static inline void write_i64(uint8_t *at, int64_t value)
 {
-    write_u32(at, (uint32_t)(value >> 32));
-    write_u32(at + 4, (uint32_t)value);
+    write_u32(at, (uint32_t)((uint64_t)value >> 32));
+    write_u32(at + 4, (uint32_t)(uint64_t)value);
+}
+
+/* Fields of rows, which may be at any place. */
+static inline int64_t row_i64(const uint8_t *at)
+{
+    int64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline int32_t row_i32(const uint8_t *at)
+{
+    int32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline void set_row_i64(uint8_t *at, int64_t value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+static inline void set_row_i32(uint8_t *at, int32_t value)
+{
+    memcpy(at, &value, sizeof value);
 }
 
 #endif

@@ -1,10 +1,11 @@
-#include "maps.h"
+/* Memory of mapped files: tables of maps, reads that another process may cut short, pages made ready. */
 
-#include <stddef.h>
-#include <string.h>
-#include <structmember.h>
+#include "reads.h"
 
-#include "../layout.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Files so far apart are no sequence; they are left to Python. */
 enum { MAX_FILES = 1 << 16, GOOD = 1 };
@@ -17,7 +18,7 @@ struct file_map *maps_find(const Maps *maps, int64_t offset)
     if (offset < 0 || at < 0 || (uint64_t)at >= maps->count)
         return NULL;
     struct file_map *file = &maps->files[at];
-    return file->view && !file->is_odd ? file : NULL;
+    return file->view && !file->is_refused ? file : NULL;
 }
 
 static bool blocks_are_good(const Maps *maps, const struct file_map *file, int64_t start, int64_t end)
@@ -72,18 +73,13 @@ static void unmap(struct file_map *file)
 static PyObject *maps_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     long long file_bytes;
-    if (keywords && PyDict_Size(keywords)) {
-        PyErr_SetString(PyExc_TypeError, "Maps takes no keywords");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "L", &file_bytes))
+    if (!has_no_keywords(keywords, "Maps") || !PyArg_ParseTuple(args, "L", &file_bytes))
         return NULL;
     if (file_bytes < 1) {
         PyErr_SetString(PyExc_ValueError, "a file has a length");
         return NULL;
     }
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    Maps *maps = (Maps *)allocate(type, 0);
+    Maps *maps = object_new(type);
     if (maps)
         maps->file_bytes = file_bytes;
     return (PyObject *)maps;
@@ -91,7 +87,6 @@ static PyObject *maps_new(PyTypeObject *type, PyObject *args, PyObject *keywords
 
 static void maps_dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     Maps *maps = (Maps *)self;
     for (size_t i = 0; i < maps->count; i++) {
         unmap(&maps->files[i]);
@@ -99,9 +94,7 @@ static void maps_dealloc(PyObject *self)
             PyBuffer_Release(&maps->files[i].states);
     }
     PyMem_Free(maps->files);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 /* Makes the table reach from `first` to the file behind `last`. */
@@ -200,7 +193,7 @@ static PyObject *maps_refuse(PyObject *self, PyObject *offset)
     long long first = PyLong_AsLongLong(offset);
     struct file_map *file = first == -1 && PyErr_Occurred() ? NULL : place((Maps *)self, first);
     if (file)
-        file->is_odd = true;
+        file->is_refused = true;
     return none_unless_error();
 }
 
@@ -253,6 +246,185 @@ Maps *as_maps(PyObject *value)
 
 int maps_add(PyObject *module)
 {
-    maps_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return maps_type ? PyModule_AddObjectRef(module, "Maps", (PyObject *)maps_type) : -1;
+    maps_type = type_add(module, &spec, "Maps");
+    return maps_type ? 0 : -1;
+}
+
+/* Reads of memory that another process may take away: of a map whose file is cut, or cannot be read.
+ *
+ * The system answers such a read with SIGBUS, which ends the process. While a guard is up, a read within the
+ * guarded memory ends only the work that it is part of. All other faults go to the handler that was there
+ * before. Signals belong to the process, so ours is there only while something is read.
+ */
+
+struct guard {
+    sigjmp_buf back;
+    struct span memory;
+    volatile size_t lost_at;
+};
+
+static _Thread_local struct guard *volatile own;
+static _Thread_local volatile sig_atomic_t is_passing;
+static struct sigaction before;
+static unsigned up;
+
+static void die_of(int number)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigaction(number, &usual, NULL);
+}
+
+/* A fault that is none of ours. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    bool was_sent = info->si_code <= 0;
+    if (is_passing) { /* who was before us passes it back to us */
+        die_of(number);
+    } else if (before.sa_flags & SA_SIGINFO) {
+        is_passing = 1;
+        before.sa_sigaction(number, info, context);
+        is_passing = 0;
+    } else if (before.sa_handler == SIG_IGN && was_sent) {
+        return;
+    } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
+        die_of(number); /* at the same read, once more */
+        if (was_sent)
+            raise(number);
+    } else {
+        is_passing = 1;
+        before.sa_handler(number);
+        is_passing = 0;
+    }
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    struct guard *guard = own;
+    if (guard && info->si_code > 0) {
+        uintptr_t start = (uintptr_t)guard->memory.at, at = (uintptr_t)info->si_addr;
+        if (at >= start && at - start < guard->memory.size) {
+            guard->lost_at = at - start;
+            siglongjmp(guard->back, 1);
+        }
+    }
+    pass_on(number, info, context);
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
+}
+
+/* Puts up the guard of the process, and takes it down; calls nest, and both are made with the GIL held. The
+ * handler that was there before is there again once the last one is down.
+ */
+static void guard_up(void)
+{
+    if (up++)
+        return;
+    /* Not deferred: then a jump out of the handler leaves nothing blocked, and no mask need be kept. */
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    struct sigaction there;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGBUS, &action, &there) == 0 && !is_ours(&there))
+        before = there;
+}
+
+static void guard_down(void)
+{
+    struct sigaction there;
+    if (--up || sigaction(SIGBUS, NULL, &there) != 0)
+        return;
+    if (is_ours(&there)) /* otherwise somebody came after us, who may pass faults on to us */
+        sigaction(SIGBUS, &before, NULL);
+}
+
+/* Does the work, on this thread and between guard_up and guard_down. False if a byte of the memory could not
+ * be read: `lost_at` then says which.
+ */
+static bool guarded(struct span memory, void (*work)(void *state), void *state, size_t *lost_at)
+{
+    struct guard guard = {.memory = memory, .lost_at = 0};
+    struct guard *outer = own;
+    bool is_whole = sigsetjmp(guard.back, 0) == 0;
+    if (is_whole) {
+        own = &guard;
+        work(state);
+    }
+    own = outer;
+    if (!is_whole)
+        *lost_at = guard.lost_at;
+    return is_whole;
+}
+
+/* TruncatedError("cut-by-others", position_bytes=lost_at) */
+static void raise_lost(size_t lost_at)
+{
+    PyObject *errors = PyImport_ImportModule("seglog.errors");
+    PyObject *type = errors ? PyObject_GetAttrString(errors, "TruncatedError") : NULL;
+    PyObject *args = Py_BuildValue("(s)", "cut-by-others");
+    PyObject *named = Py_BuildValue("{s:n}", "position_bytes", (Py_ssize_t)lost_at);
+    PyObject *error = type && args && named ? PyObject_Call(type, args, named) : NULL;
+    if (error)
+        PyErr_SetObject(type, error);
+    Py_XDECREF(error);
+    Py_XDECREF(named);
+    Py_XDECREF(args);
+    Py_XDECREF(type);
+    Py_XDECREF(errors);
+}
+
+bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state)
+{
+    size_t lost_at = 0;
+    bool is_whole;
+    guard_up();
+    Py_BEGIN_ALLOW_THREADS is_whole = guarded(span_in(view), work, state, &lost_at);
+    Py_END_ALLOW_THREADS guard_down();
+    if (!is_whole)
+        raise_lost(lost_at);
+    return is_whole;
+}
+
+#if defined(__linux__) && !defined(MADV_POPULATE_WRITE)
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { AT_A_TIME_BYTES = 1 << 20 }; /* between them whoever maps or unmaps a file gets his turn */
+
+/* Populates the whole pages within the span; their content stays as it is, whatever is written to them
+ * meanwhile. False where the system cannot (Linux before 5.14), or a page has no space behind it: no signal
+ * then.
+ */
+#ifdef MADV_POPULATE_WRITE
+static bool populate(struct span pages)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t at = ((uintptr_t)pages.at + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)pages.at + pages.size) & ~(page - 1);
+    while (at < end) {
+        size_t size = end - at < AT_A_TIME_BYTES ? end - at : AT_A_TIME_BYTES;
+        if (madvise((void *)at, size, MADV_POPULATE_WRITE) != 0)
+            return false;
+        at += size;
+    }
+    return true;
+}
+#else
+static bool populate(struct span pages)
+{
+    (void)pages;
+    return false;
+}
+#endif
+
+PyObject *py_populate(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer view;
+    if (!PyArg_ParseTuple(args, "w*", &view))
+        return NULL;
+    bool is_ready;
+    Py_BEGIN_ALLOW_THREADS is_ready = populate(span_in(&view));
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    return PyBool_FromLong(is_ready);
 }

@@ -1,123 +1,273 @@
-/* The extension module seglog.storage.kernels._native; what it holds is said in _native.pyi.
- */
+/* The extension module seglog.storage.kernels._native; what it holds is said in _native.pyi. */
 
-#include "python_api.h"
+#include "fast_path.h"
+#include "record.h"
 
-#include "../layout.h"
-#include "beneath.h"
-#include "column_calls.h"
-#include "crc32.h"
-#include "decoder_type.h"
-#include "draft_type.h"
-#include "entry_calls.h"
-#include "found_type.h"
-#include "index_calls.h"
-#include "key_calls.h"
-#include "lane_type.h"
-#include "maps.h"
-#include "populate.h"
-#include "queues.h"
-#include "reads_type.h"
-#include "sum_calls.h"
-#include "tag_set.h"
-#include "take.h"
-#include "tips.h"
-#include "unit_calls.h"
-#include "walk_calls.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { LONG_BYTES = 32 << 10 }; /* worth letting other threads run meanwhile */
+enum { ADDRESS, PORT, HOST_FIELDS };
 
-static struct span span_in(const Py_buffer *view)
+static PyObject *host_names[HOST_FIELDS];
+
+PyTypeObject *type_add(PyObject *module, PyType_Spec *spec, const char *name)
 {
-    return span_of(view->buf, (size_t)view->len);
+    PyObject *type = PyType_FromSpec(spec);
+    if (type && name && PyModule_AddObjectRef(module, name, type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
 }
 
-static PyObject *crc32_with(PyObject *args, uint32_t (*compute)(struct span))
+bool intern(PyObject **interned, const char *const *texts, size_t count)
 {
-    Py_buffer view;
-    uint32_t crc;
-    if (!PyArg_ParseTuple(args, "y*", &view))
-        return NULL;
-    if (view.len >= LONG_BYTES) {
-        Py_BEGIN_ALLOW_THREADS
-        crc = compute(span_in(&view));
-        Py_END_ALLOW_THREADS
-    } else {
-        crc = compute(span_in(&view));
+    for (size_t i = 0; i < count; i++) {
+        interned[i] = PyUnicode_InternFromString(texts[i]);
+        if (!interned[i])
+            return false;
     }
-    PyBuffer_Release(&view);
-    return PyLong_FromUnsignedLong(crc);
+    return true;
 }
 
-static PyObject *py_crc32(PyObject *Py_UNUSED(module), PyObject *args)
+bool has_no_keywords(PyObject *keywords, const char *type_name)
 {
-    return crc32_with(args, crc32_of);
+    if (!keywords || PyDict_Size(keywords) == 0)
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s takes no keywords", type_name);
+    return false;
 }
 
-static PyObject *py_crc32_by_table(PyObject *Py_UNUSED(module), PyObject *args)
+PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    return crc32_with(args, crc32_by_table);
+    PyObject *positional = PyTuple_New(count), *named = PyDict_New(), *answer = NULL;
+    bool is_ready = positional && named;
+    for (Py_ssize_t i = 0; is_ready && i < count; i++)
+        is_ready = PyTuple_SetItem(positional, i, Py_NewRef(args[i])) == 0;
+    for (Py_ssize_t i = 0; is_ready && names && i < PyTuple_Size(names); i++)
+        is_ready = PyDict_SetItem(named, PyTuple_GetItem(names, i), args[count + i]) == 0;
+    if (is_ready)
+        answer = PyObject_Call(function, positional, named);
+    Py_XDECREF(positional);
+    Py_XDECREF(named);
+    return answer;
 }
 
-static PyObject *py_populate(PyObject *Py_UNUSED(module), PyObject *args)
+PyObject *list_of(size_t count, PyObject *(*item)(const void *state, size_t i), const void *state)
 {
-    Py_buffer view;
-    if (!PyArg_ParseTuple(args, "w*", &view))
-        return NULL;
-    bool is_ready;
-    Py_BEGIN_ALLOW_THREADS
-    is_ready = populate(span_in(&view));
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
-    return PyBool_FromLong(is_ready);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *one = item(state, i);
+        if (!one || PyList_SetItem(list, (Py_ssize_t)i, one) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
 }
 
-static PyMethodDef methods[] = {
-    {"crc32", py_crc32, METH_VARARGS, NULL},
-    {"crc32_by_table", py_crc32_by_table, METH_VARARGS, NULL},
-    {"walk", py_walk, METH_VARARGS, NULL},
-    {"walk_stretch", py_walk_stretch, METH_VARARGS, NULL},
-    {"walk_into", py_walk_into, METH_VARARGS, NULL},
-    {"find_record", py_find_record, METH_VARARGS, NULL},
-    {"index_keys", py_index_keys, METH_VARARGS, NULL},
-    {"have_key", py_have_key, METH_VARARGS, NULL},
-    {"key_digest", py_key_digest, METH_VARARGS, NULL},
-    {"key_digests", py_key_digests, METH_VARARGS, NULL},
-    {"key_rows", py_key_rows, METH_VARARGS, NULL},
-    {"put_keys", py_put_keys, METH_VARARGS, NULL},
-    {"entries_extent", py_entries_extent, METH_VARARGS, NULL},
-    {"follow_entries", py_follow_entries, METH_VARARGS, NULL},
-    {"entries_stand_for", py_entries_stand_for, METH_VARARGS, NULL},
-    {"group_rows", py_group_rows, METH_VARARGS, NULL},
-    {"block_sums", py_block_sums, METH_VARARGS, NULL},
-    {"rows_stand_in", py_rows_stand_in, METH_VARARGS, NULL},
-    {"copy_strings", py_copy_strings, METH_VARARGS, NULL},
-    {"property_map", py_property_map, METH_VARARGS, NULL},
-    {"property_values", py_property_values, METH_VARARGS, NULL},
-    {"populate", py_populate, METH_VARARGS, NULL},
-    {"open_beneath", py_open_beneath, METH_VARARGS, NULL},
-    {"open_plain", py_open_plain, METH_VARARGS, NULL},
-    {"mode_beneath", py_mode_beneath, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
+static PyObject *position_at(const void *positions, size_t i)
+{
+    return PyLong_FromSize_t(((const size_t *)positions)[i]);
+}
+
+PyObject *list_of_positions(const size_t *positions, size_t count)
+{
+    return list_of(count, position_at, positions);
+}
+
+void buffers_release(Py_buffer *buffers, size_t count)
+{
+    while (count-- > 0)
+        PyBuffer_Release(&buffers[count]);
+}
+
+bool py_to_bytes(PyObject *value, struct span *bytes)
+{
+    char *at;
+    Py_ssize_t size;
+    if (!PyBytes_Check(value) || PyBytes_AsStringAndSize(value, &at, &size) < 0)
+        return false;
+    *bytes = span_of((const uint8_t *)at, (size_t)size);
+    return true;
+}
+
+bool py_to_text(PyObject *value, struct span *text)
+{
+    Py_ssize_t size;
+    const char *at = PyUnicode_CheckExact(value) ? PyUnicode_AsUTF8AndSize(value, &size) : NULL;
+    if (!at)
+        return false;
+    *text = span_of((const uint8_t *)at, (size_t)size);
+    return true;
+}
+
+bool py_to_i64(PyObject *value, int64_t *number)
+{
+    int overflow;
+    if (!PyLong_CheckExact(value)) /* a bool is no number, and the twin says so */
+        return false;
+    *number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return !overflow;
+}
+
+bool py_to_i32(PyObject *value, int32_t *number)
+{
+    int64_t wide;
+    if (!py_to_i64(value, &wide) || wide < INT32_MIN || wide > INT32_MAX)
+        return false;
+    *number = (int32_t)wide;
+    return true;
+}
+
+static bool take_address(PyObject *value, struct host *host)
+{
+    struct span address;
+    if (!py_to_bytes(value, &address) || address.size > sizeof host->address)
+        return false;
+    host->address_size = address.size;
+    memcpy(host->address, address.at, address.size);
+    return true;
+}
+
+bool py_to_host(PyObject *value, struct host *host)
+{
+    PyObject *address = PyObject_GetAttr(value, host_names[ADDRESS]);
+    PyObject *port = address ? PyObject_GetAttr(value, host_names[PORT]) : NULL;
+    bool is_taken = port && take_address(address, host) && py_to_i32(port, &host->port);
+    Py_XDECREF(address);
+    Py_XDECREF(port);
+    return is_taken;
+}
+
+bool py_to_phy_offset(PyObject *value, int64_t *phy_offset, bool *is_possible)
+{
+    int overflow;
+    *phy_offset = PyLong_AsLongLongAndOverflow(value, &overflow);
+    *is_possible = !overflow && *phy_offset >= 0;
+    return !PyErr_Occurred();
+}
+
+#if defined(__linux__) && !defined(SYS_openat2)
+#define SYS_openat2 437 /* the same on every architecture that Linux 5.6 knows, but for alpha */
+#endif
+
+/* struct open_how and RESOLVE_* of linux/openat2.h, which older headers lack. */
+struct how {
+    uint64_t flags;
+    uint64_t mode;
+    uint64_t resolve;
 };
 
-/* Topics collide in other ways in every process, as keys of dicts do. */
-static bool seed_hashes(void)
+enum { NO_MAGIC_LINKS = 0x02, NO_SYMLINKS = 0x04, BENEATH = 0x08 };
+
+enum { MOST_TRIES = 8 }; /* EAGAIN: something was renamed while the kernel looked */
+
+/* Opens a name below a folder that no name on the way leads out of. */
+static int open_beneath(int folder, const char *path, uint64_t flags)
 {
-    PyObject *text = PyUnicode_FromString("seglog");
-    Py_hash_t hash = text ? PyObject_Hash(text) : -1;
-    Py_XDECREF(text);
-    queues_seed((uint64_t)hash);
-    return hash != -1;
+#ifdef SYS_openat2
+    struct how how = {.flags = flags, .resolve = NO_MAGIC_LINKS | NO_SYMLINKS | BENEATH};
+    long found = -1;
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        found = syscall(SYS_openat2, folder, path, &how, sizeof how);
+        if (found >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+    }
+    return (int)found;
+#else
+    (void)folder, (void)path, (void)flags;
+    errno = ENOSYS;
+    return -1;
+#endif
 }
+
+PyObject *py_open_beneath(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int folder, flags, found;
+    const char *path;
+    if (!PyArg_ParseTuple(args, "iyi", &folder, &path, &flags))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS found = open_beneath(folder, path, (uint64_t)(unsigned int)flags);
+    Py_END_ALLOW_THREADS if (found < 0) return PyErr_SetFromErrno(PyExc_OSError);
+    return PyLong_FromLong(found);
+}
+
+/* Opens a regular file of one name, or of any number of names to read it; -1 for whatever is not that plain.
+ * The look before keeps devices from being opened. It may go through a link, and then says nothing of what is
+ * opened: that goes through none, and is looked at again. */
+static int open_plain(int folder, const char *path, int flags)
+{
+    bool is_written = (flags & O_ACCMODE) != O_RDONLY;
+    struct stat found;
+    if (fstatat(folder, path, &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode) ||
+        (is_written && found.st_nlink > 1))
+        return -1;
+    int opened = open_beneath(folder, path, (uint64_t)(unsigned int)flags);
+    if (opened < 0)
+        return -1;
+    if (fstat(opened, &found) == 0 && S_ISREG(found.st_mode) && !(is_written && found.st_nlink > 1))
+        return opened;
+    close(opened);
+    return -1;
+}
+
+PyObject *py_open_plain(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int folder, flags, found;
+    const char *path;
+    if (!PyArg_ParseTuple(args, "iyi", &folder, &path, &flags))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS found = open_plain(folder, path, flags);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(found);
+}
+
+enum { LOOK_CLOSER = 1 };
+
+/* What is called so: its mode; 0 where there is nothing, LOOK_CLOSER where the way leads elsewhere. */
+static unsigned int mode_beneath(int folder, const char *path)
+{
+#ifdef O_PATH
+    struct stat found;
+    int opened = open_beneath(folder, path, (uint64_t)(O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (opened < 0)
+        return errno == ENOENT ? 0 : LOOK_CLOSER;
+    unsigned int mode = fstat(opened, &found) == 0 ? (unsigned int)found.st_mode : LOOK_CLOSER;
+    close(opened);
+    return mode;
+#else
+    (void)folder, (void)path;
+    return LOOK_CLOSER;
+#endif
+}
+
+PyObject *py_mode_beneath(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int folder;
+    const char *path;
+    unsigned int mode;
+    if (!PyArg_ParseTuple(args, "iy", &folder, &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS mode = mode_beneath(folder, path);
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLong(mode);
+}
+
+#define METHOD(name) {#name, py_##name, METH_VARARGS, NULL},
+#define TYPE(name) name##_add,
+
+static PyMethodDef methods[] = {
+    MODULE_FUNCTIONS(METHOD){NULL, NULL, 0, NULL},
+};
 
 static int prepare(PyObject *module)
 {
+    static const char *const host_texts[HOST_FIELDS] = {"address", "port"};
+    static int (*const add_types[])(PyObject *) = {MODULE_TYPES(TYPE)};
     crc32_prepare();
-    if (!seed_hashes() || !take_prepare() || draft_type_add(module) < 0 || tips_add(module) < 0 ||
-        lane_type_add(module) < 0 || found_type_add(module) < 0 || maps_add(module) < 0 ||
-        tag_set_add(module) < 0 || reads_type_add(module) < 0 || decoder_type_add(module) < 0)
+    if (!queues_seed() || !intern(host_names, host_texts, HOST_FIELDS))
         return -1;
+    for (size_t i = 0; i < sizeof add_types / sizeof add_types[0]; i++)
+        if (add_types[i](module) < 0)
+            return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }
 

@@ -1,0 +1,418 @@
+/* Puts of usual messages to queues that have room, without a call into Python. */
+
+#include "fast_path.h"
+#include "record.h"
+
+#include <time.h>
+
+enum { FIRST_ROOM = 64, KEPT_ROOM = 4096, FIRST_BYTES = 4096, KEPT_BYTES = 1 << 20 };
+
+void batch_free(struct batch *batch)
+{
+    PyMem_Free(batch->list);
+    PyMem_Free(batch->properties);
+    memset(batch, 0, sizeof *batch);
+}
+
+void batch_clear(struct batch *batch)
+{
+    if (batch->room > KEPT_ROOM || batch->properties_room > KEPT_BYTES)
+        batch_free(batch);
+    batch->count = batch->properties_size = 0;
+}
+
+struct message *batch_add(struct batch *batch)
+{
+    if (batch->count == batch->room) {
+        size_t room = batch->room ? 2 * batch->room : FIRST_ROOM;
+        struct message *list = PyMem_Realloc(batch->list, room * sizeof *list);
+        if (!list)
+            return NULL;
+        batch->list = list;
+        batch->room = room;
+    }
+    struct message *message = &batch->list[batch->count++];
+    memset(message, 0, sizeof *message);
+    message->properties_at = batch->properties_size;
+    return message;
+}
+
+/* What a message has as properties. */
+static struct span batch_properties(const struct batch *batch, const struct message *message)
+{
+    if (!message->properties_size)
+        return span_of(NULL, 0);
+    return span_of(batch->properties + message->properties_at, message->properties_size);
+}
+
+static bool reserve(struct batch *batch, size_t size)
+{
+    size_t needed = batch->properties_size + size;
+    if (needed <= batch->properties_room)
+        return true;
+    size_t room = batch->properties_room ? batch->properties_room : FIRST_BYTES;
+    while (room < needed)
+        room *= 2;
+    uint8_t *properties = PyMem_Realloc(batch->properties, room);
+    if (!properties)
+        return false;
+    batch->properties = properties;
+    batch->properties_room = room;
+    return true;
+}
+
+static void add_bytes(struct batch *batch, struct span bytes)
+{
+    memcpy(batch->properties + batch->properties_size, bytes.at, bytes.size);
+    batch->properties_size += bytes.size;
+}
+
+/* Lets the last message have everything that was added since. */
+static void take_in(struct batch *batch)
+{
+    struct message *message = &batch->list[batch->count - 1];
+    message->properties_size = batch->properties_size - message->properties_at;
+}
+
+bool batch_raw_properties(struct batch *batch, struct span properties)
+{
+    if (properties.size > SEGLOG_MAX_PROPERTIES_BYTES || !reserve(batch, properties.size))
+        return false;
+    if (properties.size)
+        add_bytes(batch, properties);
+    take_in(batch);
+    return true;
+}
+
+static bool has_separator(struct span text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.at[i] == SEGLOG_NAME_END || text.at[i] == SEGLOG_ENTRY_END)
+            return true;
+    return false;
+}
+
+static bool add_entry(struct batch *batch, struct span name, struct span value)
+{
+    if (name.size == 0 || name.size + value.size > SEGLOG_MAX_PROPERTIES_BYTES || has_separator(name) ||
+        has_separator(value) || !reserve(batch, name.size + value.size + 2))
+        return false;
+    add_bytes(batch, name);
+    batch->properties[batch->properties_size++] = SEGLOG_NAME_END;
+    add_bytes(batch, value);
+    batch->properties[batch->properties_size++] = SEGLOG_ENTRY_END;
+    return true;
+}
+
+static bool add_entries(struct batch *batch, PyObject *properties)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+    size_t start = batch->properties_size;
+    if (!PyDict_CheckExact(properties))
+        return false;
+    while (PyDict_Next(properties, &at, &key, &item)) {
+        struct span name, value;
+        if (!py_to_text(key, &name) || !py_to_text(item, &value) ||
+            spans_are_equal(name, TEXT(SEGLOG_TAGS)) || spans_are_equal(name, TEXT(SEGLOG_KEYS)) ||
+            !add_entry(batch, name, value))
+            return false;
+    }
+    return batch->properties_size == start ||
+           !properties_hold(span_of(batch->properties + start, batch->properties_size - start),
+                            TEXT(SEGLOG_INNER_NAMES));
+}
+
+bool batch_put_properties(struct batch *batch, PyObject *tags, PyObject *keys, PyObject *properties)
+{
+    struct span text;
+    if (is_given(properties) && !add_entries(batch, properties))
+        return false;
+    if (is_given(tags)) {
+        if (!py_to_text(tags, &text) || !add_entry(batch, TEXT(SEGLOG_TAGS), text))
+            return false;
+        batch->list[batch->count - 1].tags_code = (int32_t)java_hash(0, text);
+    }
+    if (is_given(keys) && (!py_to_text(keys, &text) || !add_entry(batch, TEXT(SEGLOG_KEYS), text)))
+        return false;
+    take_in(batch);
+    return true;
+}
+
+bool batch_take_body(PyObject *value, struct span *body)
+{
+    if (py_to_bytes(value, body))
+        return true;
+    Py_buffer view;
+    if (!PyMemoryView_Check(value) || PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) < 0)
+        return false;
+    bool is_of_bytes = view.itemsize == 1;
+    *body = span_in(&view);
+    PyBuffer_Release(&view); /* the memoryview itself keeps the memory */
+    return is_of_bytes;
+}
+
+enum {
+    MOST_QUEUES = 1024,
+    UNIT = SEGLOG_CQ_UNIT_BYTES,
+    MS_PER_S = 1000,
+    NS_PER_MS = 1000000,
+    MOST_PWRITE = 1 << 20
+};
+
+static PyTypeObject *topic_type;
+static PyObject *now_name;
+
+enum outcome fast_path_find(FastPath *path, struct append *append)
+{
+    if (path->is_closed || !PyUnicode_CheckExact(append->topic))
+        return path->is_closed ? NO_WINDOW : FALLBACK;
+    if (append->topic != path->last_name) {
+        PyObject *found = PyDict_GetItemWithError(path->topics, append->topic);
+        if (!found)
+            return NO_WINDOW;
+        PyObject *old = path->last_name;
+        path->last_name = Py_NewRef(append->topic);
+        path->last_topic = (FastTopic *)found;
+        Py_XDECREF(old);
+    }
+    FastTopic *topic = path->last_topic;
+    int32_t queue_id = append->values.queue_id;
+    if (queue_id < 0 || (size_t)queue_id >= topic->count || !topic->queues[queue_id])
+        return NO_WINDOW;
+    append->queue = topic->queues[queue_id];
+    append->values.topic = span_of(topic->name, topic->name_size);
+    return DONE;
+}
+
+static bool ask_clock(PyObject *clock, int64_t *now_ms)
+{
+    PyObject *answer = PyObject_CallMethodObjArgs(clock, now_name, NULL);
+    bool is_taken = answer && py_to_i64(answer, now_ms);
+    Py_XDECREF(answer);
+    return is_taken;
+}
+
+static bool read_clock(const FastPath *path, struct append *append, bool is_born)
+{
+    if (!path->clock) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        append->store_timestamp_ms = (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
+    } else if (!ask_clock(path->clock, &append->store_timestamp_ms)) {
+        return false;
+    }
+    if (!is_born)
+        append->values.born_timestamp_ms = append->store_timestamp_ms;
+    return true;
+}
+
+enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_born, bool is_sync)
+{
+    LogTail *log = path->log;
+    int64_t end = log->end_phy_offset;
+    PyObject *queue = Py_NewRef((PyObject *)append->queue); /* others may have it forgotten */
+    enum outcome outcome = DONE;
+    if (!read_clock(path, append, is_born))
+        outcome = FAILED;
+    else if (!window_check(&log->window, append->store_timestamp_ms, is_sync) ||
+             !window_check(&append->queue->window, append->store_timestamp_ms, is_sync))
+        outcome = FALLBACK;
+    else if (path->clock && end != log->end_phy_offset)
+        outcome = FALLBACK; /* somebody else's message went between; this one's time may be the earlier one */
+    Py_DECREF(queue);
+    return outcome == DONE ? fast_path_find(path, append) : outcome;
+}
+
+static struct record_values values_of(const FastPath *path, const struct append *append,
+                                      const struct message *message)
+{
+    struct record_values values = append->values;
+    values.body = message->body;
+    values.properties = batch_properties(&path->batch, message);
+    values.flag = message->flag;
+    return values;
+}
+
+/* The size of all records; 0 where one is not a usual one. */
+static size_t measure(FastPath *path, const struct append *append)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < path->batch.count; i++) {
+        struct message *message = &path->batch.list[i];
+        struct record_values values = values_of(path, append, message);
+        if (message->body.size > path->max_body_bytes || !record_is_usual(&values))
+            return 0;
+        message->record_size = record_size(&values);
+        total += message->record_size;
+    }
+    return total;
+}
+
+static void write_unit(uint8_t *unit, int64_t phy_offset, const struct message *message)
+{
+    write_i64(unit + SEGLOG_CQ_UNIT_PHY_OFFSET_AT, phy_offset);
+    write_u32(unit + SEGLOG_CQ_UNIT_SIZE_BYTES_AT, (uint32_t)message->record_size);
+    write_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, message->tags_code);
+}
+
+/* Makes the records one behind the other. */
+static void write_records(const FastPath *path, const struct append *append, uint8_t *target)
+{
+    LogTail *log = path->log;
+    struct record_place place = {append->queue->max_offset, log->end_phy_offset, append->store_timestamp_ms};
+    for (size_t i = 0; i < path->batch.count; i++) {
+        const struct message *message = &path->batch.list[i];
+        struct record_values values = values_of(path, append, message);
+        record_write(&values, &place, target);
+        target += message->record_size;
+        place.phy_offset += (int64_t)message->record_size;
+        place.queue_offset++;
+    }
+}
+
+/* Behind the records: who follows a queue must find what its units lead to. */
+static void publish(const FastPath *path, const struct append *append)
+{
+    QueueTail *queue = append->queue;
+    LogTail *log = path->log;
+    int64_t at = log->end_phy_offset, last = at, queue_offset = queue->max_offset, keyed_end = log->keyed_end;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0; i < path->batch.count; i++) {
+        const struct message *message = &path->batch.list[i];
+        write_unit(window_at(&queue->window, queue_offset++ * UNIT), at, message);
+        last = at;
+        at += (int64_t)message->record_size;
+        if (message->properties_size)
+            keyed_end = at;
+    }
+    log->keyed_end = keyed_end;
+    queue->max_phy_offset = at;
+    queue->max_offset = queue_offset;
+    log->last_phy_offset = last;
+    log->last_store_ms = append->store_timestamp_ms;
+    if (log->newest_store_ms < append->store_timestamp_ms)
+        log->newest_store_ms = append->store_timestamp_ms;
+    log->end_phy_offset = at;
+}
+
+static bool pwrite_records(FastPath *path, const struct append *append, size_t size)
+{
+    LogTail *log = path->log;
+    if (path->scratch_room < size) {
+        uint8_t *scratch = PyMem_Realloc(path->scratch, size);
+        if (!scratch)
+            return false;
+        path->scratch = scratch;
+        path->scratch_room = size;
+    }
+    write_records(path, append, path->scratch);
+    if (path->batch.count == 1)
+        return window_pwrite_one(&log->window, log->end_phy_offset, path->scratch, size);
+    return window_pwrite_run(&log->window, log->end_phy_offset, path->scratch, size);
+}
+
+enum outcome fast_path_append(FastPath *path, const struct append *append, bool is_sync)
+{
+    LogTail *log = path->log;
+    QueueTail *queue = append->queue;
+    size_t size = measure(path, append);
+    if (!size || size > INT32_MAX)
+        return FALLBACK;
+    int64_t end = log->end_phy_offset, units = queue->max_offset * UNIT;
+    if (log->is_shut || end >= log->wake_allocator_at ||
+        !window_holds(&log->window, end, end + (int64_t)size) ||
+        !window_holds(&queue->window, units, units + (int64_t)path->batch.count * UNIT))
+        return NO_WINDOW;
+    if (!is_sync || log->window.descriptor < 0 || size > MOST_PWRITE)
+        write_records(path, append, window_at(&log->window, end));
+    else if (!pwrite_records(path, append, size))
+        return FALLBACK;
+    publish(path, append);
+    return DONE;
+}
+
+static FastTopic *new_topic(PyObject *name)
+{
+    struct span text;
+    if (!py_to_text(name, &text) || text.size > SEGLOG_MAX_TOPIC_BYTES) {
+        PyErr_SetString(PyExc_ValueError, "such a topic has no lane");
+        return NULL;
+    }
+    FastTopic *topic = object_new(topic_type);
+    if (topic) {
+        topic->name_size = text.size;
+        memcpy(topic->name, text.at, text.size);
+    }
+    return topic;
+}
+
+static void topic_dealloc(PyObject *self)
+{
+    FastTopic *topic = (FastTopic *)self;
+    for (size_t i = 0; i < topic->count; i++)
+        Py_XDECREF((PyObject *)topic->queues[i]);
+    PyMem_Free(topic->queues);
+    object_free(self);
+}
+
+static int add_queue(FastTopic *topic, size_t queue_id, QueueTail *queue)
+{
+    if (queue_id >= topic->count) {
+        QueueTail **queues = PyMem_Realloc(topic->queues, (queue_id + 1) * sizeof(QueueTail *));
+        if (!queues) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        memset(queues + topic->count, 0, (queue_id + 1 - topic->count) * sizeof(QueueTail *));
+        topic->queues = queues;
+        topic->count = queue_id + 1;
+    }
+    PyObject *old = (PyObject *)topic->queues[queue_id];
+    topic->queues[queue_id] = (QueueTail *)Py_NewRef((PyObject *)queue);
+    Py_XDECREF(old);
+    return 0;
+}
+
+int fast_path_add_queue(FastPath *path, PyObject *name, int32_t queue_id, QueueTail *queue)
+{
+    if (queue_id < 0 || queue_id >= MOST_QUEUES)
+        return 0; /* the twin serves it */
+    PyObject *topic = Py_XNewRef(PyDict_GetItemWithError(path->topics, name));
+    if (!topic) {
+        topic = (PyObject *)new_topic(name);
+        if (!topic || PyDict_SetItem(path->topics, name, topic) < 0) {
+            Py_XDECREF(topic);
+            return -1;
+        }
+    }
+    int result = add_queue((FastTopic *)topic, (size_t)queue_id, queue);
+    Py_DECREF(topic);
+    return result;
+}
+
+void fast_path_forget(FastPath *path)
+{
+    Py_CLEAR(path->last_name);
+    if (path->topics)
+        PyDict_Clear(path->topics);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, (void *)topic_dealloc},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "seglog.storage.kernels._native.LaneTopic",
+    .basicsize = sizeof(FastTopic),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+bool fast_topic_prepare(void)
+{
+    now_name = PyUnicode_InternFromString("now_ms");
+    topic_type = type_add(NULL, &spec, NULL);
+    return now_name && topic_type;
+}

@@ -1,0 +1,461 @@
+/* The calls of the type FastPath that append. */
+
+#include "fast_path.h"
+#include "record.h"
+
+/* The arguments of calls that append, by name. */
+enum argument {
+    TOPIC,
+    QUEUE_ID,
+    BODY,
+    MESSAGES,
+    PROPERTIES,
+    TAGS_CODE,
+    TAGS,
+    KEYS,
+    FLAG,
+    DURABILITY,
+    SYS_FLAG,
+    BORN_TIMESTAMP_MS,
+    BORN_HOST,
+    STORE_HOST,
+    RECONSUME_TIMES,
+    PREPARED_TRANSACTION_OFFSET,
+    ARGUMENTS
+};
+
+enum { MOST_POSITIONAL = 5 };
+
+/* The calls of one method that the fast path looks at: these by place, those of `named` by name or not at
+ * all. */
+struct signature {
+    size_t positional_count;
+    enum argument positional[MOST_POSITIONAL];
+    unsigned named; /* bits of arguments */
+};
+
+#define NAMED(argument) (1u << (argument))
+
+static const char *const argument_texts[ARGUMENTS] = {
+    [TOPIC] = "topic",
+    [QUEUE_ID] = "queue_id",
+    [BODY] = "body",
+    [MESSAGES] = "messages",
+    [PROPERTIES] = "properties",
+    [TAGS_CODE] = "tags_code",
+    [TAGS] = "tags",
+    [KEYS] = "keys",
+    [FLAG] = "flag",
+    [DURABILITY] = "durability",
+    [SYS_FLAG] = "sys_flag",
+    [BORN_TIMESTAMP_MS] = "born_timestamp_ms",
+    [BORN_HOST] = "born_host",
+    [STORE_HOST] = "store_host",
+    [RECONSUME_TIMES] = "reconsume_times",
+    [PREPARED_TRANSACTION_OFFSET] = "prepared_transaction_offset",
+};
+
+static PyObject *argument_names[ARGUMENTS];
+
+/* Names in calls are interned by the compiler; of others the twin knows more. */
+static int number_of(PyObject *name)
+{
+    for (int i = 0; i < ARGUMENTS; i++)
+        if (argument_names[i] == name)
+            return i;
+    return -1;
+}
+
+/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for a call of another form.
+ */
+static bool sort_arguments(const struct signature *signature, PyObject *const *args, Py_ssize_t count,
+                           PyObject *names, PyObject *sorted[ARGUMENTS])
+{
+    memset(sorted, 0, ARGUMENTS * sizeof *sorted);
+    if ((size_t)count != signature->positional_count)
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++)
+        sorted[signature->positional[i]] = args[i];
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        int number = number_of(PyTuple_GetItem(names, i));
+        if (number < 0 || !(signature->named & NAMED(number)))
+            return false;
+        sorted[number] = args[count + i];
+    }
+    return true;
+}
+
+enum { RESULT_FIELDS = 8 };
+
+/* The attributes of a NewMessage. */
+enum { NEW_BODY, NEW_TAGS, NEW_KEYS, NEW_PROPERTIES, NEW_FLAG, NEW_FIELDS };
+
+static PyObject *zero, *new_names[NEW_FIELDS];
+
+bool fast_path_calls_prepare(void)
+{
+    static const char *const new_texts[NEW_FIELDS] = {"body", "tags", "keys", "properties", "flag"};
+    zero = PyLong_FromLong(0);
+    return zero && intern(argument_names, argument_texts, ARGUMENTS) &&
+           intern(new_names, new_texts, NEW_FIELDS);
+}
+
+/* One call: what it is to append and how its result is made. */
+struct call {
+    struct append append;
+    PyObject *given[ARGUMENTS];
+    PyObject *queue_id, *durability, *store_host; /* borrowed, as the result has them */
+    PyObject *result, *offsets;
+    bool is_sync, is_awaited, is_born;
+};
+
+static bool take_durability(FastPath *self, struct call *call)
+{
+    PyObject *durability = call->given[DURABILITY];
+    if (!is_given(durability))
+        durability = self->known[USUAL_DURABILITY];
+    call->durability = durability;
+    call->is_sync = durability == self->known[SYNC];
+    return Py_IS_TYPE(durability, Py_TYPE(self->known[SYNC]));
+}
+
+static bool take_hosts(FastPath *self, struct call *call)
+{
+    PyObject *born = call->given[BORN_HOST], *store = call->given[STORE_HOST];
+    struct record_values *values = &call->append.values;
+    call->store_host = is_given(store) ? store : self->known[USUAL_STORE_HOST];
+    values->store_host = self->store_host;
+    if (is_given(store) && !py_to_host(store, &values->store_host))
+        return false;
+    values->born_host = values->store_host;
+    return !is_given(born) || py_to_host(born, &values->born_host);
+}
+
+/* What brokers say of messages; left out by applications. */
+static bool take_broker_values(struct call *call)
+{
+    PyObject **given = call->given;
+    struct record_values *values = &call->append.values;
+    call->is_born = is_given(given[BORN_TIMESTAMP_MS]);
+    return (!given[SYS_FLAG] || py_to_i32(given[SYS_FLAG], &values->sys_flag)) &&
+           takes_queue_offset(values->sys_flag) && !(values->sys_flag & SEGLOG_INNER_BATCH) &&
+           (!call->is_born || py_to_i64(given[BORN_TIMESTAMP_MS], &values->born_timestamp_ms)) &&
+           (!given[RECONSUME_TIMES] || py_to_i32(given[RECONSUME_TIMES], &values->reconsume_times)) &&
+           (!given[PREPARED_TRANSACTION_OFFSET] ||
+            py_to_i64(given[PREPARED_TRANSACTION_OFFSET], &values->prepared_transaction_offset));
+}
+
+/* Reads what all messages of the call share, and finds their queue. */
+static enum outcome begin(FastPath *self, struct call *call)
+{
+    PyObject **given = call->given;
+    memset(&call->append, 0, sizeof call->append);
+    call->append.topic = given[TOPIC];
+    if (self->is_closed)
+        return FALLBACK;
+    struct record_values *values = &call->append.values;
+    values->record_crc = self->record_crc;
+    call->queue_id = given[QUEUE_ID] ? given[QUEUE_ID] : zero;
+    if (!PyLong_CheckExact(call->queue_id) || !py_to_i32(call->queue_id, &values->queue_id) ||
+        !take_durability(self, call) || !take_hosts(self, call) || !take_broker_values(call))
+        return FALLBACK;
+    return fast_path_find(self, &call->append);
+}
+
+static bool is_called(PyObject *answer)
+{
+    Py_XDECREF(answer);
+    return answer;
+}
+
+/* Wakes who waits for the queue, and waits for the disk where that is wanted. */
+static bool acknowledge(FastPath *self, const struct call *call, int64_t end)
+{
+    PyObject **known = self->known;
+    if (PyDict_Size(known[WAITING]) > 0 &&
+        !is_called(PyObject_CallFunctionObjArgs(known[NOTIFY], call->append.topic, call->queue_id, NULL)))
+        return false;
+    return !call->is_awaited || is_called(PyObject_CallFunction(known[ENSURE], "L", (long long)end));
+}
+
+/* Has the ordinary way do it, and afterwards the windows granted that were missing. */
+static PyObject *leave(FastPath *self, struct call *call, enum outcome outcome, enum known way,
+                       PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    if (outcome == FAILED)
+        return NULL;
+    PyErr_Clear();
+    if (!self->known[way])
+        return PyErr_Format(PyExc_RuntimeError, "the store of this lane is no more");
+    PyObject *answer = call_with(self->known[way], args, count, names);
+    if (answer && outcome == NO_WINDOW && !self->is_closed &&
+        !is_called(
+            PyObject_CallFunctionObjArgs(self->known[GRANT], call->append.topic, call->queue_id, NULL)))
+        Py_CLEAR(answer);
+    return answer;
+}
+
+/* Takes the messages of a call into the batch; FALLBACK, or DONE. */
+typedef enum outcome (*gather)(FastPath *self, const struct call *call);
+
+/* Appends. What may run the garbage collector, and so code of others, is done before the fast path is
+ * entered. */
+static enum outcome append_with(FastPath *self, struct call *call, gather take)
+{
+    enum outcome outcome = fast_path_prepare(self, &call->append, call->is_born, call->is_sync);
+    if (outcome != DONE)
+        return outcome;
+    batch_clear(&self->batch);
+    outcome = take(self, call);
+    return outcome == DONE ? fast_path_append(self, &call->append, call->is_sync) : outcome;
+}
+
+static bool set_number(PyObject *result, Py_ssize_t field, int64_t number)
+{
+    PyObject *value = PyLong_FromLongLong(number);
+    return value && PyTuple_SetItem(result, field, value) == 0;
+}
+
+static bool fill_result(FastPath *self, const struct call *call)
+{
+    const struct append *append = &call->append;
+    int64_t phy_offset = self->log->last_phy_offset, queue_offset = append->queue->max_offset - 1;
+    int64_t size = (int64_t)self->batch.list->record_size;
+    PyTuple_SetItem(call->result, 0, Py_NewRef(append->topic));
+    PyTuple_SetItem(call->result, 1, Py_NewRef(call->queue_id));
+    PyTuple_SetItem(call->result, 6, Py_NewRef(call->store_host));
+    PyTuple_SetItem(call->result, 7, Py_NewRef(call->durability));
+    return set_number(call->result, 2, queue_offset) && set_number(call->result, 3, phy_offset) &&
+           set_number(call->result, 4, size) && set_number(call->result, 5, append->store_timestamp_ms);
+}
+
+/* An append of one message: arguments in, PutResult out. Without a `way` nothing is waited for, and what the
+ * fast path cannot do is not done: None.
+ */
+static PyObject *one(FastPath *self, const struct signature *signature, gather take, enum known way,
+                     PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    struct call call;
+    call.result = NULL;
+    enum outcome outcome = FALLBACK;
+    if (sort_arguments(signature, args, count, names, call.given))
+        outcome = begin(self, &call);
+    if (outcome == DONE) {
+        call.result = self->new_result((PyTypeObject *)self->known[PUT_RESULT], RESULT_FIELDS);
+        outcome = call.result ? append_with(self, &call, take) : FAILED;
+    }
+    if (outcome != DONE) {
+        Py_XDECREF(call.result);
+        if (way != NO_WAY || outcome == FAILED)
+            return leave(self, &call, outcome, way, args, count, names);
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    call.is_awaited = call.is_sync && way != NO_WAY;
+    int64_t end = self->log->end_phy_offset;
+    if (!fill_result(self, &call) || !acknowledge(self, &call, end))
+        Py_CLEAR(call.result);
+    return call.result;
+}
+
+/* Fills in where each record lies. */
+static bool fill_offsets(FastPath *self, const struct call *call, int64_t end)
+{
+    const struct batch *batch = &self->batch;
+    for (size_t i = batch->count; i-- > 0;) {
+        end -= (int64_t)batch->list[i].record_size;
+        PyObject *offset = PyLong_FromLongLong(end);
+        if (!offset || PyList_SetItem(call->offsets, (Py_ssize_t)i, offset) < 0)
+            return false;
+    }
+    return true;
+}
+
+static PyObject *batch_result(FastPath *self, const struct call *call)
+{
+    const struct append *append = &call->append;
+    int64_t end = self->log->end_phy_offset, size = 0;
+    int64_t first = append->queue->max_offset - (int64_t)self->batch.count;
+    for (size_t i = 0; i < self->batch.count; i++)
+        size += (int64_t)self->batch.list[i].record_size;
+    if (!fill_offsets(self, call, end))
+        return NULL;
+    PyObject *result = PyObject_CallFunction(
+        self->known[BATCH_RESULT], "OOLOLLOO", append->topic, call->queue_id, (long long)first, call->offsets,
+        (long long)size, (long long)append->store_timestamp_ms, call->store_host, call->durability);
+    if (result && !acknowledge(self, call, end))
+        Py_CLEAR(result);
+    return result;
+}
+
+static Py_ssize_t count_of(PyObject *messages)
+{
+    if (PyList_CheckExact(messages))
+        return PyList_Size(messages);
+    return PyTuple_CheckExact(messages) ? PyTuple_Size(messages) : 0;
+}
+
+static PyObject *message_of(PyObject *messages, Py_ssize_t at)
+{
+    return PyList_CheckExact(messages) ? PyList_GetItem(messages, at) : PyTuple_GetItem(messages, at);
+}
+
+/* An append of many: arguments in, BatchResult out. */
+static PyObject *many(FastPath *self, const struct signature *signature, gather take, enum known way,
+                      PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    struct call call;
+    call.offsets = NULL;
+    enum outcome outcome = FALLBACK;
+    if (sort_arguments(signature, args, count, names, call.given) && count_of(call.given[MESSAGES]) > 0)
+        outcome = begin(self, &call);
+    if (outcome == DONE) {
+        call.is_awaited = call.is_sync;
+        call.offsets = PyList_New(count_of(call.given[MESSAGES]));
+        outcome = call.offsets ? append_with(self, &call, take) : FAILED;
+    }
+    PyObject *result = outcome == DONE ? batch_result(self, &call) : NULL;
+    Py_XDECREF(call.offsets);
+    return outcome == DONE ? result : leave(self, &call, outcome, way, args, count, names);
+}
+
+static enum outcome gather_put(FastPath *self, const struct call *call)
+{
+    struct batch *batch = &self->batch;
+    PyObject *const *given = call->given;
+    struct message *message = batch_add(batch);
+    bool is_usual = message && batch_take_body(given[BODY], &message->body) &&
+                    (!given[FLAG] || py_to_i32(given[FLAG], &message->flag)) &&
+                    batch_put_properties(batch, given[TAGS], given[KEYS], given[PROPERTIES]);
+    return is_usual ? DONE : FALLBACK;
+}
+
+/* Properties as brokers have them, unless they may need offsets. */
+static bool take_raw(struct batch *batch, PyObject *properties, PyObject *code)
+{
+    struct span raw;
+    struct message *message = &batch->list[batch->count - 1];
+    return py_to_bytes(properties, &raw) && !properties_hold(raw, TEXT(SEGLOG_INNER_NAMES)) &&
+           batch_raw_properties(batch, raw) && py_to_i64(code, &message->tags_code);
+}
+
+static enum outcome gather_append(FastPath *self, const struct call *call)
+{
+    struct batch *batch = &self->batch;
+    PyObject *const *given = call->given;
+    struct message *message = batch_add(batch);
+    bool is_usual = message && batch_take_body(given[BODY], &message->body) &&
+                    (!given[FLAG] || py_to_i32(given[FLAG], &message->flag)) &&
+                    take_raw(batch, given[PROPERTIES], given[TAGS_CODE]);
+    return is_usual ? DONE : FALLBACK;
+}
+
+/* A field of a NewMessage, which keeps it: borrowed. */
+static PyObject *new_field(PyObject *item, int field)
+{
+    PyObject *value = PyObject_GetAttr(item, new_names[field]);
+    Py_XDECREF(value);
+    return value;
+}
+
+static bool take_new(struct batch *batch, struct message *message, PyObject *item)
+{
+    PyObject *fields[NEW_FIELDS];
+    for (int i = 0; i < NEW_FIELDS; i++) {
+        fields[i] = new_field(item, i);
+        if (!fields[i])
+            return false;
+    }
+    return batch_take_body(fields[NEW_BODY], &message->body) && py_to_i32(fields[NEW_FLAG], &message->flag) &&
+           batch_put_properties(batch, fields[NEW_TAGS], fields[NEW_KEYS], fields[NEW_PROPERTIES]);
+}
+
+static enum outcome gather_put_batch(FastPath *self, const struct call *call)
+{
+    struct batch *batch = &self->batch;
+    PyObject *messages = call->given[MESSAGES];
+    Py_ssize_t count = PyList_Size(call->offsets);
+    if (count_of(messages) != count)
+        return FALLBACK;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = message_of(messages, i);
+        struct message *message = batch_add(batch);
+        if (!message)
+            return FALLBACK;
+        bool is_usual = Py_IS_TYPE(item, (PyTypeObject *)self->known[NEW_MESSAGE])
+                            ? take_new(batch, message, item)
+                            : PyBytes_CheckExact(item) && py_to_bytes(item, &message->body);
+        if (!is_usual)
+            return FALLBACK;
+    }
+    return DONE;
+}
+
+static enum outcome gather_append_batch(FastPath *self, const struct call *call)
+{
+    enum { RAW_BODY, RAW_PROPERTIES, RAW_CODE, RAW_FLAG };
+    struct batch *batch = &self->batch;
+    PyObject *messages = call->given[MESSAGES];
+    Py_ssize_t count = PyList_Size(call->offsets);
+    if (count_of(messages) != count)
+        return FALLBACK;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = message_of(messages, i);
+        struct message *message = batch_add(batch);
+        if (!message || !Py_IS_TYPE(item, (PyTypeObject *)self->known[RAW_MESSAGE]) ||
+            !batch_take_body(PyTuple_GetItem(item, RAW_BODY), &message->body) ||
+            !py_to_i32(PyTuple_GetItem(item, RAW_FLAG), &message->flag) ||
+            !take_raw(batch, PyTuple_GetItem(item, RAW_PROPERTIES), PyTuple_GetItem(item, RAW_CODE)))
+            return FALLBACK;
+    }
+    return DONE;
+}
+
+static const struct signature put_signature = {
+    2,
+    {TOPIC, BODY},
+    NAMED(QUEUE_ID) | NAMED(TAGS) | NAMED(KEYS) | NAMED(PROPERTIES) | NAMED(FLAG) | NAMED(DURABILITY),
+};
+
+PyObject *fast_path_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return one((FastPath *)self, &put_signature, gather_put, SLOW_PUT, args, count, names);
+}
+
+PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return one((FastPath *)self, &put_signature, gather_put, NO_WAY, args, count, names);
+}
+
+PyObject *fast_path_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        2,
+        {TOPIC, MESSAGES},
+        NAMED(QUEUE_ID) | NAMED(DURABILITY),
+    };
+    return many((FastPath *)self, &signature, gather_put_batch, SLOW_PUT_BATCH, args, count, names);
+}
+
+PyObject *fast_path_append_one(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        5,
+        {TOPIC, QUEUE_ID, BODY, PROPERTIES, TAGS_CODE},
+        NAMED(SYS_FLAG) | NAMED(FLAG) | NAMED(BORN_TIMESTAMP_MS) | NAMED(BORN_HOST) | NAMED(STORE_HOST) |
+            NAMED(RECONSUME_TIMES) | NAMED(PREPARED_TRANSACTION_OFFSET) | NAMED(DURABILITY),
+    };
+    return one((FastPath *)self, &signature, gather_append, SLOW_APPEND, args, count, names);
+}
+
+PyObject *fast_path_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        3,
+        {TOPIC, QUEUE_ID, MESSAGES},
+        NAMED(SYS_FLAG) | NAMED(BORN_TIMESTAMP_MS) | NAMED(BORN_HOST) | NAMED(RECONSUME_TIMES) |
+            NAMED(DURABILITY),
+    };
+    return many((FastPath *)self, &signature, gather_append_batch, SLOW_APPEND_BATCH, args, count, names);
+}

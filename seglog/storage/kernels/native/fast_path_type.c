@@ -1,0 +1,175 @@
+/* The type FastPath: what a store's puts enter first. Its contract is that of PythonLane. */
+
+#include "fast_path.h"
+
+static const char *const known_names[KNOWN] = {
+    [WAITING] = "waiting",
+    [NOTIFY] = "notify",
+    [ENSURE] = "ensure",
+    [GRANT] = "lend",
+    [SLOW_PUT] = "put",
+    [SLOW_PUT_BATCH] = "put_batch",
+    [SLOW_APPEND] = "append",
+    [SLOW_APPEND_BATCH] = "append_batch",
+    [PUT_RESULT] = "put_result",
+    [BATCH_RESULT] = "batch_result",
+    [NEW_MESSAGE] = "new_message",
+    [RAW_MESSAGE] = "raw_message",
+    [USUAL_STORE_HOST] = "store_host",
+    [USUAL_DURABILITY] = "durability",
+    [SYNC] = "sync",
+};
+
+static PyObject *add_queue(PyObject *object, PyObject *args)
+{
+    PyObject *topic, *tail;
+    int queue_id;
+    if (!PyArg_ParseTuple(args, "UiO", &topic, &queue_id, &tail))
+        return NULL;
+    QueueTail *queue = as_queue_tail(tail);
+    if (!queue || fast_path_add_queue((FastPath *)object, topic, queue_id, queue) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *forget_all(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    fast_path_forget((FastPath *)object);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fast_path_close(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    FastPath *self = (FastPath *)object;
+    self->is_closed = true;
+    fast_path_forget(self);
+    Py_RETURN_NONE;
+}
+
+/* Takes over a bool or a number of the owner. */
+static bool take_attribute(PyObject *owner, const char *name, int64_t *number)
+{
+    PyObject *value = PyObject_GetAttrString(owner, name);
+    bool is_taken = value && PyLong_Check(value); /* a bool as well */
+    if (is_taken) {
+        *number = PyLong_AsLongLong(value);
+        is_taken = !PyErr_Occurred();
+    }
+    Py_XDECREF(value);
+    return is_taken;
+}
+
+/* The system's clock is read here. */
+static bool take_clock(FastPath *self, PyObject *owner)
+{
+    int64_t is_system;
+    if (!take_attribute(owner, "has_system_clock", &is_system))
+        return false;
+    self->clock = is_system ? NULL : PyObject_GetAttrString(owner, "clock");
+    return is_system || self->clock;
+}
+
+static bool take_owner(FastPath *self, PyObject *tail, PyObject *owner)
+{
+    int64_t record_crc, max_body_bytes;
+    LogTail *log = as_log_tail(tail);
+    if (!log)
+        return false;
+    self->log = (LogTail *)Py_NewRef((PyObject *)log);
+    self->topics = PyDict_New();
+    for (int i = 0; i < KNOWN; i++) {
+        self->known[i] = PyObject_GetAttrString(owner, known_names[i]);
+        if (!self->known[i])
+            return false;
+    }
+    if (!self->topics || !take_clock(self, owner) || !PyDict_Check(self->known[WAITING]) ||
+        !py_to_host(self->known[USUAL_STORE_HOST], &self->store_host) ||
+        !take_attribute(owner, "record_crc", &record_crc) ||
+        !take_attribute(owner, "max_body_bytes", &max_body_bytes))
+        return false;
+    self->record_crc = record_crc;
+    self->max_body_bytes = max_body_bytes > 0 ? (size_t)max_body_bytes : 0;
+    self->new_result = (allocfunc)PyType_GetSlot((PyTypeObject *)self->known[PUT_RESULT], Py_tp_alloc);
+    return self->new_result != NULL;
+}
+
+static PyObject *fast_path_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *tail, *owner;
+    if ((keywords && PyDict_Size(keywords)) || !PyArg_ParseTuple(args, "OO", &tail, &owner))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a lane has two parameters by place");
+    FastPath *self = object_new(type);
+    if (self && !take_owner(self, tail, owner)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "no owner of a lane");
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int fast_path_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    FastPath *self = (FastPath *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->topics);
+    for (int i = 0; i < KNOWN; i++)
+        Py_VISIT(self->known[i]);
+    Py_VISIT(self->clock);
+    return 0;
+}
+
+static int fast_path_clear(PyObject *object)
+{
+    FastPath *self = (FastPath *)object;
+    self->is_closed = true;
+    fast_path_forget(self);
+    for (int i = 0; i < KNOWN; i++)
+        Py_CLEAR(self->known[i]);
+    Py_CLEAR(self->clock);
+    return 0;
+}
+
+static void fast_path_dealloc(PyObject *object)
+{
+    FastPath *self = (FastPath *)object;
+    PyObject_GC_UnTrack(object);
+    fast_path_clear(object);
+    Py_XDECREF((PyObject *)self->log);
+    Py_XDECREF(self->topics);
+    batch_free(&self->batch);
+    PyMem_Free(self->scratch);
+    object_free(object);
+}
+
+static PyMethodDef methods[] = {
+    FAST_METHOD("put", fast_path_put),
+    FAST_METHOD("put_soon", fast_path_try_put),
+    FAST_METHOD("put_batch", fast_path_put_batch),
+    FAST_METHOD("append", fast_path_append_one),
+    FAST_METHOD("append_batch", fast_path_append_batch),
+    {"add", add_queue, METH_VARARGS, NULL},
+    {"forget", forget_all, METH_NOARGS, NULL},
+    {"close", fast_path_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)fast_path_new},
+    {Py_tp_dealloc, (void *)fast_path_dealloc},
+    {Py_tp_traverse, (void *)fast_path_traverse},
+    {Py_tp_clear, (void *)fast_path_clear},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "seglog.storage.kernels._native.Lane",
+    .basicsize = sizeof(FastPath),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+int fast_path_add(PyObject *module)
+{
+    return fast_path_calls_prepare() && fast_topic_prepare() && type_add(module, &spec, "Lane") ? 0 : -1;
+}

@@ -1,0 +1,33 @@
+/* Arrays that grow, in memory of malloc: they grow without the GIL. */
+#ifndef SEGLOG_GROWABLE_H
+#define SEGLOG_GROWABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 256 };
+
+/* Gives the array, a pointer to whose start is passed, twice the room. False without memory: then it is as it
+ * was. */
+static inline bool growable_grow(void *array, size_t *room, size_t item_size)
+{
+    void *items;
+    size_t wanted = *room ? 2 * *room : FIRST_ROOM;
+    memcpy(&items, array, sizeof items);
+    items = wanted > SIZE_MAX / item_size ? NULL : realloc(items, wanted * item_size);
+    if (!items)
+        return false;
+    memcpy(array, &items, sizeof items);
+    *room = wanted;
+    return true;
+}
+
+/* Makes room for one more item behind `count` of them. */
+static inline bool growable_reserve(void *array, size_t count, size_t *room, size_t item_size)
+{
+    return count < *room || growable_grow(array, room, item_size);
+}
+
+#endif
