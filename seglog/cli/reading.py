@@ -20,10 +20,10 @@ from seglog.cli import options, render
 from seglog.errors import NotFoundError
 from seglog.storage.certain_mends import certain_mends
 from seglog.storage.certain_mends.withheld import withhold
-from seglog.storage.cross_check import cross_check
 from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.index_check import check_index
 from seglog.storage.log_files import LogReader
 from seglog.storage.misnamed import as_stated
 from seglog.storage.moving_store import leave_front, look_again, start_now, survey_moving
@@ -69,7 +69,8 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
             lambda: survey(path, placed, verify=verify, progress=tell_of_data, given=given), path, placed
         )
     if verify:
-        found.findings += look_again(lambda: cross_check(found, placed))
+        is_live = files.lock_holder() is not None
+        found.findings += look_again(lambda: check_index(found, placed, is_live=is_live))
     with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
         withhold(found, certain_mends(found, placed))
     leave_front(found, start_now(found, path, placed))

@@ -24,10 +24,6 @@ from seglog.doctor.check_report import CheckReport
 from seglog.doctor.config_tables import load_tables
 from seglog.doctor.forgiving_files import ForgivingFiles
 from seglog.doctor.half_check import half_findings
-from seglog.doctor.index_chains import chain_finding
-from seglog.doctor.index_facts import load_index
-from seglog.doctor.index_findings import index_findings
-from seglog.doctor.key_check import NO_DIFF
 from seglog.doctor.log_walk import LogWalk, SplitOutcome
 from seglog.doctor.offset_check import group_lags, offset_findings, topic_findings
 from seglog.doctor.other_files import compaction_findings, ext_findings, own_findings, state_findings
@@ -48,10 +44,13 @@ from seglog.storage.finding_codes import Severity
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.index_chains import chain_finding
+from seglog.storage.index_facts import load_index
+from seglog.storage.index_findings import index_findings
+from seglog.storage.key_check import NO_DIFF
 from seglog.storage.log_scan import Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.seal_check import Concerned
-from seglog.storage.unindexed import is_not_indexed_yet
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
@@ -198,7 +197,7 @@ class StoreCheck:
 
         Args:
             outcomes: What all splits saw, in order.
-            of_chains: What :func:`~seglog.doctor.index_chains.chain_finding` says of the index files.
+            of_chains: What :func:`~seglog.storage.index_chains.chain_finding` says of the index files.
             unreadable: Files that could not be read where splits were walked elsewhere.
         """
         for finding in unreadable:
@@ -208,10 +207,8 @@ class StoreCheck:
         log = self._conclude(self.plan, outcomes, walk)
         end = log.report.end_phy_offset
         of_seals, concerned = self._seal_findings(seals, outcomes, log)
-        facts = self.plan.mode, self.plan.checkpoint, log.report.min_phy_offset, end
-        is_due = is_not_indexed_yet(self._files, self._root, *facts)
-        keys = log.seen.keys
-        of_index = index_findings(index, of_chains, keys, self.plan, self._files, end, is_due=is_due)
+        ends = log.report.min_phy_offset, end
+        of_index = index_findings(self.plan, self._files, index, of_chains, log.seen.keys, ends)
         of_log = [*log.report.findings, *self._other_findings(log)]
         if self._holder is not None:
             of_log = self._lasting(of_log, outcomes, end)

@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.record_watch import RecordWatch, Seen
 from seglog.errors import TruncatedError
 from seglog.storage.audit.plan import AuditPlan
@@ -21,6 +20,7 @@ from seglog.storage.audit.stretches import Stretch
 from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.files import Files
 from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.index_facts import IndexFacts
 from seglog.storage.kernels import sums
 from seglog.storage.log_files import LogReader
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from seglog.clock import Clock
 from seglog.doctor.actions import Action
-from seglog.doctor.index_problems import index_problems
 from seglog.storage.checkpoint_file import write_checkpoint
 from seglog.storage.compaction_writer import CompactionWriter
 from seglog.storage.files import Files
@@ -14,6 +13,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.index_check import check_index
 from seglog.storage.index_files import list_index_files
 from seglog.storage.index_opening import open_key_index
 from seglog.storage.log_files import LogReader
@@ -79,7 +79,7 @@ def mend_index(
         return
     _catch_up(found, files, clock, geometry)
     how = "brought to the end of the log"
-    if any(finding.code in _WRONG for finding in index_problems(found, files)):
+    if any(finding.code in _WRONG for finding in check_index(found, files)):
         known, damaged = list_index_files(files, found.root)
         for path in (*(file.path for file in known), *damaged):
             files.remove(path)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Final
 
@@ -23,10 +24,6 @@ import numpy as np
 
 from seglog.doctor.actions import Action
 from seglog.doctor.copy_witness import record_by_copy
-from seglog.doctor.index_entries import HeldEntries, IndexEntries
-from seglog.doctor.index_facts import IndexFacts
-from seglog.doctor.index_problems import records_that_differ
-from seglog.doctor.key_check import late
 from seglog.storage.attic import iter_kept
 from seglog.storage.attic_index import as_found, removed_files
 from seglog.storage.certain_mends.properties import property_bits
@@ -36,8 +33,15 @@ from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.flipped_bit import Bit, flipped
 from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.gathered import place_of
-from seglog.storage.index_files import list_index_files
+from seglog.storage.index_chains import chain_finding
+from seglog.storage.index_check import compare_log
+from seglog.storage.index_entries import HeldEntries, IndexEntries
+from seglog.storage.index_facts import IndexFacts, index_facts, outlined_or_damaged
+from seglog.storage.index_files import IndexFile, list_index_files
+from seglog.storage.index_outline import FileOutline
+from seglog.storage.index_times import is_of_log
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.key_check import late
 from seglog.storage.log_files import LogReader
 from seglog.storage.queue_files import queue_directory, read_units
 from seglog.storage.queue_overlay import has_own_tags_code
@@ -97,9 +101,26 @@ def _witnesses(
     is_asked = any(finding.code == "record-keys" for finding in of_index)
     current = list_index_files(files, found.root)[0] if removed or is_asked else []
     for generation in sorted(removed)[:_MAX_GENERATIONS]:
-        yield records_that_differ(found, files, as_found(current, removed[generation]))
+        yield _records_that_differ(found, files, as_found(current, removed[generation]))
     if is_asked:
-        yield records_that_differ(found, files, current)
+        yield _records_that_differ(found, files, current)
+
+
+def _records_that_differ(
+    found: Survey, files: Files, index: Sequence[IndexFile]
+) -> tuple[IndexFacts, list[int]]:
+    """Returns what of an index is of this log and explains itself; where records have other keys there."""
+    log = range(max(0, found.min_phy_offset), found.max_phy_offset)
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        index = [file for file in index if is_of_log(reader, file.header, log)]
+    outlined = [outlined_or_damaged(files, file) for file in index if file.header.index_count > 1]
+    sound = [
+        outline
+        for outline in outlined
+        if isinstance(outline, FileOutline) and chain_finding(files, outline.file, is_closed=False) is None
+    ]
+    facts = index_facts(found, files, sound, [], is_live=False)
+    return facts, list(compare_log(found, files, facts).changed)
 
 
 def _about(entries: IndexEntries, row: Rows) -> HeldEntries:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_facts import IndexFacts
-from seglog.doctor.key_check import NO_DIFF, KeyDiff, compare_keys
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files import Files
-from seglog.storage.format.index_build import KEY_ROW
+from seglog.storage.index_facts import IndexFacts
 from seglog.storage.kernels.keys import RecordKeys
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.key_check import NO_DIFF, KeyCheck, KeyDiff
 
 MINUTE_MS: Final = 60_000
 
@@ -49,21 +47,19 @@ class RecordWatch:
     """
 
     def __init__(self, index: IndexFacts, files: Files) -> None:
-        self._index = index
-        self._entries = IndexEntries(files, index.outlines)
+        self._check = KeyCheck(index, files)
         self.seen: dict[int, Seen] = {}
-        self._at = 0
         self._reset()
 
     def begin(self, phy_offset: int) -> None:
         """Begins a stretch."""
-        self._at = phy_offset
+        self._check.begin(phy_offset)
         self._reset()
 
     @property
     def tags(self) -> bool:
         """Whether tags are among the keys that it wants to be told."""
-        return self._index.has_tags
+        return self._check.tags
 
     def note(self, rows: Rows, keys: RecordKeys) -> None:
         """Takes in the next records, which follow those before."""
@@ -71,24 +67,22 @@ class RecordWatch:
         self._with_crc += keys.with_crc
         self._note_times(rows)
         last = rows[-1]
-        self._compare(keys, int(last["phy_offset"]) + int(last["size_bytes"]))
+        self._check.note(keys, int(last["phy_offset"]) + int(last["size_bytes"]))
 
     def end(self, stretch: Stretch) -> None:
         """Ends the stretch: behind its last record no entry may lead anywhere."""
-        if self._at < stretch.end:
-            held = self._entries.in_range(self._at, stretch.end)
-            self._keys += compare_keys(np.empty(0, KEY_ROW), held)
+        self._check.end(stretch.end)
         minutes = tuple(
             (minute, self._minute_records[minute], size)
             for minute, size in sorted(self._minute_bytes.items())
         )
-        self.seen[stretch.start] = Seen(self._records, self._with_crc, minutes, self._keys)
+        self.seen[stretch.start] = Seen(self._records, self._with_crc, minutes, self._check.diff)
 
     def _reset(self) -> None:
         self._records = self._with_crc = 0
         self._minute_records: Counter[int] = Counter()
         self._minute_bytes: Counter[int] = Counter()
-        self._keys = NO_DIFF
+        self._check.diff = NO_DIFF
 
     def _note_times(self, rows: Rows) -> None:
         times = rows["store_timestamp_ms"]
@@ -103,19 +97,3 @@ class RecordWatch:
         for minute, count, size in zip(minutes.tolist(), counts.tolist(), sizes.tolist(), strict=True):
             self._minute_records[minute] += count
             self._minute_bytes[minute] += int(size)
-
-    def _compare(self, found: RecordKeys, end: int) -> None:
-        wanted = found.rows
-        begun, self._at = self._at, end
-        is_covered = end <= self._index.end_phy_offset and not found.lost
-        if is_covered and self._entries.stand_for(wanted, begun, end):
-            self._keys += KeyDiff(len(wanted))
-            return
-        held = self._entries.in_range(begun, end)
-        if found.lost:
-            # The index may know a lost message by its keys, or by what stands in its place.
-            held = held[~np.isin(held["phy_offset"], found.lost)]
-        if self._index.end_phy_offset < end:
-            # A writer may be within the keys of the newest record: neither side counts there.
-            wanted, held = (rows[rows["phy_offset"] < self._index.end_phy_offset] for rows in (wanted, held))
-        self._keys += replace(compare_keys(wanted, held), keys=len(found.rows))

@@ -18,7 +18,6 @@ from seglog.doctor.actions import Action
 from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import Change, changes_of
 from seglog.doctor.draft_files import DraftFiles
-from seglog.doctor.index_problems import index_problems
 from seglog.doctor.mend_compacted import mend_compacted
 from seglog.doctor.mend_config import mend_config
 from seglog.doctor.mend_delays import mend_delays
@@ -45,6 +44,7 @@ from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
+from seglog.storage.index_check import check_index
 from seglog.storage.listing import list_store, no_queue_length
 from seglog.storage.queue_overlay import is_message
 from seglog.storage.survey import Survey, check_is_store, survey
@@ -137,7 +137,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     before = survey(root, draft)
     if gone := [finding for finding in before.findings if finding.code == "log-empty"]:
         return Plan(root, draft, [], [], before.findings, gone)
-    index_findings = index_problems(before, draft)
+    index_findings = check_index(before, draft)
     findings = before.findings + index_findings
     tables = [*mend_config(draft, root), *mend_tables(draft, root)]
     actions = [*own, *lengthened, *tables, *mend_files(draft, root)]
@@ -145,7 +145,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     found, records = mend_records(found, draft)
     if records:
         actions += records
-        index_findings = index_problems(found, draft)
+        index_findings = check_index(found, draft)
     bits = [*mend_keys(found, draft, index_findings), *mend_compacted(found, draft)]
     if bits:
         actions += bits
@@ -155,11 +155,11 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     found, actions = _recovered(found, draft, clock, actions)
     index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
-        index_findings = index_problems(found, draft)
+        index_findings = check_index(found, draft)
     index = list(mend_index(found, draft, clock, index_geometry, index_findings))
     actions += index
     if index:
-        index_findings = index_problems(found, draft)
+        index_findings = check_index(found, draft)
     knows_queues = knows_queues or not found.queues
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if is_rescanned:

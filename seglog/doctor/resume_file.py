@@ -14,7 +14,6 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from seglog.doctor.key_check import KeyDiff, Places
 from seglog.doctor.log_walk import SplitOutcome
 from seglog.doctor.outside import open_outside
 from seglog.doctor.record_watch import Seen
@@ -24,6 +23,7 @@ from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.format.json_line import decode_json_line
 from seglog.storage.format.record import Damage
+from seglog.storage.key_check import KeyDiff, Places
 from seglog.storage.named_file import open_regular
 from seglog.storage.store_root import StoreRoot
 

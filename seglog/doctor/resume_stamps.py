@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.log_walk import SplitOutcome
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.stretches import Interval
 from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.seal import checksum
+from seglog.storage.index_facts import IndexFacts
 from seglog.storage.seal_check import segment_path
 from seglog.storage.store_root import StoreRoot
 

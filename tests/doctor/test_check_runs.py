@@ -19,14 +19,14 @@ from typing_extensions import override
 
 from seglog.doctor.check import check_store
 from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.index_facts import load_index
-from seglog.doctor.key_check import KeyDiff
 from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
+from seglog.storage.index_facts import load_index
+from seglog.storage.key_check import KeyDiff
 from seglog.storage.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.store_root import StoreRoot

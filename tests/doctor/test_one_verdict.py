@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -140,3 +141,21 @@ def test_an_index_file_may_end_with_a_record_that_is_lost(tmp_path, way):
     assert run(command, root, *words)[0] == 0
     assert judged(root) == 0
     assert run("repair", root)[1].startswith("nothing to do\n")
+
+
+def of_index(rows):
+    """Returns what findings say of the index, without that of records."""
+    told = [row for row in rows if str(row.get("code", "")).startswith(("index", "record-keys"))]
+    return sorted(json.dumps({**row, "kind": None}, sort_keys=True) for row in told)
+
+
+@pytest.mark.parametrize("name", [name for name in DAMAGES if "index" in name])
+def test_info_and_check_say_the_same_of_a_damaged_index(name, stores, tmp_path):
+    make, damage, _codes = DAMAGES[name]
+    root = tmp_path / "store"
+    shutil.copytree(stores(make), root)
+    damage(root)
+    checked = [json.loads(line) for line in run("check", root, "--json")[1].splitlines()]
+    (shown,) = [json.loads(line) for line in run("info", root, "--verify", "--json")[1].splitlines()]
+    assert of_index(checked) == of_index({"kind": None, **row} for row in shown["findings"])
+    assert of_index(checked)

@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 from typing_extensions import override
 
-from seglog.storage.cross_check import cross_check
 from seglog.storage.files import RealFiles
 from seglog.storage.findings import Severity
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
+from seglog.storage.index_check import check_index
 from seglog.storage.listing import list_store
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
@@ -40,7 +40,7 @@ def root(original, memory_path):
 
 def full_survey(root):
     found = survey(root, RealFiles())
-    found.findings += cross_check(found, RealFiles())
+    found.findings += check_index(found, RealFiles())
     return found
 
 

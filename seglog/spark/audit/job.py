@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from seglog.doctor.check import StoreCheck
 from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.index_chains import chain_finding
-from seglog.doctor.index_facts import IndexFacts
 from seglog.doctor.log_walk import SplitOutcome, walk_split
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
@@ -19,6 +17,8 @@ from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.findings import Finding
 from seglog.storage.format.seal import Seal
+from seglog.storage.index_chains import chain_finding
+from seglog.storage.index_facts import IndexFacts
 from seglog.storage.seal_files import read_seal
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seglog.doctor.check_report import CheckReport
-from seglog.doctor.index_facts import IndexFacts
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.phases import (
@@ -36,6 +35,7 @@ from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.audit.stretches import Stretch
+from seglog.storage.index_facts import IndexFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.index_outline import first_entry, new_piece, piece_count, read_piece
 from seglog.storage.files import Files, OpenFile
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_files import IndexFile
+from seglog.storage.index_outline import first_entry, new_piece, piece_count, read_piece
 from seglog.storage.kernels.entries import MOST_WRONG, follow
 
 _PER_BLOCK: Final = 1 << 18

@@ -6,50 +6,48 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_facts import EVERYWHERE, IndexFacts
-from seglog.doctor.key_check import KeyDiff, Places
-from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files import Files, read_part
 from seglog.storage.findings import Finding
 from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
 from seglog.storage.format.layout import I32
 from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
+from seglog.storage.index_entries import IndexEntries
+from seglog.storage.index_facts import EVERYWHERE, IndexFacts, ListedLog
 from seglog.storage.index_files import IndexFile
 from seglog.storage.index_times import store_ms_at
 from seglog.storage.kernels.entries import seconds_since
+from seglog.storage.key_check import KeyDiff, Places
 from seglog.storage.log_files import LogReader
+from seglog.storage.unindexed import is_not_indexed_yet
 
 
 def index_findings(
+    store: ListedLog,
+    files: Files,
     facts: IndexFacts,
     of_chains: Iterable[Finding],
     diff: KeyDiff,
-    plan: AuditPlan,
-    files: Files,
-    end: int,
-    *,
-    is_due: bool,
+    log: tuple[int, int],
 ) -> list[Finding]:
     """Returns what is not as it should be about the index.
 
     Args:
-        facts: The index.
-        of_chains: What is wrong with the chains of its files.
-        diff: How it differs from the log, all of it.
-        plan: The store.
+        store: The store.
         files: Where it is.
-        end: Where the log ends.
-        is_due: Whether there may be no index yet.
+        facts: Its index.
+        of_chains: What is wrong with the chains of the files of that.
+        diff: How it differs from the log, all of it.
+        log: Where that starts and ends.
     """
     findings = [*facts.findings, *of_chains]
     if not facts.entry_count:
         is_damaged = any(finding.code == "index-damaged" for finding in findings)
         if diff.absent.count and not is_damaged:
+            is_due = is_not_indexed_yet(files, store.root, store.mode, store.checkpoint, *log)
             code = "index-due" if is_due else "index-missing"
             findings.append(Finding(code, INDEX, messages=diff.absent.count))
         return findings
-    segment = plan.geometry.segment_size_bytes
+    segment = store.geometry.segment_size_bytes
     for phy_offset in diff.changed:
         position = phy_offset % segment
         file = f"{COMMIT_LOG}/{segment_file_name(phy_offset - position)}"
@@ -57,7 +55,7 @@ def index_findings(
         findings.append(Finding("record-keys", file, position, 0, *words, 1))
     stray = diff.stray
     if facts.end_phy_offset == EVERYWHERE:
-        behind = IndexEntries(files, facts.outlines).in_range(end, EVERYWHERE)["phy_offset"]
+        behind = IndexEntries(files, facts.outlines).in_range(log[1], EVERYWHERE)["phy_offset"]
         stray = stray + Places.of(behind)
     for code, places in (("index-short", diff.absent), ("index-entry-stray", stray)):
         if places.count:
@@ -66,18 +64,18 @@ def index_findings(
     if diff.late.count:
         words = ("the time of the record", f"another for {diff.late.count} records {_text(diff.late)}")
         findings.append(Finding("index-damaged", INDEX, 0, 0, *words))
-    return findings + _wrong_headers(plan, files, facts, end) + _wrong_first_times(plan, files, facts)
+    return findings + _wrong_headers(store, files, facts, log[1]) + _wrong_first_times(store, files, facts)
 
 
 def _text(places: Places) -> str:
     return f"at {places.first}" if places.first == places.last else f"from {places.first} to {places.last}"
 
 
-def _wrong_headers(plan: AuditPlan, files: Files, facts: IndexFacts, end: int) -> list[Finding]:
+def _wrong_headers(store: ListedLog, files: Files, facts: IndexFacts, end: int) -> list[Finding]:
     """Returns a finding for each file whose header has other times than the records that it names."""
-    start = plan.log_files[0].first_offset if plan.log_files else 0
+    start = store.log_files[0].first_offset if store.log_files else 0
     findings: list[Finding] = []
-    reader = LogReader(files, plan.root, plan.geometry.segment_size_bytes)
+    reader = LogReader(files, store.root, store.geometry.segment_size_bytes)
     try:
         for file in (outline.file for outline in facts.outlines):
             header = file.header
@@ -98,14 +96,14 @@ def _wrong_headers(plan: AuditPlan, files: Files, facts: IndexFacts, end: int) -
     return findings
 
 
-def _wrong_first_times(plan: AuditPlan, files: Files, facts: IndexFacts) -> list[Finding]:
+def _wrong_first_times(store: ListedLog, files: Files, facts: IndexFacts) -> list[Finding]:
     """Returns a finding for each file whose first entry has another time than it was given.
 
     RocketMQ counts it from the end of the file before, the header being that file's until then. What was
     before the first file is known only where the log has all that ever was.
     """
     findings: list[Finding] = []
-    is_whole = bool(plan.log_files) and plan.log_files[0].first_offset == 0
+    is_whole = bool(store.log_files) and store.log_files[0].first_offset == 0
     before_ms = 0 if is_whole else None
     for file in (outline.file for outline in facts.outlines):
         if before_ms is not None:

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.index_outline import FileOutline, new_piece, read_piece
 from seglog.storage.files import Files
 from seglog.storage.format.index import INDEX_ENTRY
 from seglog.storage.format.index_build import KeyRows
 from seglog.storage.format.index_view import Entries
 from seglog.storage.index_files import IndexFile
+from seglog.storage.index_outline import FileOutline, new_piece, read_piece
 from seglog.storage.kernels.entries import stand_for
 
 HELD: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4"), ("time_diff_s", "i4"), ("begin_ms", "i8")])

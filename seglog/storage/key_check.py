@@ -1,19 +1,25 @@
-"""Holds the key index against the records of a stretch of the log: one window at a time, in any order.
+"""Holds the key index against the log: one window of records at a time, as a walk comes upon them.
 
-As :mod:`seglog.storage.cross_check` does for a whole survey, without holding the keys of the store.
+The index can show damage that no checksum covers: without ``__CRC32#`` a flipped bit in a key passes every
+check of its record, but the index has a hash of the key as it was. It is not believed over the log.
+
+Memory: the keys of one window, a few pieces of the index, and the places of records that differ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.index_entries import HeldEntries
-from seglog.storage.format.index_build import KeyRows
+from seglog.storage.files import Files
+from seglog.storage.format.index_build import KEY_ROW, KeyRows
+from seglog.storage.index_entries import HeldEntries, IndexEntries
+from seglog.storage.index_facts import IndexFacts
 from seglog.storage.kernels.entries import seconds_since
+from seglog.storage.kernels.keys import RecordKeys
 
 _PAIR: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4")])
 _MAX_CHANGED: Final = 1000
@@ -73,6 +79,60 @@ class KeyDiff:
 
 
 NO_DIFF: Final = KeyDiff()
+
+
+class KeyCheck:
+    """Holds the records of a walk against an index. One thread at a time.
+
+    Args:
+        index: The index, or what of it is about the part of the log that is walked.
+        files: Where it is.
+
+    Attributes:
+        diff: How it differs from the records so far.
+    """
+
+    def __init__(self, index: IndexFacts, files: Files) -> None:
+        self._index = index
+        self._entries = IndexEntries(files, index.outlines)
+        self._at = 0
+        self.diff = NO_DIFF
+
+    @property
+    def tags(self) -> bool:
+        """Whether tags are among the keys of the index."""
+        return self._index.has_tags
+
+    def begin(self, phy_offset: int) -> None:
+        """Begins a stretch of the log without holes."""
+        self._at = phy_offset
+
+    def note(self, found: RecordKeys, end: int) -> None:
+        """Compares the keys of the next records.
+
+        Args:
+            found: Their keys, with tags if :attr:`tags`.
+            end: Where the last of these records ends.
+        """
+        wanted = found.rows
+        begun, self._at = self._at, end
+        is_covered = end <= self._index.end_phy_offset and not found.lost
+        if is_covered and self._entries.stand_for(wanted, begun, end):
+            self.diff += KeyDiff(len(wanted))
+            return
+        held = self._entries.in_range(begun, end)
+        if found.lost:
+            # The index may know a lost message by its keys, or by what stands in its place.
+            held = held[~np.isin(held["phy_offset"], found.lost)]
+        if self._index.end_phy_offset < end:
+            # A writer may be within the keys of the newest record: neither side counts there.
+            wanted, held = (rows[rows["phy_offset"] < self._index.end_phy_offset] for rows in (wanted, held))
+        self.diff += replace(compare_keys(wanted, held), keys=len(found.rows))
+
+    def end(self, phy_offset: int) -> None:
+        """Ends the stretch: after its last record no entry may lead anywhere in it."""
+        if self._at < phy_offset:
+            self.diff += compare_keys(np.empty(0, KEY_ROW), self._entries.in_range(self._at, phy_offset))
 
 
 def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:

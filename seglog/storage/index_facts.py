@@ -12,19 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
-from seglog.doctor.index_entries import IndexEntries
-from seglog.doctor.index_outline import FileOutline, outline_file
 from seglog.errors import CorruptError
-from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import is_index_file_name, key_hash
 from seglog.storage.format.index_keys import IndexedRecord, tag_key, telling_tag
 from seglog.storage.format.names import INDEX
+from seglog.storage.geometry import StoreGeometry
+from seglog.storage.index_entries import IndexEntries
 from seglog.storage.index_files import IndexFile, list_index_files
-from seglog.storage.log_files import LogReader
+from seglog.storage.index_outline import FileOutline, outline_file
+from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_records import iter_records
 from seglog.storage.moving_store import look_again
 
@@ -34,6 +36,35 @@ _PROBED_BYTES: Final = 1 << 20
 _PROBED_RECORDS: Final = 4096
 _VOTES: Final = 32
 _THREADS: Final = 2
+
+
+class ListedLog(Protocol):
+    """What is known of a store once its files are listed, whoever listed them."""
+
+    @property
+    def root(self) -> Path:
+        """The store directory."""
+        ...
+
+    @property
+    def geometry(self) -> StoreGeometry:
+        """Lengths of its files."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """``normal`` or ``abnormal``."""
+        ...
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What it said before the log was walked."""
+        ...
+
+    @property
+    def log_files(self) -> list[LogFile]:
+        """Commit-log files in order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,33 +95,33 @@ class IndexFacts:
         return replace(self, outlines=tuple(part for part in parts if len(part.pieces)))
 
 
-def load_index(plan: AuditPlan, files: Files, *, is_live: bool) -> IndexFacts:
+def load_index(store: ListedLog, files: Files, *, is_live: bool) -> IndexFacts:
     """Returns the index of a store, and which records must be in it.
 
     Args:
-        plan: The store.
+        store: The store.
         files: Where it is.
         is_live: Whether a process writes to it now.
     """
 
     def look() -> tuple[list[FileOutline | Finding], list[Finding]]:
-        listed, findings = list_index(plan, files)
+        listed, findings = list_index(store, files)
         with ThreadPoolExecutor(_THREADS, "seglog-index") as pool:
             return list(pool.map(partial(outlined_or_damaged, files), listed)), findings
 
     outlined, findings = look_again(look)
-    return index_facts(plan, files, outlined, findings, is_live=is_live)
+    return index_facts(store, files, outlined, findings, is_live=is_live)
 
 
-def list_index(plan: AuditPlan, files: Files) -> tuple[list[IndexFile], list[Finding]]:
+def list_index(store: ListedLog, files: Files) -> tuple[list[IndexFile], list[Finding]]:
     """Returns the files of an index that have entries, and what is wrong with others."""
-    listed, damaged = list_index_files(files, plan.root)
+    listed, damaged = list_index_files(files, store.root)
     # RocketMQ makes a file for a key that it has.
     damaged += [file.path for file in listed if file.header.index_count <= 1]
     findings = [Finding("index-damaged", f"{INDEX}/{path.name}") for path in sorted(damaged)]
     findings += [
         Finding("index-file-stray", f"{INDEX}/{entry.name}", size_bytes=entry.size_bytes)
-        for entry in files.list_dir(plan.root / INDEX)
+        for entry in files.list_dir(store.root / INDEX)
         if not entry.is_dir and not is_index_file_name(entry.name)
     ]
     return [file for file in listed if file.header.index_count > 1], findings
@@ -105,7 +136,7 @@ def outlined_or_damaged(files: Files, file: IndexFile) -> FileOutline | Finding:
 
 
 def index_facts(
-    plan: AuditPlan,
+    store: ListedLog,
     files: Files,
     outlined: Iterable[FileOutline | Finding],
     findings: Iterable[Finding],
@@ -115,7 +146,7 @@ def index_facts(
     """Returns what decides, from what the files were found to be.
 
     Args:
-        plan: The store.
+        store: The store.
         files: Where it is.
         outlined: Its index files, each as :func:`outlined_or_damaged` tells it.
         findings: Those of :func:`list_index`.
@@ -124,27 +155,27 @@ def index_facts(
     outlined = list(outlined)
     outlines = tuple(one for one in outlined if isinstance(one, FileOutline))
     damaged = [one for one in outlined if isinstance(one, Finding)]
-    is_closed = plan.mode == "normal" and not is_live
+    is_closed = store.mode == "normal" and not is_live
     # Otherwise the index trails the log, and a crash leaves it there; a writer may be within a record.
     is_whole = is_closed or not (outlines or is_live)
     newest = max((outline.greatest for outline in outlines), default=-1)
     end = EVERYWHERE if is_whole else newest + (not is_live)
-    return IndexFacts(outlines, (*findings, *damaged), _has_tags(plan, files, outlines), end)
+    return IndexFacts(outlines, (*findings, *damaged), _has_tags(store, files, outlines), end)
 
 
-def _has_tags(plan: AuditPlan, files: Files, outlines: tuple[FileOutline, ...]) -> bool:
+def _has_tags(store: ListedLog, files: Files, outlines: tuple[FileOutline, ...]) -> bool:
     """Returns whether tags are among the keys: RocketMQ indexes them since 5.4.0.
 
     Most of some records with tags decide, for single entries may be damaged.
     """
-    segment = plan.geometry.segment_size_bytes
+    segment = store.geometry.segment_size_bytes
     entries = IndexEntries(files, outlines)
-    reader = LogReader(files, plan.root, segment)
+    reader = LogReader(files, store.root, segment)
     votes = Counter[bool]()
     try:
         for file in (outline.file for outline in outlines):
             begin, last = file.header.begin_phy_offset, file.header.end_phy_offset
-            firsts = (item.first_offset for item in plan.log_files)
+            firsts = (item.first_offset for item in store.log_files)
             for start in [begin, *(first for first in firsts if begin < first <= last)]:
                 end = min(last + 1, start - start % segment + segment, start + _PROBED_BYTES)
                 found = islice(iter_records(reader, segment, start, end), _PROBED_RECORDS)
