@@ -23,6 +23,7 @@ from seglog.storage.files import MAX_WHOLE_BYTES
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.read_only_disk import on_read_only_disk
+from tests.support.stores import Lengths
 
 
 def check_refused(ran, kind, *words):
@@ -34,7 +35,7 @@ def check_refused(ran, kind, *words):
         assert word in ran.stderr
 
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 READERS = (["info"], ["dump"], ["tail"], ["get", "t"])
 
 

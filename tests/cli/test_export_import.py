@@ -28,9 +28,9 @@ from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.disks import memory_disk
 from tests.support.lives import GROUP, TOPIC, live
-from tests.support.stores import SMALL_INDEX, served
+from tests.support.stores import SMALL_INDEX, AllLengths, served
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
+SMALL: AllLengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
 SAME = ("topic", "queue_id", "body", "flag", "born_timestamp_ms", "born_host", "reconsume_times")
 MORE = ("prepared_transaction_offset", "tags", "keys", "unique_key", "compression")
 FORMS = pytest.mark.parametrize("form", ["jsonl", "parquet"])

@@ -26,11 +26,12 @@ def hostile(tmp_path_factory):
     root = tmp_path_factory.mktemp("hostile") / "store"
     config = root / "config"
     config.mkdir(parents=True)
+    last = ""
     with small_store(root, record_crc=False) as store:
         for number in range(6):
-            put = store.put(
+            last = store.put(
                 TOPIC, TEXT.encode(), keys=TEXT, tags=TEXT, properties={TEXT: TEXT, "n": str(number)}
-            )
+            ).message_id
             store.put("Topic0", b"plain", keys="k1", tags=TEXT)
         store.put(f"%DLQ%{TOPIC}", TEXT.encode(), keys=TEXT, properties={"RETRY_TOPIC": TEXT})
         store.put("RMQ_SYS_TRANS_HALF_TOPIC", b"half", properties={"REAL_TOPIC": TEXT, "PGROUP": TEXT})
@@ -41,7 +42,7 @@ def hostile(tmp_path_factory):
         path.rename(path.with_name(path.name.replace(TOPIC, NAME)))
     shown = HOSTILE
     topics = {shown: {"topicName": shown, "readQueueNums": 1, "attributes": {shown: shown}}}
-    tables = {
+    tables: dict[str, dict[str, object]] = {
         "topics.json": {"topicConfigTable": topics},
         "consumerOffset.json": {"offsetTable": {f"{shown}@{shown}": {"0": 99}, "Topic0@g": {"0": 1}}},
         "subscriptionGroup.json": {"subscriptionGroupTable": {shown: {"groupName": shown}}},
@@ -59,7 +60,7 @@ def hostile(tmp_path_factory):
     ):
         (root / folder).mkdir(parents=True, exist_ok=True)
         (root / folder / NAME).write_bytes(b"theirs")
-    return root, put.message_id
+    return root, last
 
 
 def test_every_command_is_tried():

@@ -9,14 +9,14 @@ import pytest
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, InvalidArgumentError, NotAStoreError, NotFoundError
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.index import IndexGeometry, key_hash
-from seglog.storage.format.index_build import INDEX_ENTRY
+from seglog.storage.format.index import INDEX_ENTRY, IndexGeometry, key_hash
 from seglog.storage.store import MessageStore
 from tests.doctor.test_misnamed import call
 from tests.support import golden
 from tests.support.sealed import flip
+from tests.support.stores import Lengths
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 COMMANDS = (
     ["segments"],
     ["queues"],

@@ -9,8 +9,9 @@ from seglog.storage.format.record import FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.sealed import flip, segment
+from tests.support.stores import Lengths
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 
 
 @pytest.fixture

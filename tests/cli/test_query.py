@@ -7,8 +7,9 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.store import MessageStore
 from tests.support import golden
+from tests.support.stores import Lengths
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from seglog.storage.queue_files import QueueFiles, list_queue, remove_topic_fold
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.records import Record
-from tests.support.stores import SMALL_INDEX
+from tests.support.stores import SMALL_INDEX, AllLengths
 
-SMALL = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, "record_crc": False, **SMALL_INDEX}
+SMALL: AllLengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
 TOPICS = {
     "long": b"t" * 300,
     "long in bytes": "é".encode() * 200,
@@ -27,11 +27,11 @@ TOPICS = {
 }
 
 
-@pytest.fixture(params=TOPICS.values(), ids=TOPICS)
+@pytest.fixture(params=TOPICS.values(), ids=list(TOPICS))
 def path(request, tmp_path):
     """A store that ends with a record of such a topic and one of a good topic behind it."""
     path = tmp_path / "store"
-    with MessageStore.open(path, **SMALL) as store:
+    with MessageStore.open(path, record_crc=False, **SMALL) as store:
         for number in range(3):
             store.put("good", b"m%d" % number, keys=f"k{number}")
         end = store.max_phy_offset

@@ -61,7 +61,7 @@ def test_close_commits_and_the_next_consumer_goes_on(broker, link):
 
 
 def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_order(link):
-    order = {}
+    order: dict[int, list[int]] = {}
     at_work = set()
     overlaps = []
 

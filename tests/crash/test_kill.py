@@ -20,7 +20,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.patience import patience_s
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, read_all, served
+from tests.support.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -214,7 +214,8 @@ def test_writer_that_dies_before_any_call_of_the_disk_leaves_what_it_acknowledge
         acked = [int(word) for word in answer if word.isdigit()]
         if not root.exists():
             continue
-        with MessageStore.open(root, **({} if acked else SMALL), **SMALL_INDEX) as store:
+        lengths: SomeLengths = {} if acked else {**SMALL}
+        with MessageStore.open(root, **lengths, **SMALL_INDEX) as store:
             found = [int(message.body.rstrip(b"\0")) for message in read_all(store, "T", 0)]
             assert found[: len(acked)] == acked, f"death at call {at}"
             assert found == list(range(len(found)))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,12 +85,12 @@ LIVES = """
 """
 
 
-def lives(root: Path, count: int, seed: int) -> dict[str, object]:
+def lives(root: Path, count: int, seed: int) -> dict[str, Any]:
     """Lets a store live and die that often; returns what was lost in which life, and how much was found."""
     command = [sys.executable, "-c", textwrap.dedent(LIVES), str(root), str(count), str(seed)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    answer: dict[str, object] = json.loads(ran.stdout)
+    answer: dict[str, Any] = json.loads(ran.stdout)
     return answer
 
 

@@ -18,8 +18,8 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from tests.support.archives import unpack
 from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.crash_life import STORE, Life
-from tests.support.crash_work import StillClock
+from tests.support.crash_life import Life
+from tests.support.crash_work import STORE, StillClock
 from tests.support.scale import scaled
 from tests.support.stores import SMALL, read_all
 

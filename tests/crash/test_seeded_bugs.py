@@ -14,10 +14,10 @@ from seglog.storage import log_scan, recover
 from seglog.storage.config_file import ConfigFile
 from seglog.storage.format import record
 from seglog.storage.format.config_json import encode_config
-from seglog.storage.kernels import walk
+from seglog.storage.kernels import PYTHON, walk
 from tests.support.crash_files import CrashFiles
 from tests.support.crash_life import Life
-from tests.support.kernels import PYTHON, running
+from tests.support.kernels import running
 
 LIVES = 300
 LOST = "lost"

@@ -225,7 +225,7 @@ def remove(path):
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_dialogue_is_the_one_that_was_read(name, tmp_path, request):
     store, *typed = DIALOGUES[name]
-    golden.extract(store, tmp_path)
+    golden.extract(str(store), tmp_path)
     told = ""
     for words in typed:
         if words[0] == "rm":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.support.narrow import not_none
 from tests.support.stores import new_clock
 
 RIGHT = FileSizes(2000, IndexGeometry(500, 2000), 65536)
-WRONG = {
+WRONG: dict[str, Any] = {
     "segment_bytes": 1 << 20,
     "queue_file_bytes": 400,
     "index": IndexGeometry(5_000_000, 20_000_000),

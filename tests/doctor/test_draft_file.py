@@ -95,10 +95,11 @@ def _assert_data_found(handle: object, model: bytes) -> None:
 
 
 def _assert_changes_lead_there(draft: DraftFiles, path: Path, before: bytes, after: bytes) -> None:
-    [change] = changes_of(draft) or [None]
-    if change is None:
+    changes = changes_of(draft)
+    if not changes:
         assert after == before
         return
+    [change] = changes
     assert change.kind == CHANGED
     made = bytearray(before[: len(after)].ljust(len(after), b"\0"))
     for at, size in change.stretches:

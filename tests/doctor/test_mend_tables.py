@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seglog.doctor.mend_tables import mend_tables
@@ -65,7 +67,7 @@ def test_entries_come_from_the_backup_and_the_others_stay(root):
 
 def test_a_kind_of_queue_comes_from_the_backup_that_its_folder_agrees_with(root):
     content = PLAIN.replace(b"BatchCQ", b"Bxxxx").replace(b'"P": {', b'"P": {"perm": 6, ')
-    made = decode_config(mended(root, "topics.json", content, PLAIN))
+    made: Any = decode_config(mended(root, "topics.json", content, PLAIN))
     assert made["topicConfigTable"]["B"] == {"attributes": {"queue.type": "BatchCQ"}}
     assert made["topicConfigTable"]["P"]["perm"] == 6
 

@@ -20,7 +20,7 @@ from tests.doctor.test_lengths import SEGMENT, log_files, served
 from tests.doctor.test_misnamed import codes, own_store, without_lock
 from tests.support import golden
 from tests.support.golden import tree_digest
-from tests.support.stores import new_clock
+from tests.support.stores import OpenOptions, new_clock
 
 NAMES = ("{}.bak", ".{}.Ab3xYz", "{}.1", "copy of {}", "{}~", "log\nfile")
 
@@ -203,7 +203,7 @@ def test_a_copy_of_a_file_with_an_erased_message_stays_stray(tmp_path):
 
 
 def test_opening_from_a_recovery_point_does_not_go_past_a_file_of_another_name(tmp_path):
-    options = {"clock": new_clock(), "segment_size_bytes": SEGMENT, "recovery_step_bytes": 4096}
+    options: OpenOptions = {"clock": new_clock(), "segment_size_bytes": SEGMENT, "recovery_step_bytes": 4096}
     with MessageStore.open(tmp_path / "s", **options) as store:
         store.put_batch("T", [b"body %d" % number for number in range(99)])
     point = (tmp_path / "s" / "seglog" / "recovery-point").read_bytes()

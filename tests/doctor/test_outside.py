@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seglog.doctor.outside import new_file_outside
@@ -66,7 +68,8 @@ def test_a_path_that_leads_into_the_store_by_then_is_refused(root, tmp_path):
             papers.rmdir()
             papers.symlink_to(root / "config")
 
-    files.follow = _Switch(switch)
+    switching: Any = _Switch(switch)
+    files.follow = switching
     before = golden.tree_digest(root)
     with (
         pytest.raises(InvalidArgumentError, match="in the store"),

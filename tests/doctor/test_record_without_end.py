@@ -24,7 +24,7 @@ def which(request):
     return request.param
 
 
-@pytest.fixture(params=SIZES.values(), ids=SIZES.keys())
+@pytest.fixture(params=SIZES.values(), ids=list(SIZES))
 def root(request, which, tmp_path):
     """A store of two hundred messages, of which one has a length that cannot be."""
     path = tmp_path / "s"

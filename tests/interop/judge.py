@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
+from seglog.storage.offset_by_time import Boundary
 from tests.interop import toolchain
 from tests.interop.java_broker import JavaBroker
 
@@ -102,7 +103,7 @@ class Probe:
     decode: bool = False
     key: str | None = None
     timestamp_ms: int | None = None
-    boundary: str = "lower"
+    boundary: Boundary = "lower"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -36,7 +37,7 @@ SMALLEST = 10
 class Photographed(CrashFiles):
     """Keeps what the last power cut left."""
 
-    last: ClassVar[dict] = {}
+    last: ClassVar[dict[Path, bytes]] = {}
 
     @override
     def after_power_loss(self):

@@ -151,14 +151,14 @@ def _state_here(broker: Broker, sequence: Sequence) -> dict[str, Any]:
             offsets.setdefault(f"{topic}@{group}", {})[queue_id] = offset
     return {
         "topics": {
-            name: dict(topic.to_config())
+            name: dict(made.to_config())
             for name in sequence.own_topics()
-            if (topic := broker.topics.get(name)) is not None
+            if (made := broker.topics.get(name)) is not None
         },
         "groups": {
-            name: dict(group_to_config(group))
+            name: dict(group_to_config(settings))
             for name in sequence.groups
-            if (group := broker.groups.get(name)) is not None
+            if (settings := broker.groups.get(name)) is not None
         },
         "offsets": offsets,
     }

@@ -22,7 +22,6 @@ from seglog.remoting.headers import (
     UpdateConsumerOffsetHeader,
 )
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.config_json import decode_config
 from seglog.storage.format.message import decode_message
 from tests.interop.judge import Geometry
 from tests.interop.wire import encode_answer
@@ -217,9 +216,8 @@ def await_saved(path, text, limit_s=15):
 @pytest.mark.parametrize("name", config_names())
 def test_a_java_broker_goes_on_after_ours_in_a_directory_that_was_its_own(judge, tmp_path, name):
     path = extract(name, tmp_path)
-    before = {file: (path / "config" / file).read_bytes() for file in ("topics.json", "consumerOffset.json")}
-    topics = decode_config(before["topics.json"])["topicConfigTable"]
-    offsets = decode_config(before["consumerOffset.json"])["offsetTable"]
+    topics = read_config(path / "config" / "topics.json")["topicConfigTable"]
+    offsets = read_config(path / "config" / "consumerOffset.json")["offsetTable"]
     with Broker.open(path, clock=VirtualClock(SystemClock().now_ms())) as ours:
         ours.groups.find("cg")
         ours.dispatch(sending("TopicX", "ours"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ GEOMETRIES = {
     "propcrc": SMALL_GEOMETRY,
     "real-conf": Geometry(1 << 20, 2000, 100, 400),
 }
-CONFIGS = {
+CONFIGS: dict[str, dict[str, Any]] = {
     "own of every kind": {
         "topics": {"Batches": {"queue.type": "BatchCQ"}, "Compacted": {"cleanup.policy": "COMPACTION"}},
         "compactionMappedFileSize": 4000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.clock import VirtualClock
+from seglog.clock import SystemClock, VirtualClock
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
@@ -36,8 +36,8 @@ def lines_of(root):
 
 
 def compact(root, policies, now_ms=None):
-    clock = {} if now_ms is None else {"clock": VirtualClock(now_ms)}
-    job = Compaction(root, policies, split_bytes=20_000, runner=LocalRunner(RealFiles()), **clock)
+    clock = SystemClock() if now_ms is None else VirtualClock(now_ms)
+    job = Compaction(root, policies, split_bytes=20_000, runner=LocalRunner(RealFiles()), clock=clock)
     done = job.apply()
     assert done.is_done
     return done

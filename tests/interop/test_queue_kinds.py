@@ -14,6 +14,7 @@ from seglog.storage.format.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.lines import place, served_lines
+from tests.support.stores import AllLengths
 
 pytestmark = pytest.mark.interop
 
@@ -24,7 +25,7 @@ CONFIG = {
     "enableLmq": True,
     "enableMultiDispatch": True,
 }
-SIZES = {
+SIZES: AllLengths = {
     "segment_size_bytes": 65_536,
     "queue_file_size_bytes": 2_000,
     "index_geometry": IndexGeometry(SMALL_GEOMETRY.index_slots, SMALL_GEOMETRY.index_entries),

@@ -7,6 +7,7 @@ import pytest
 from seglog import MessageStore
 from tests.interop.judge import SMALL_GEOMETRY, Probe
 from tests.interop.writing import write_store
+from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
 
@@ -71,7 +72,7 @@ def test_offset_by_time_is_that_of_the_real_store(judge, twins):
         answers = [
             {
                 "queueOffset": store.offset_by_time(
-                    probe.topic, probe.queue_id, probe.timestamp_ms, probe.boundary
+                    probe.topic, probe.queue_id, not_none(probe.timestamp_ms), probe.boundary
                 )
             }
             for probe in probes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.interop
 EXT = {"enableConsumeQueueExt": True, "mappedFileSizeConsumeQueueExt": 200}
 REAL = Geometry(1 << 20, 2000, 500, 2_000)
 SMALL = Geometry(4096, 200, 50, 200)
-COMPACTION = {
+COMPACTION: dict[str, Any] = {
     "topics": {"C": {"cleanup.policy": "COMPACTION"}},
     "compactionMappedFileSize": 4000,
     "compactionCqMappedFileSize": 460,

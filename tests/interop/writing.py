@@ -95,6 +95,7 @@ def append_here(store: MessageStore, messages: JavaMessages) -> list[Line]:
 
 
 def _answer(messages: JavaMessages, number: int, result: PutResult | BatchResult) -> Line:
+    ids = result.message_ids if isinstance(result, BatchResult) else [result.message_id]
     is_batch = isinstance(result, BatchResult)
     return {
         "number": number,
@@ -103,7 +104,7 @@ def _answer(messages: JavaMessages, number: int, result: PutResult | BatchResult
         "count": messages.count if is_batch or messages.inner_batch else 1,
         "phyOffset": result.phy_offset,
         "storeTimestamp": result.store_timestamp_ms,
-        "messageId": ",".join(result.message_ids) if is_batch else result.message_id,
+        "messageId": ",".join(ids),
     }
 
 

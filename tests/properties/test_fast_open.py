@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
@@ -13,21 +14,30 @@ from hypothesis import strategies as st
 from seglog.storage.files import RealFiles
 from seglog.storage.format.seal import SEAL_BLOCK_BYTES
 from seglog.storage.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
+from seglog.storage.values import NewMessage
 from seglog.storage.verify import verify_store
+from seglog.storage.writer import Writer
 from tests.support.golden import tree_digest
 from tests.support.records import Record
 from tests.support.scale import scaled
-from tests.support.stores import SMALL_INDEX, new_clock, read_all
+from tests.support.stores import SMALL_INDEX, Lengths, new_clock, read_all
+
+
+class Step(TypedDict):
+    """How far apart recovery points are."""
+
+    recovery_step_bytes: int
+
 
 SEGMENT_BYTES = 3 * SEAL_BLOCK_BYTES + 4096
 """Several blocks, and the last one shorter."""
-SIZES = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": 200}
+SIZES: Lengths = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": 200}
 IN_MEMORY = Path("/dev/shm")
 PREPARED, COMMIT, ROLLBACK = 0x4, 0x8, 0xC
 QUEUES = [("A", 0), ("A", 1), ("B", 0), ("C", 7)]
-FULL_WALK = {"recovery_step_bytes": 0}
-POINTS = {"recovery_step_bytes": 1}
+FULL_WALK: Step = {"recovery_step_bytes": 0}
+POINTS: Step = {"recovery_step_bytes": 1}
 
 
 # ------------------------------------------------------------------------------------- what is done
@@ -96,7 +106,9 @@ class Life:
                     self.bodies[topic, queue_id, put.queue_offset] = body
             case "point":
                 self.store.flush()
-                self.store._side._points.finish()
+                side = self.store._side
+                assert isinstance(side, Writer)
+                side._points.finish()
             case "seal":
                 verify_store(self.root, seal=True, clock=self.clock)
             case "close":
@@ -296,7 +308,7 @@ def go_on(store: MessageStore) -> list[object]:
     ]
 
 
-def left_behind(root: Path) -> dict[str, str]:
+def left_behind(root: Path) -> dict[str, tuple[int, str]]:
     """Returns the files of RocketMQ in a closed store."""
     return {
         name: digest for name, digest in tree_digest(root).items() if not name.startswith(("seglog", "lock"))

@@ -16,9 +16,9 @@ from typing_extensions import override
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.get_status import GetStatus
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
-from tests.support.narrow import not_none
+from seglog.storage.values import NewMessage
 from tests.support.scale import scaled
 from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 
@@ -105,7 +105,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.root = Path(self.folder.name) / "0"
         self.copies = 0
         self.reader: MessageStore | None = None
-        self.store: MessageStore | None = None
 
     @initialize(record_crc=st.booleans())
     def create(self, record_crc):
@@ -113,12 +112,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self):
-        self.store = MessageStore.open(
+        self.store: MessageStore = MessageStore.open(
             self.root, clock=self.clock, record_crc=self.record_crc, **SMALL, **SMALL_INDEX
         )
 
     def close(self):
-        not_none(self.store).close()
+        self.store.close()
         if self.reader is not None:
             self.reader.close()
             self.reader = None
@@ -135,9 +134,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(queue=queues, body=bodies, tag=tags, durability=durabilities)
     def put(self, queue, body, tag, durability):
         topic, queue_id = queue
-        put = not_none(self.store).put(
-            topic, body, queue_id=queue_id, tags=tag, keys="k", durability=durability
-        )
+        put = self.store.put(topic, body, queue_id=queue_id, tags=tag, keys="k", durability=durability)
         assert put.phy_offset >= self.model.max_phy_offset
         self.keep(queue, 0, body, tag, put.queue_offset, put.phy_offset)
         self.model.max_phy_offset = put.phy_offset + put.size_bytes
@@ -151,25 +148,25 @@ class StoreMachine(RuleBasedStateMachine):
         items = items if sum(len(body) for body, _tag in items) < 800 else items[:1]
         topic, queue_id = queue
         messages = [NewMessage(body, tags=tag) for body, tag in items]
-        batch = not_none(self.store).put_batch(topic, messages, queue_id=queue_id, durability=durability)
+        batch = self.store.put_batch(topic, messages, queue_id=queue_id, durability=durability)
         assert batch.phy_offset // SEGMENT_BYTES == (batch.phy_offset + batch.size_bytes - 1) // SEGMENT_BYTES
         at = batch.phy_offset
         for number, (body, tag) in enumerate(items):
             self.keep(queue, number, body, tag, batch.queue_offset + number, at)
-            at += not_none(self.store).message_at(at).size_bytes
+            at += self.store.message_at(at).size_bytes
         assert at == batch.phy_offset + batch.size_bytes
         self.model.max_phy_offset = at
 
     @rule(queue=queues, body=bodies, bits=st.sampled_from([PREPARED, COMMIT, ROLLBACK]))
     def append_transaction(self, queue, body, bits):
         topic, queue_id = queue
-        put = not_none(self.store).append(topic, queue_id, body, b"", 0, sys_flag=bits)
+        put = self.store.append(topic, queue_id, body, b"", 0, sys_flag=bits)
         if bits == COMMIT:
             self.keep(queue, 0, body, None, put.queue_offset, put.phy_offset)
         else:
             assert put.queue_offset == 0
             self.model.records += 1
-            assert not_none(self.store).message_at(put.phy_offset).body == body
+            assert self.store.message_at(put.phy_offset).body == body
         self.model.max_phy_offset = put.phy_offset + put.size_bytes
 
     @rule(step_ms=st.integers(0, 50) | st.just(10_000_000) | st.just(-1_000_000))
@@ -178,7 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self):
-        not_none(self.store).flush()
+        self.store.flush()
 
     # ----------------------------------------------------------------------------------- reading
 
@@ -207,10 +204,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(queue=queues, boundary=st.sampled_from(["lower", "upper"]), shift_ms=st.integers(-60, 60))
     def offset_by_time(self, queue, boundary, shift_ms):
+        topic, queue_id = queue
         low = self.model.low(queue)
         times = [kept.store_timestamp_ms for kept in self.model.queues.get(queue, [])][low:]
         moment_ms = self.clock.now_ms() + shift_ms
-        found = not_none(self.store).offset_by_time(*queue, moment_ms, boundary)
+        found = self.store.offset_by_time(topic, queue_id, moment_ms, boundary)
         if times != sorted(times):
             assert low <= found <= low + len(times)
         elif boundary == "lower":
@@ -243,7 +241,7 @@ class StoreMachine(RuleBasedStateMachine):
         found = survey(self.root, RealFiles())
         assert (found.mode, found.findings) == ("normal", [])
         self.open()
-        assert not_none(self.store).recovery.rewritten_queue_files == 0
+        assert self.store.recovery.rewritten_queue_files == 0
         self.check_all(self.store)
 
     @rule(garbage=st.binary(max_size=80), lose=st.sampled_from(["nothing", "queues", "checkpoint", "index"]))
@@ -265,8 +263,8 @@ class StoreMachine(RuleBasedStateMachine):
         with MessageStore.open(copy, read_only=True) as reader:
             self.check_all(reader)
         self.open()
-        assert not_none(self.store).recovery.mode == "abnormal"
-        assert not_none(self.store).recovery.end_phy_offset == self.model.max_phy_offset
+        assert self.store.recovery.mode == "abnormal"
+        assert self.store.recovery.end_phy_offset == self.model.max_phy_offset
         self.check_all(self.store)
 
     def tear(self, garbage):
@@ -294,8 +292,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def offsets_agree(self):
-        if self.store is None:
-            return
         assert self.store.max_phy_offset == max(self.model.max_phy_offset, self.store.min_phy_offset)
         for queue, kept in self.model.queues.items():
             assert self.store.max_offset(*queue) == len(kept)
@@ -303,7 +299,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @override
     def teardown(self):
-        if self.store is not None:
+        if hasattr(self, "store"):
             self.close()
             survey(self.root, RealFiles())
         self.folder.cleanup()

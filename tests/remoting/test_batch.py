@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import ProtocolError
-from seglog.remoting.batch import BATCH_HEAD, decode_batch, encode_batch
+from seglog.remoting.batch import decode_batch, encode_batch
 from seglog.remoting.bodies import BatchMessage, MessageBatch
+from seglog.storage.format.inner_batch import BATCH_HEAD
 
 MESSAGES = st.lists(
     st.builds(

@@ -23,7 +23,7 @@ def truth(text, **properties):
         found = compile_sql(text).evaluate(properties)
     except IncomparableError:
         return ERROR
-    return {True: TRUE, False: FALSE, None: UNKNOWN}[found]
+    return next(name for value, name in ((True, TRUE), (False, FALSE), (None, UNKNOWN)) if found is value)
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(s
         "-m",
         "seglog.cli.spark",
         "audit",
-        golden.extract("d-magic", tmp_path),
+        str(golden.extract("d-magic", tmp_path)),
         "--json",
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

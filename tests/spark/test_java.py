@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from importlib import metadata
 
 import pytest
 from pyspark import SparkConf
@@ -103,10 +104,10 @@ def test_session_without_java_is_a_missing_dependency(fake_java):
 def test_packages_that_are_missing_or_do_not_fit(monkeypatch, versions, problem):
     def version(name):
         if name not in versions:
-            raise session.metadata.PackageNotFoundError(name)
+            raise metadata.PackageNotFoundError(name)
         return versions[name]
 
-    monkeypatch.setattr(session.metadata, "version", version)
+    monkeypatch.setattr(metadata, "version", version)
     assert pyspark_problem() == problem
     if problem is not None:
         with pytest.raises(MissingDependencyError) as caught:

@@ -12,8 +12,9 @@ from seglog.errors import MessageIllegalError
 from seglog.storage.files import RealFiles
 from seglog.storage.format.compaction import compaction_record
 from seglog.storage.get_status import GetStatus
-from seglog.storage.store import MessageStore, NewMessage
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
+from seglog.storage.values import NewMessage
 from tests.support.archives import unpack
 from tests.support.stores import copy_store, new_clock
 

@@ -10,6 +10,7 @@ from seglog.storage import mapped_file
 from seglog.storage.files import RealFiles
 from seglog.storage.flush import Durability
 from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.warm import populate
 from seglog.storage.mapped_file import MapPool
 from seglog.storage.segments import Segments
 from seglog.storage.store import MessageStore
@@ -118,7 +119,7 @@ def test_files_that_are_no_maps_have_no_window(warmed, tmp_path):
 @pytest.mark.parametrize("durability", list(Durability))
 def test_store_has_a_window_unless_each_put_is_synced(tmp_path, durability, monkeypatch):
     made = []
-    real = mapped_file.populate
+    real = populate
 
     def noting(pages):
         made.append(len(pages))

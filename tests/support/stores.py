@@ -34,6 +34,17 @@ class IndexLengths(TypedDict):
     index_geometry: IndexGeometry
 
 
+class AllLengths(Lengths, IndexLengths):
+    """The lengths of all of a store's files."""
+
+
+class SomeLengths(TypedDict, total=False):
+    """Lengths for a store that may be there already, and then keeps its own."""
+
+    segment_size_bytes: int
+    queue_file_size_bytes: int
+
+
 class OpenOptions(TypedDict, total=False):
     """What ``MessageStore.open`` takes by name."""
 

@@ -28,6 +28,7 @@ def test_moved_records_verify_and_damaged_ones_do_not():
     places = np.cumsum(sizes) - sizes
     move_crcs(target, places, sizes, np.array(old), np.array(new))
     for number, at in enumerate(places.tolist()):
-        found = examine(memoryview(target), at, new[number])
-        assert isinstance(found, Damage) == (number % 10 == 0)
-        assert number % 10 or found.kind == "record-crc"
+        found = examine(target.data, at, new[number])
+        assert (found.kind if isinstance(found, Damage) else None) == (
+            "record-crc" if number % 10 == 0 else None
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from seglog.storage.format.message import message_id
 from seglog.storage.format.properties import decode_properties
@@ -11,7 +12,9 @@ from seglog.storage.format.record import Damage, examine
 from tests.spark.reconcile.planted import DELAY, HALF, OP, WHEEL, Planted
 from tests.support.log_records import iter_log
 
-Row = tuple  # group, store, topic, queueId, queueOffset, physicalOffset, storeTimestamp, msgId, verdict
+Row = tuple[
+    Any, ...
+]  # group, store, topic, queueId, queueOffset, physicalOffset, storeTimestamp, msgId, verdict
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Oracle:
             # Of a queue without any record left only its end is known.
             self.ends[str(one.root), topic, queue_id] = min(slots[topic, queue_id], default=end), end
 
-    def rows(self, receipts: list[dict] | None = None) -> Counter[Row]:
+    def rows(self, receipts: list[dict[str, Any]] | None = None) -> Counter[Row]:
         there = list(self.present())
         seen = {row[1:5] for row in there}
         absent = list(self.absent(seen))
@@ -109,13 +112,13 @@ class Oracle:
             queue = entry.store, entry.topic, entry.queue_id
             for slot in entry.slots:
                 for group in self.groups_of(entry.topic):
-                    state = max(states.get((group, name), 0) for name in (entry.unique, entry.place_id))
+                    state = max(states.get((group, name), 0) for name in (entry.name, entry.place_id))
                     passed = self.has_passed(group, *queue, slot)
                     verdict = (None, "retrying", "dead")[state] or ("delivered" if passed else "pending")
                     rest = (entry.phy_offset, entry.time_ms, entry.name)
                     yield (group, *queue, slot, *rest, "duplicated" if is_again else verdict)
 
-    def absent(self, seen: set[tuple]):
+    def absent(self, seen: set[Row]):
         """Yields the rows of slots that have no message."""
         for queue, (low, high) in self.ends.items():
             if not is_business(queue[1]):
@@ -131,7 +134,7 @@ class Oracle:
                     yield (group, *queue, slot, None, None, None, "lost" if slot >= low else gone)
 
     def groups_of(self, topic: str | None) -> list[str]:
-        return self.groups.get(topic) or [""]
+        return (topic and self.groups.get(topic)) or [""]
 
     def offset(self, group: str, store: str, topic: str, queue_id: int) -> int | None:
         return self.planted[store].offsets.get((group, topic, queue_id))
@@ -185,9 +188,9 @@ class Oracle:
             if not is_due and "TIMER_DEL_UNIQKEY" not in entry.properties:
                 yield entry, "scheduled"
 
-    def unanswered(self, receipts: list[dict], lost: set[tuple[str, int, int]]):
+    def unanswered(self, receipts: list[dict[str, Any]], lost: set[tuple[str, int, int]]):
         names = {name for entry in self.entries for name in (entry.name, entry.place_id)}
-        distinct = {
+        distinct: set[Row] = {
             tuple(receipt.get(name) for name in ("msgId", "topic", "queueId", "queueOffset"))
             for receipt in receipts
         }

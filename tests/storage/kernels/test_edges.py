@@ -7,8 +7,9 @@ import zlib
 
 import pytest
 
+from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
-from tests.support.kernels import NATIVE, native
+from tests.support.kernels import native
 from tests.support.records import Record
 
 CRC_MASK = 0x7FFFFFFF

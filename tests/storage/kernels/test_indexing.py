@@ -19,13 +19,13 @@ from seglog.storage.format.index import (
     encode_index_header,
 )
 from seglog.storage.format.index_build import KEY_ROW
-from seglog.storage.kernels import indexing
+from seglog.storage.kernels import NATIVE, PYTHON, indexing
 from seglog.storage.kernels.indexing import KeyReader, put_keys
 from seglog.storage.log_records import LogWindows, iter_key_rows
 from tests.storage.kernels.test_guard import cut, map_of
 from tests.storage.kernels.test_native_equals_python import exact, made
 from tests.support.damage import damaged_bytes
-from tests.support.kernels import NATIVE, PYTHON, native, running
+from tests.support.kernels import native, running
 from tests.support.records import Record, pack_log
 from tests.support.scale import scaled
 

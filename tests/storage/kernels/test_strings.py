@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.storage.format.properties import decode_properties, find_property
-from seglog.storage.kernels import strings
-from tests.support.kernels import BOTH, NATIVE, native, running
+from seglog.storage.kernels import NATIVE, strings
+from tests.support.kernels import BOTH, native, running
 
 PIECES = [
     b"KEYS", b"TAGS", b"a", b"b", b"", b"\x01", b"\x02", b"\x01x", b"KEYS\x01k\x02", b"a\x01\x02", b"\xff",
