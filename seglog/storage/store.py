@@ -855,7 +855,7 @@ class MessageStore(AsyncCalls):
         with explained():
             return read_compaction_queue(units, queue, queue_offset, max_count, wanted, max_bytes)
 
-    def _new_reads(self) -> _native.Reads | PlainReads:
+    def _new_reads(self) -> _native.Reads[GetResult] | PlainReads:
         log = self._side.log
         made = None
         if isinstance(log, CommitLog):

@@ -5,7 +5,6 @@ from typing import Any, Generic, Self, TypeVar
 
 from seglog.storage.format.host import Host
 from seglog.storage.format.message import Message
-from seglog.storage.get import GetResult
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels.found import PythonFound
 from seglog.storage.kernels.lane import LaneOwner
@@ -14,6 +13,7 @@ from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
+_F = TypeVar("_F", bound=Found | PythonFound)
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -515,7 +515,7 @@ class TagSet:
 
     def __init__(self, codes: tuple[int, ...], tags: tuple[bytes, ...] | None, /) -> None: ...
 
-class Reads:
+class Reads(Generic[_F]):
     """Serves plain reads of one store; hands all others to the Python method.
 
     Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
@@ -524,8 +524,8 @@ class Reads:
 
     def __init__(
         self,
-        slow_get: Callable[..., Found | PythonFound],
-        result_type: type[Found | PythonFound],
+        slow_get: Callable[..., _F],
+        result_type: type[_F],
         filter_type: type,
         found: GetStatus,
         no_match: GetStatus,
@@ -535,7 +535,7 @@ class Reads:
         /,
     ) -> None:
         """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
-    get: Callable[..., GetResult]
+    get: Callable[..., _F]
     """Takes the arguments of ``MessageStore.get``."""
     def record_at(self, phy_offset: int, /) -> memoryview | None:
         """Returns what looks like a record there that stands for no loss; None if Python must look.

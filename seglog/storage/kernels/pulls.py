@@ -8,7 +8,7 @@ of these objects, and Python does everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglog.storage.get_status import GetStatus
 from seglog.storage.kernels import KERNELS, NATIVE
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from seglog.storage.kernels import _native
     from seglog.storage.kernels.found import Found
 
+F = TypeVar("F", bound="Found")
+
 native_maps: type[_native.Maps] | None = None
 native_tag_set: type[_native.TagSet] | None = None
-native_reads: type[_native.Reads] | None = None
+native_reads: type[_native.Reads[Any]] | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
@@ -45,13 +47,13 @@ def new_tag_set(codes: Iterable[int], tags: Iterable[bytes] | None) -> _native.T
 
 
 def new_reads(
-    slow_get: Callable[..., Found],
-    result_type: type[Found],
+    slow_get: Callable[..., F],
+    result_type: type[F],
     filter_type: type,
     statuses: tuple[GetStatus, GetStatus],
     log: tuple[LogTip, _native.Maps | None],
     limits: tuple[int, int, int],
-) -> _native.Reads | None:
+) -> _native.Reads[F] | None:
     """Returns what serves plain reads of a store that is open for writing.
 
     Args:
