@@ -14,7 +14,7 @@
 
 #include "../layout.h"
 
-/* Some bytes that belong to somebody else. */
+/* Bytes that another object owns. */
 struct span {
     const uint8_t *at;
     size_t size;

@@ -31,7 +31,7 @@ CLMUL static __m128i load(const uint8_t *at)
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-/* Moves 16 bytes as far as the factors say, and adds what lies there. */
+/* Moves 16 bytes as far as the factors say, and adds the bytes at that place. */
 CLMUL static __m128i fold(__m128i bytes, __m128i factors, __m128i there)
 {
     __m128i low = _mm_clmulepi64_si128(bytes, factors, 0x00);
@@ -108,7 +108,7 @@ static uint64_t crc32_product(uint32_t one, uint32_t other)
 
 enum { STEP = 8 };
 
-/* remainders[k][b]: of byte b with k zero bytes behind it. */
+/* remainders[k][b]: of byte b with k zero bytes after it. */
 static uint32_t remainders[STEP][256];
 static bool can_fold;
 
@@ -226,8 +226,8 @@ uint32_t crc32_joined(uint32_t first, uint32_t second, size_t second_size)
     return second ^ times(first, last.factor);
 }
 
-/* One instruction takes eight bytes, and a result is there three steps later: so three blocks are summed at a
- * time.
+/* One instruction takes eight bytes, and its result is ready three steps later: so three blocks are summed at
+ * a time.
  */
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -260,7 +260,7 @@ WITH_CRC32C static uint32_t sum_of(struct span bytes)
     return ~rest;
 }
 
-/* Of three blocks one behind the other, whose size is a multiple of eight. */
+/* Of three consecutive blocks, whose size is a multiple of eight. */
 WITH_CRC32C static void sum_three(const uint8_t *first, size_t block_size, uint32_t *sums)
 {
     const uint8_t *second = first + block_size, *third = second + block_size;
@@ -357,7 +357,8 @@ static PyObject *crc32_with(PyObject *args, uint32_t (*compute)(struct span))
     if (!PyArg_ParseTuple(args, "y*", &view))
         return NULL;
     if (view.len >= LONG_BYTES) {
-        Py_BEGIN_ALLOW_THREADS crc = compute(span_in(&view));
+        Py_BEGIN_ALLOW_THREADS
+        crc = compute(span_in(&view));
         Py_END_ALLOW_THREADS
     } else {
         crc = compute(span_in(&view));

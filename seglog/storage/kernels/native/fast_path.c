@@ -67,7 +67,7 @@ static void add_bytes(struct batch *batch, struct span bytes)
     batch->properties_size += bytes.size;
 }
 
-/* Lets the last message have everything that was added since. */
+/* Gives the last message all bytes that were added since. */
 static void take_in(struct batch *batch)
 {
     struct message *message = &batch->list[batch->count - 1];
@@ -211,7 +211,7 @@ enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_bo
 {
     LogTail *log = path->log;
     int64_t end = log->end_phy_offset;
-    PyObject *queue = Py_NewRef((PyObject *)append->queue); /* others may have it forgotten */
+    PyObject *queue = Py_NewRef((PyObject *)append->queue); /* code that runs meanwhile may remove it */
     enum outcome outcome = DONE;
     if (!read_clock(path, append, is_born))
         outcome = FAILED;
@@ -219,7 +219,7 @@ enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_bo
              !window_check(&append->queue->window, append->store_timestamp_ms, is_sync))
         outcome = FALLBACK;
     else if (path->clock && end != log->end_phy_offset)
-        outcome = FALLBACK; /* somebody else's message went between; this one's time may be the earlier one */
+        outcome = FALLBACK; /* another message was appended meanwhile; the time of this one may be earlier */
     Py_DECREF(queue);
     return outcome == DONE ? fast_path_find(path, append) : outcome;
 }
@@ -234,7 +234,7 @@ static struct record_values values_of(const FastPath *path, const struct append 
     return values;
 }
 
-/* The size of all records; 0 where one is not a usual one. */
+/* The size of all records; 0 where one is unusual. */
 static size_t measure(FastPath *path, const struct append *append)
 {
     size_t total = 0;
@@ -256,7 +256,7 @@ static void write_unit(uint8_t *unit, int64_t phy_offset, const struct message *
     write_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, message->tags_code);
 }
 
-/* Makes the records one behind the other. */
+/* Writes the records one after the other. */
 static void write_records(const FastPath *path, const struct append *append, uint8_t *target)
 {
     LogTail *log = path->log;
@@ -271,7 +271,7 @@ static void write_records(const FastPath *path, const struct append *append, uin
     }
 }
 
-/* Behind the records: who follows a queue must find what its units lead to. */
+/* After the records: a reader that follows a queue must find the records that its units name. */
 static void publish(const FastPath *path, const struct append *append)
 {
     QueueTail *queue = append->queue;

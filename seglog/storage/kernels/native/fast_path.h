@@ -15,7 +15,7 @@
  */
 struct write_window {
     Py_buffer memory;   /* the whole file, or with `obj` NULL none */
-    PyObject *length;   /* answers how long the file is now; NULL where nobody can cut it */
+    PyObject *length;   /* returns how long the file is now; NULL where it cannot be cut */
     int64_t first, end; /* offsets of the first byte and of the last one that may be written */
     int64_t checked_ms;
     int unchecked;
@@ -33,22 +33,21 @@ static inline uint8_t *window_at(const struct write_window *window, int64_t offs
     return (uint8_t *)window->memory.buf + (offset - window->first);
 }
 
-/* Writes one record by pwrite, to the page cache: what is to be on the disk at once is there sooner, as no
- * map of it must be cleaned first, which interrupts every core. Its size goes last. False if it failed; then
- * the size is not there.
+/* Writes one record by pwrite, its size last. The sync after it is quicker than after a write through the
+ * map, whose pages the system must clean first, which interrupts every core. False if it failed; then the
+ * size is not written.
  */
 bool window_pwrite_one(const struct write_window *window, int64_t offset, const uint8_t *record, size_t size);
 
 /* Writes records that follow each other by pwrite, in the order of their bytes: a process that is killed
  * meanwhile leaves whole records and at most one torn one after them. With the size of the first one last it
- * would leave a hole before whole records. False if it failed; then some of them may be there.
+ * would leave a hole before whole records. False if it failed; then some of them may be written.
  */
 bool window_pwrite_run(const struct write_window *window, int64_t offset, const uint8_t *records,
                        size_t size);
 
-/* Counts a write, and looks now and then whether somebody cut the file: at a new millisecond, after some
- * writes, or `always`; others may run meanwhile. False if it was cut, or cannot be asked; the error is
- * cleared.
+/* Counts a write, and checks at a new millisecond, after some writes, or `always`, whether the file was cut;
+ * other code may run meanwhile. False if it was cut, or cannot be asked; the error is cleared.
  */
 bool window_check(struct write_window *window, int64_t now_ms, bool always);
 

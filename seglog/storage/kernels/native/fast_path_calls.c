@@ -57,7 +57,7 @@ static const char *const argument_texts[ARGUMENTS] = {
 
 static PyObject *argument_names[ARGUMENTS];
 
-/* Names in calls are interned by the compiler; of others the twin knows more. */
+/* Names in calls are interned by the compiler; others are left to the twin. */
 static int number_of(PyObject *name)
 {
     for (int i = 0; i < ARGUMENTS; i++)
@@ -259,7 +259,7 @@ static PyObject *one(FastPath *self, const struct signature *signature, gather t
     return call.result;
 }
 
-/* Fills in where each record lies. */
+/* Fills in the offset of each record. */
 static bool fill_offsets(FastPath *self, const struct call *call, int64_t end)
 {
     const struct batch *batch = &self->batch;

@@ -24,7 +24,7 @@ static inline bool growable_grow(void *array, size_t *room, size_t item_size)
     return true;
 }
 
-/* Makes room for one more item behind `count` of them. */
+/* Makes room for one more item after `count` of them. */
 static inline bool growable_reserve(void *array, size_t count, size_t *room, size_t item_size)
 {
     return count < *room || growable_grow(array, room, item_size);

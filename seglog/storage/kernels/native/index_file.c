@@ -251,8 +251,10 @@ PyObject *py_entries_extent(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     if (entry_count_of(&entries)) {
         struct entries_extent extent;
-        Py_BEGIN_ALLOW_THREADS extent = extent_of(entries.buf, entry_count_of(&entries));
-        Py_END_ALLOW_THREADS PyObject *is_sorted = PyBool_FromLong(extent.is_sorted);
+        Py_BEGIN_ALLOW_THREADS
+        extent = extent_of(entries.buf, entry_count_of(&entries));
+        Py_END_ALLOW_THREADS
+        PyObject *is_sorted = PyBool_FromLong(extent.is_sorted);
         result = Py_BuildValue("(LLN)", (long long)extent.least, (long long)extent.greatest, is_sorted);
     } else {
         PyErr_SetString(PyExc_ValueError, "no entries lead nowhere");
@@ -281,9 +283,10 @@ static PyObject *follow(const Py_buffer *entries, unsigned int first, const Py_b
         return PyErr_NoMemory();
     struct newest_entries chains = {newest->buf, (uint32_t)slot_count};
     size_t found;
-    Py_BEGIN_ALLOW_THREADS found =
-        entries_follow(entries->buf, entry_count_of(entries), first, chains, wrong, most);
-    Py_END_ALLOW_THREADS PyObject *list = list_of(found < most ? found : most, wrong_at, wrong);
+    Py_BEGIN_ALLOW_THREADS
+    found = entries_follow(entries->buf, entry_count_of(entries), first, chains, wrong, most);
+    Py_END_ALLOW_THREADS
+    PyObject *list = list_of(found < most ? found : most, wrong_at, wrong);
     PyMem_Free(wrong);
     return list;
 }
@@ -316,7 +319,8 @@ PyObject *py_entries_stand_for(PyObject *Py_UNUSED(module), PyObject *args)
     if (count != entry_count_of(&entries)) {
         stand = false;
     } else {
-        Py_BEGIN_ALLOW_THREADS stand = entries_stand_for(rows.buf, entries.buf, count, begin_ms, starts_file);
+        Py_BEGIN_ALLOW_THREADS
+        stand = entries_stand_for(rows.buf, entries.buf, count, begin_ms, starts_file);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&entries);

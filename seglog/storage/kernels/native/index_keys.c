@@ -4,7 +4,7 @@
 #include "python_api.h"
 #include "record.h"
 
-/* SipHash-1-3: a hash whose collisions nobody finds who does not know the seed. */
+/* SipHash-1-3: without the seed, collisions cannot be found. */
 struct hash_seed {
     uint64_t first, second;
 };

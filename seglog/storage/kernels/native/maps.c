@@ -97,7 +97,7 @@ static void maps_dealloc(PyObject *self)
     object_free(self);
 }
 
-/* Makes the table reach from `first` to the file behind `last`. */
+/* Makes the table hold the files `first` to `last`. */
 static bool extend(Maps *maps, int64_t first, int64_t last)
 {
     size_t count = (size_t)(last - first + 1);
@@ -335,7 +335,7 @@ static void guard_down(void)
     struct sigaction there;
     if (--up || sigaction(SIGBUS, NULL, &there) != 0)
         return;
-    if (is_ours(&there)) /* otherwise somebody came after us, who may pass faults on to us */
+    if (is_ours(&there)) /* otherwise a later handler is set, which may pass faults on to us */
         sigaction(SIGBUS, &before, NULL);
 }
 
@@ -379,8 +379,10 @@ bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state)
     size_t lost_at = 0;
     bool is_whole;
     guard_up();
-    Py_BEGIN_ALLOW_THREADS is_whole = guarded(span_in(view), work, state, &lost_at);
-    Py_END_ALLOW_THREADS guard_down();
+    Py_BEGIN_ALLOW_THREADS
+    is_whole = guarded(span_in(view), work, state, &lost_at);
+    Py_END_ALLOW_THREADS
+    guard_down();
     if (!is_whole)
         raise_lost(lost_at);
     return is_whole;
@@ -390,7 +392,7 @@ bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { AT_A_TIME_BYTES = 1 << 20 }; /* between them whoever maps or unmaps a file gets his turn */
+enum { AT_A_TIME_BYTES = 1 << 20 }; /* other threads may map and unmap files in between */
 
 /* Populates the whole pages within the span; their content stays as it is, whatever is written to them
  * meanwhile. False where the system cannot (Linux before 5.14), or a page has no space behind it: no signal
@@ -424,7 +426,9 @@ PyObject *py_populate(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "w*", &view))
         return NULL;
     bool is_ready;
-    Py_BEGIN_ALLOW_THREADS is_ready = populate(span_in(&view));
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS
+    is_ready = populate(span_in(&view));
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
     return PyBool_FromLong(is_ready);
 }

@@ -188,7 +188,7 @@ static PyObject *topic_of(Decoder *decoder, struct span topic)
     return keep(&decoder->topic, topic, text);
 }
 
-/* The host whose address and port lie behind each other. */
+/* The host of an address and the port after it. */
 static PyObject *host_of(Decoder *decoder, const uint8_t *at, size_t address_size)
 {
     struct span bytes = span_of(at, address_size + SEGLOG_PORT_BYTES);
@@ -200,7 +200,7 @@ static PyObject *host_of(Decoder *decoder, const uint8_t *at, size_t address_siz
     return keep(cached, bytes, host);
 }
 
-/* Where the hosts of a record are; behind the store host come reconsume times and prepared offset. */
+/* Where the hosts of a record are; after the store host come reconsume times and prepared offset. */
 struct hosts {
     const uint8_t *born, *store;
     size_t born_size, store_size;

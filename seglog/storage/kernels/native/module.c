@@ -187,14 +187,17 @@ PyObject *py_open_beneath(PyObject *Py_UNUSED(module), PyObject *args)
     const char *path;
     if (!PyArg_ParseTuple(args, "iyi", &folder, &path, &flags))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS found = open_beneath(folder, path, (uint64_t)(unsigned int)flags);
-    Py_END_ALLOW_THREADS if (found < 0) return PyErr_SetFromErrno(PyExc_OSError);
+    Py_BEGIN_ALLOW_THREADS
+    found = open_beneath(folder, path, (uint64_t)(unsigned int)flags);
+    Py_END_ALLOW_THREADS
+    if (found < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
     return PyLong_FromLong(found);
 }
 
-/* Opens a regular file of one name, or of any number of names to read it; -1 for whatever is not that plain.
- * The look before keeps devices from being opened. It may go through a link, and then says nothing of what is
- * opened: that goes through none, and is looked at again. */
+/* Opens a regular file: to write, one with a single name; -1 for everything else. The stat before keeps
+ * devices from being opened. It may follow a link, so what was opened, through no link, is checked again.
+ */
 static int open_plain(int folder, const char *path, int flags)
 {
     bool is_written = (flags & O_ACCMODE) != O_RDONLY;
@@ -217,8 +220,10 @@ PyObject *py_open_plain(PyObject *Py_UNUSED(module), PyObject *args)
     const char *path;
     if (!PyArg_ParseTuple(args, "iyi", &folder, &path, &flags))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS found = open_plain(folder, path, flags);
-    Py_END_ALLOW_THREADS return PyLong_FromLong(found);
+    Py_BEGIN_ALLOW_THREADS
+    found = open_plain(folder, path, flags);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(found);
 }
 
 enum { LOOK_CLOSER = 1 };
@@ -247,8 +252,10 @@ PyObject *py_mode_beneath(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned int mode;
     if (!PyArg_ParseTuple(args, "iy", &folder, &path))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS mode = mode_beneath(folder, path);
-    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLong(mode);
+    Py_BEGIN_ALLOW_THREADS
+    mode = mode_beneath(folder, path);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromUnsignedLong(mode);
 }
 
 #define METHOD(name) {#name, py_##name, METH_VARARGS, NULL},

@@ -5,7 +5,7 @@
 
 enum { IPV4 = SEGLOG_IPV4_BYTES, IPV6 = SEGLOG_IPV6_BYTES, SIZE_FIELD = SEGLOG_FILLER_MAGIC_AT };
 
-/* Writes one field behind the other. */
+/* Writes one field after the other. */
 struct pen {
     uint8_t *at;
 };
@@ -142,8 +142,7 @@ void record_write(const struct record_values *values, const struct record_place 
     memcpy(target, head, SIZE_FIELD);
 }
 
-/* PendingRecord for usual values. Of all others, wrong ones among them, the Python twin makes one or an
- * error.
+/* PendingRecord for usual values. For all others, and wrong ones, the Python twin makes one or raises.
  *
  * Everything here runs under the GIL, so a pending record needs no lock.
  */

@@ -70,8 +70,8 @@ static enum pull_end go_to(struct cursor *cursor, const Maps *log, int64_t phy_o
     return PULL_DONE;
 }
 
-/* Whether a record may be a tombstone. Its head is looked at only where nothing else tells: the memory of
- * a record that nobody has read yet is slow to come by. A code that is no hash of a tag was set by a broker.
+/* Whether a record may be a tombstone. Its head is read only where the unit does not decide it: the first
+ * read of a record's memory is slow. A code that is no hash of a tag was set by a broker.
  */
 static bool may_be_lost(const struct pull_question *question, size_t i, const struct unit *unit,
                         const uint8_t *record)

@@ -94,9 +94,10 @@ struct host {
     int32_t port;
 };
 
-/* Values of Python objects of the usual types; of all others, and wrong ones, the Python twin knows more.
+/* Values of Python objects of the exact types that C reads; false for all others, which the Python twin must
+ * handle.
  *
- * None of these runs Python code, and false may leave an error behind. Bytes and text belong to the object.
+ * None of these runs Python code, and false may leave an exception set. Bytes and text belong to the object.
  */
 bool py_to_bytes(PyObject *value, struct span *bytes);
 bool py_to_text(PyObject *value, struct span *utf8);

@@ -1,8 +1,8 @@
-/* Plain reads. Whatever is not plain, wrong arguments among it, goes to the Python method as it came, which
- * answers, or raises, and tells what it learned: queues, filters and, by way of Maps, files.
+/* Plain reads. All others, and calls with wrong arguments, are passed to the Python method, which answers or
+ * raises, and adds the queues, filters and, through Maps, files that it opened.
  *
  * Everything here runs under the GIL. What other threads may change is looked up anew after each call that
- * may let them run.
+ * lets them run.
  */
 
 #include "fast_path.h"

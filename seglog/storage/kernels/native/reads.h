@@ -9,7 +9,7 @@
 /* One file. `view` is NULL while it is not mapped, and what follows up to `checked_ms` means nothing then. */
 struct file_map {
     PyObject *view;       /* read-only; keeps the memory alive */
-    PyObject *length_now; /* asks the system how long the file is; NULL if nobody can cut it */
+    PyObject *length_now; /* asks the system how long the file is; NULL if it cannot be cut */
     const uint8_t *memory;
     Py_buffer buffer;
     int64_t checked_ms; /* when its length was last looked at */

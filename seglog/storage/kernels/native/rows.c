@@ -6,7 +6,7 @@
 
 /* What the rows of one queue come to. */
 struct group {
-    size_t count, end; /* end: behind its last row among all */
+    size_t count, end; /* end: after its last row among all */
     int64_t size_bytes, least_ms, greatest_ms;
 };
 
@@ -107,7 +107,8 @@ PyObject *py_rows_stand_in(PyObject *Py_UNUSED(module), PyObject *args)
     if (count != (size_t)units.len / SEGLOG_CQ_UNIT_SIZE) {
         stand = false;
     } else {
-        Py_BEGIN_ALLOW_THREADS stand = rows_stand_in(rows.buf, count, units.buf);
+        Py_BEGIN_ALLOW_THREADS
+        stand = rows_stand_in(rows.buf, count, units.buf);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&units);
@@ -138,10 +139,10 @@ static PyObject *group_rows(const Py_buffer *rows, size_t group_count, const Py_
     if (!groups)
         return PyErr_NoMemory();
     bool is_grouped;
-    Py_BEGIN_ALLOW_THREADS is_grouped =
-        rows_group(rows->buf, (size_t)rows->len / SEGLOG_ROW_SIZE, groups, group_count, sorted->buf);
-    Py_END_ALLOW_THREADS PyObject *result =
-        is_grouped ? list_of_groups(groups, group_count) : Py_BuildValue("");
+    Py_BEGIN_ALLOW_THREADS
+    is_grouped = rows_group(rows->buf, (size_t)rows->len / SEGLOG_ROW_SIZE, groups, group_count, sorted->buf);
+    Py_END_ALLOW_THREADS
+    PyObject *result = is_grouped ? list_of_groups(groups, group_count) : Py_BuildValue("");
     PyMem_Free(groups);
     return result;
 }
@@ -188,7 +189,7 @@ static struct span string_at(const struct strings *strings, size_t i)
     return span_of(strings->buffer.at + strings->starts[i], (size_t)strings->sizes[i]);
 }
 
-/* Copies them one behind the other; false, without any, if there is no room for all of them. */
+/* Copies them one after the other; false, without any, if there is no room for all of them. */
 static bool strings_copy(const struct strings *strings, uint8_t *target, size_t room)
 {
     uint64_t total = 0;

@@ -209,7 +209,7 @@ static bool has_no_row(const struct walk *walk)
     return walk->are_borrowed && walk->count == walk->room;
 }
 
-/* Walks from walk->position up to the first record at or behind `until`; false without memory. */
+/* Walks from walk->position up to the first record at or after `until`; false without memory. */
 static bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size_t until, bool verify)
 {
     struct record record;
@@ -430,7 +430,7 @@ static PyObject *into_result(struct walk *walk, PyObject *number_of)
                          list_of_positions(keys->lost, keys->lost_count), (Py_ssize_t)keys->with_crc);
 }
 
-/* Walks into memory that the caller has; `keys` is NULL if nobody wants them. */
+/* Walks into memory that the caller has; `keys` is NULL if they are not wanted. */
 static PyObject *walk_into(struct walk_job *job, const Py_buffer *view, const Py_buffer *rows,
                            const Py_buffer *keys, PyObject *offset, PyObject *number_of)
 {
