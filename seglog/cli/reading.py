@@ -24,11 +24,12 @@ from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.index_check import check_index
+from seglog.storage.listing import check_is_store
 from seglog.storage.log_files import LogReader
 from seglog.storage.misnamed import as_stated
 from seglog.storage.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.store_root import StoreRoot
-from seglog.storage.survey import Survey, check_is_store, survey
+from seglog.storage.survey import Survey, survey
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20

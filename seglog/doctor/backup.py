@@ -26,12 +26,12 @@ from seglog.storage.copies import copy_file, link_or_copy
 from seglog.storage.files import HeldLock
 from seglog.storage.format import names
 from seglog.storage.format.compaction import COMPACTION
+from seglog.storage.listing import check_is_store
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_gone import demand_log
 from seglog.storage.log_scan import LogScan
 from seglog.storage.misnamed import as_stated
 from seglog.storage.store_root import StoreRoot
-from seglog.storage.survey import check_is_store
 
 _FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
 _QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)

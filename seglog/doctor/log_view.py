@@ -30,10 +30,9 @@ from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.index_files import IndexFile, hashes_at, list_index_files
 from seglog.storage.index_lookup import iter_places
 from seglog.storage.known_topics import known_topics
-from seglog.storage.listing import list_store
+from seglog.storage.listing import check_is_store, list_store
 from seglog.storage.log_files import LogReader
 from seglog.storage.log_scan import Hole, LogScan, Progress
-from seglog.storage.survey import check_is_store
 
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 

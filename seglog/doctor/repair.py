@@ -45,9 +45,9 @@ from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
 from seglog.storage.index_check import check_index
-from seglog.storage.listing import list_store, no_queue_length
+from seglog.storage.listing import check_is_store, list_store, no_queue_length
 from seglog.storage.queue_overlay import is_message
-from seglog.storage.survey import Survey, check_is_store, survey
+from seglog.storage.survey import Survey, survey
 
 _MAX_ROUNDS: Final = 3
 """What is written into a hole may let a second look see more; a third has never been needed."""

@@ -8,6 +8,7 @@ and made again begin at 0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,7 +79,7 @@ def batch_min_index(units: BatchUnits, min_phy_offset: int) -> int:
     return int(there.argmax()) if there.any() else len(units)
 
 
-def units_of_rows(rows: Rows, ranges: dict[int, tuple[int, int]]) -> BatchUnits:
+def units_of_rows(rows: Rows, ranges: Mapping[int, tuple[int, int]]) -> BatchUnits:
     """Returns the units of a queue's records.
 
     Args:

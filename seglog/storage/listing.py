@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog.errors import NotAStoreError, UnsupportedStoreError
 from seglog.storage.file_facts import Inferred
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.batch_consume_queue import BATCH_UNIT
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE, segment_file_name
+from seglog.storage.format.names import (
+    ABORT_FILE,
+    BATCH_CONSUME_QUEUE,
+    CHECKPOINT_FILE,
+    COMMIT_LOG,
+    CONFIG,
+    CONSUME_QUEUE,
+    INDEX,
+    LOCK_FILE,
+    segment_file_name,
+)
 from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.lengths import Lengths, find_lengths
 from seglog.storage.log_files import LogFile, list_log_files, place_log_files
@@ -18,6 +30,22 @@ from seglog.storage.misnamed import PlacedFiles, misnamed_findings
 from seglog.storage.queue_files import QueueFiles, list_queues
 
 QueueKey = tuple[str, int]
+_KNOWN_NAMES = frozenset(
+    {
+        COMMIT_LOG,
+        CONSUME_QUEUE,
+        BATCH_CONSUME_QUEUE,
+        INDEX,
+        CHECKPOINT_FILE,
+        ABORT_FILE,
+        CONFIG,
+        LOCK_FILE,
+    }
+)
+_TELLING_NAMES = _KNOWN_NAMES - {CONFIG, LOCK_FILE, INDEX}
+"""Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
+_ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
+"""Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +67,33 @@ class Listing:
     batch_files: dict[QueueKey, QueueFiles]
     findings: list[Finding]
     lengths: Lengths
+
+
+def check_is_store(files: Files, root: Path) -> bool:
+    """Returns whether there is a store at ``root``; False for an absent or empty directory.
+
+    Raises:
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of a kind that this engine does not read.
+    """
+    entries = files.list_dir(root)
+    if not entries:
+        if files.exists(root) and not files.is_dir(root):
+            raise NotAStoreError(f"{root} is a file, not a store directory")
+        return False
+    found = {entry.name for entry in entries}
+    ledgers = sorted(name for name in found if name.startswith("dledger-"))
+    if ledgers:
+        raise UnsupportedStoreError(
+            f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format"
+        )
+    for queues in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
+        if any(_ROCKSDB_NAME.fullmatch(entry.name) for entry in files.list_dir(root / queues)):
+            raise UnsupportedStoreError(f"{root} keeps its queues in RocksDB (storeType=defaultRocksDB)")
+    if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
+        shown = ", ".join(sorted(found)[:4])
+        raise NotAStoreError(f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/")
+    return True
 
 
 def list_store(

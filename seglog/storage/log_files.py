@@ -83,6 +83,14 @@ def place_log_files(log_files: list[LogFile], segment_size_bytes: int) -> tuple[
     ]
 
 
+def log_start(log_files: list[LogFile], end_phy_offset: int) -> int:
+    """Returns where a log with that end starts; -1 without any segment, as RocketMQ says it."""
+    kept = [file.first_offset for file in log_files if file.first_offset < end_phy_offset]
+    if not kept and end_phy_offset > 0:
+        return end_phy_offset
+    return min(kept, default=-1)
+
+
 class LogReader:
     """Reads stretches of the log by physical offset.
 

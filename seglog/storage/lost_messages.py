@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from seglog.words import count_text
 UNIT: Final = "unit"
 JUMP: Final = "jump"
 _MAX_TOLD: Final = 8
+
+Offsets: TypeAlias = dict[tuple[str, int], frozenset[int]]
+"""Queue offsets by topic and queue."""
 
 _Ints = npt.NDArray[np.int64]
 

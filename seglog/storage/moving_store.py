@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
-from seglog.storage.log_files import list_log_files, place_log_files
-from seglog.storage.survey import Survey, log_start
+from seglog.storage.log_files import list_log_files, log_start, place_log_files
+from seglog.storage.survey import Survey
 
 T = TypeVar("T")
 

@@ -34,6 +34,7 @@ from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.latch import Latch, LatchedFiles
+from seglog.storage.listing import check_is_store
 from seglog.storage.log_gone import demand_log
 from seglog.storage.misnamed import as_stated, find_misnamed
 from seglog.storage.moving_store import look_again, survey_moving
@@ -42,7 +43,7 @@ from seglog.storage.reader import Reader
 from seglog.storage.reading_root import ReadingRoot
 from seglog.storage.recover import RecoveryReport, recover
 from seglog.storage.recovery_point_file import remove_recovery_point
-from seglog.storage.survey import Survey, check_is_store, survey
+from seglog.storage.survey import Survey, survey
 from seglog.storage.waiters import Waiters
 from seglog.storage.writer import Writer
 

@@ -28,18 +28,18 @@ from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.seal import Seal
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.lengths import last_records
-from seglog.storage.listing import list_store
+from seglog.storage.listing import check_is_store, list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_gone import demand_log
 from seglog.storage.log_scan import ZERO, Hole, LogScan, Progress
 from seglog.storage.misnamed import as_stated
 from seglog.storage.queue_files import QueueFiles
 from seglog.storage.reading_root import ReadingRoot
+from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.seal import make_seal
 from seglog.storage.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
 from seglog.storage.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
 from seglog.storage.store_root import StoreRoot
-from seglog.storage.survey import check_is_store, log_findings
 
 _WINDOW_BYTES: Final = 4 << 20
 _CRC_NAME: Final = np.frombuffer(CRC_NAME, np.uint8)

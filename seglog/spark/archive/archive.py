@@ -14,8 +14,8 @@ from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, 
 from seglog.storage.format import names
 from seglog.storage.format.system_names import TRANSIT_TOPICS
 from seglog.storage.format.tombstone import FILLER_TOPIC
+from seglog.storage.listing import check_is_store
 from seglog.storage.reading_root import ReadingRoot
-from seglog.storage.survey import check_is_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

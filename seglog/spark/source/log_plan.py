@@ -19,12 +19,11 @@ from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 from seglog.storage.files import Files
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.geometry import StoreGeometry
-from seglog.storage.listing import list_store
+from seglog.storage.listing import check_is_store, list_store
 from seglog.storage.log_files import LogFile, LogReader
 from seglog.storage.log_scan import MISSING, LogScan
 from seglog.storage.misnamed import check_names
 from seglog.storage.store_root import StoreRoot
-from seglog.storage.survey import check_is_store
 
 _RECORD_BYTES: Final = 8 << 20
 """Longer than any record with the default limits."""

@@ -1,9 +1,9 @@
 """Puts together what the splits of a plan saw: the log, its queues, and what is not as it should be.
 
-What this says of a store is what :func:`seglog.storage.survey.survey` says, whatever the splits: the same
-records, holes, end, queues and findings, but that records in holes which a mend brings back are called
-repairable here, as readers call them. A survey reads one file after the other, and holds a row of every
-record; here whoever walks the splits may do so at once, and sends runs.
+A survey (:mod:`seglog.storage.survey`) says the same of a store, whatever the splits: both stand on
+:mod:`seglog.storage.scan`. But records in holes which a mend brings back are called repairable here, as
+readers call them. A survey reads one file after the other, and holds a row of every record; splits may be
+walked at once, and send runs.
 
 Three steps. :func:`~seglog.storage.audit.plan.plan_audit` lists the files and cuts the log into splits.
 :class:`~seglog.storage.audit.split_scan.SplitScan` walks splits. :func:`conclude` puts them together.
@@ -12,22 +12,22 @@ Three steps. :func:`~seglog.storage.audit.plan.plan_audit` lists the files and c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from seglog.storage.audit.all_queues import conclude_queues
+from seglog.storage.audit.all_queues import IntervalQueues
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.report import AuditReport
 from seglog.storage.audit.split_scan import SplitScan, Watch
 from seglog.storage.audit.stitch import LogOutcome, stitch
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.certain_mends.withheld import as_repairable
-from seglog.storage.derived_findings import LogEnd, checkpoint_findings
+from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
+from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
 from seglog.storage.files import Files
-from seglog.storage.listing import no_queue_length
-from seglog.storage.log_gone import log_gone
-from seglog.storage.lost_tail import lost_findings
-from seglog.storage.message_counts import count_messages, lost_of_store, standing_losses
-from seglog.storage.survey import batch_topics, log_findings, log_start, tombstone_findings
+from seglog.storage.message_counts import count_messages, lost_of_store
+from seglog.storage.scan.conclusion import WalkedLog
+from seglog.storage.scan.conclusion import conclude as conclude_walk
+from seglog.storage.scan.queue_overlays import batch_topics, overlay_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Stitched:
     @property
     def start(self) -> int:
         """Where the log starts; -1 without any segment."""
-        return log_start(self.plan.log_files, self.log.end_phy_offset)
+        return self.plan.log_start(self.log.end_phy_offset)
 
 
 def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditReport:
@@ -97,46 +97,42 @@ def report_on(stitched: Stitched, files: Files) -> AuditReport:
         stitched: The log.
         files: Where the store is.
     """
-    plan, log, start = stitched.plan, stitched.log, stitched.start
-    concluded = conclude_queues(plan, log, start, files)
-    queues = concluded.queues
-    findings = list(plan.findings)
-    if any(queue.kind == "plain" for queue in queues):
-        findings += no_queue_length(plan.geometry, findings)
-    walked = (plan.log_files, plan.geometry, list(log.holes), log.tail, log.end_phy_offset)
-    findings += log_findings(*walked, concluded.lost)
-    segment, extent = plan.geometry.segment_size_bytes, (max(0, start), log.end_phy_offset)
-    standing = standing_losses(files, plan.root, segment, extent, log.holes)
-    findings += tombstone_findings(standing, segment)
-    if full := [stretch for stretch in log.stretches if stretch.records]:
-        newest_ms = max(stretch.max_store_timestamp_ms for stretch in full)
-        log_end = LogEnd(newest_ms, full[-1].last_store_timestamp_ms, log.end_phy_offset)
-        findings += checkpoint_findings(files, plan.root, plan.checkpoint, log_end, plan.mode)
-    findings += concluded.findings
-    queue_files = [*plan.queue_files.values(), *plan.batch_files.values()]
-    if not plan.log_files and (gone := log_gone(files, plan.root, queue_files)):
-        findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
-    if concluded.mends:
-        told = log_findings(*walked, concluded.left)
-        told += lost_findings(concluded.lost_tail, log.end_phy_offset, segment)
-        findings = as_repairable(findings, told, concluded.mends, segment)
+    plan, log = stitched.plan, stitched.log
+    with closing(IntervalQueues(plan, log, files)) as seen:
+        queues = overlay_queues(plan, seen, plan.batch_topics, files)
+    walked = _walked(log)
+    concluded = conclude_walk(plan, walked, queues, files)
+    torn_at = None if log.tail is None else log.end_phy_offset
+    segment = plan.geometry.segment_size_bytes
+    damaged = DamagedLog(plan.root, segment, log.holes, torn_at, queues.plain, queues.batch)
+    if mends := list(mends_of_records(damaged, files)):
+        back = repairable_offsets(mends, queues.plain, queues.batch)
+        concluded = name_repairable(plan, walked, concluded, mends, back)
+    audited = seen.audited(queues)
+    states = queues.plain.values()
+    lost = lost_of_store(concluded.lost_in_holes, states, concluded.lost_tail, concluded.standing)
     return AuditReport(
         plan.root,
         plan.mode,
         plan.verify,
         sum(stretch.records for stretch in log.stretches),
         sum(stretch.size_bytes for stretch in log.stretches),
-        tuple(queues),
+        tuple(audited),
         log.holes,
-        start,
+        stitched.start,
         log.end_phy_offset,
-        tuple(findings),
+        tuple(concluded.findings),
         len(plan.splits),
         stitched.walked_again,
-        count_messages(
-            queues, lost_of_store(concluded.left, concluded.states, concluded.lost_tail, standing)
-        ),
+        count_messages(audited, lost),
     )
+
+
+def _walked(log: LogOutcome) -> WalkedLog:
+    newest_ms = max((stretch.max_store_timestamp_ms for stretch in log.stretches), default=None)
+    last_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 0
+    # Only the exact places of tombstones depend on the record CRC, and nothing here does on those.
+    return WalkedLog(log.holes, log.tail, log.end_phy_offset, newest_ms, last_ms, record_crc=False)
 
 
 def _told_batch_topics(plan: AuditPlan, log: LogOutcome) -> frozenset[str]:

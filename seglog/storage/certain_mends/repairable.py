@@ -1,0 +1,112 @@
+"""Messages that a certain mend brings back: they are named repairable, and not lost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.findings import Finding
+from seglog.storage.format.ranges import ranges_of
+from seglog.storage.format.tombstone import LostRecord
+from seglog.storage.lost_messages import LostMessages, Offsets
+from seglog.storage.lost_tail import lost_findings
+from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.scan.conclusion import Conclusion, WalkedLog
+from seglog.storage.scan.file_findings import log_findings
+from seglog.storage.scan.listed import ListedStore
+
+Key: TypeAlias = tuple[str, int]
+"""Topic and number of a queue."""
+_OF_LOST: Final = frozenset({"log-hole", "log-tail-lost", "messages-lost"})
+
+
+def name_repairable(
+    store: ListedStore, log: WalkedLog, found: Conclusion, mends: Sequence[Mend], back: Offsets
+) -> Conclusion:
+    """Returns a conclusion that does not call lost what mends bring back.
+
+    Args:
+        store: The store as it was listed.
+        log: Its log.
+        found: What was concluded before anybody asked for mends.
+        mends: What can be mended.
+        back: The queue offsets of these, as :func:`repairable_offsets` has them.
+    """
+    lost = [[left for one in of_hole for left in _without(one, back)] for of_hole in found.lost_in_holes]
+    lost_tail = _lost_behind(found.lost_tail, mends)
+    segment = store.geometry.segment_size_bytes
+    told = log_findings(store.log_files, store.geometry, log.holes, None, log.end_phy_offset, lost)
+    told += lost_findings(lost_tail, log.end_phy_offset, segment)
+    return Conclusion(_as_repairable(found.findings, told, mends, segment), lost, lost_tail, found.standing)
+
+
+def _as_repairable(
+    findings: Sequence[Finding], told: Sequence[Finding], mends: Sequence[Mend], segment_size_bytes: int
+) -> list[Finding]:
+    """Returns the findings about a store that do not call lost what a mend brings back.
+
+    Args:
+        findings: What was found, before anybody asked for mends.
+        told: What to say of lost messages of the log, without those that mends bring back.
+        mends: What can be mended.
+        segment_size_bytes: Length of the log's files.
+    """
+    lost = [finding for finding in told if finding.code in _OF_LOST]
+    # Of a hole that took nothing else there is no more to say.
+    whole = {_place(finding) for finding in findings if finding.code == "log-hole" and finding.messages} & {
+        _place(finding) for finding in lost if finding.code == "log-hole" and not finding.messages
+    }
+    return [
+        *(replace(mend.finding(segment_size_bytes), code="record-repairable") for mend in mends),
+        *(finding for finding in lost if finding.code != "log-hole" or _place(finding) not in whole),
+        *(finding for finding in findings if finding.code not in _OF_LOST),
+    ]
+
+
+def repairable_offsets(
+    mends: Sequence[Mend],
+    queues: Mapping[Key, QueueState],
+    batch_queues: Mapping[Key, BatchQueueState],
+) -> Offsets:
+    """Returns which queue offsets records have that can be mended, in every queue that leads to them.
+
+    Args:
+        mends: Their mends.
+        queues: What each plain queue must hold.
+        batch_queues: The same of batch queues.
+    """
+    places = sorted({mend.phy_offset for mend in mends})
+    offsets: defaultdict[Key, set[int]] = defaultdict(set)
+    for mend in mends:
+        offsets[mend.topic, mend.queue_id].add(mend.queue_offset)
+    for key, state in queues.items():
+        at = np.flatnonzero(np.isin(state.units["phy_offset"], places) & is_message(state.units))
+        if len(at):
+            offsets[key].update((state.first_slot + at).tolist())
+    for key, batch in batch_queues.items():
+        for unit in batch.units[np.isin(batch.units["phy_offset"], places)]:
+            first = int(unit["base_queue_offset"])
+            offsets[key].update(range(first, first + int(unit["batch_size"])))
+    return {key: frozenset(of_queue) for key, of_queue in offsets.items()}
+
+
+def _lost_behind(lost: Sequence[LostRecord], mends: Sequence[Mend]) -> list[LostRecord]:
+    """Returns the records behind the end of a log that queues know, without those that mends bring back."""
+    back = {(mend.topic, mend.queue_id, mend.queue_offset) for mend in mends}
+    return [one for one in lost if (one.topic, one.queue_id, one.queue_offset) not in back]
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    return finding.file, finding.position_bytes
+
+
+def _without(lost: LostMessages, back: Offsets) -> list[LostMessages]:
+    offsets_back = back.get((lost.topic, lost.queue_id), frozenset())
+    left = [(offset, 1) for offset in lost.offsets if offset not in offsets_back]
+    return [replace(lost, offsets=offsets) for offsets in ranges_of(left)]

@@ -1,0 +1,147 @@
+"""What is not as it should be about a store whose log was walked: the one place that puts it together.
+
+A survey, one from a recovery point, and an audit differ in how they walk the log and in what they keep of
+it. What they say of the store is said here, so they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seglog.storage.batch_overlay import batch_behind_findings
+from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.record import Damage
+from seglog.storage.format.tombstone import LostRecord
+from seglog.storage.holes_file import KnownHole
+from seglog.storage.listing import no_queue_length
+from seglog.storage.log_files import LogReader
+from seglog.storage.log_gone import log_gone
+from seglog.storage.log_records import RecordsBehind
+from seglog.storage.log_scan import Hole
+from seglog.storage.lost_messages import LostMessages, lost_in_holes
+from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
+from seglog.storage.message_counts import standing_losses
+from seglog.storage.queue_overlay import behind_findings
+from seglog.storage.scan.file_findings import (
+    empty_file_findings,
+    log_findings,
+    queue_file_findings,
+    tombstone_findings,
+)
+from seglog.storage.scan.listed import ListedStore
+from seglog.storage.scan.queue_overlays import Overlays
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedLog:
+    """A log that was walked to its end.
+
+    Attributes:
+        holes: Its unreadable stretches, in order.
+        tail: What is wrong at its end, None if nothing was ever written there.
+        end_phy_offset: Where it ends.
+        newest_ms: Latest store time of all records, None without any.
+        last_ms: Store time of the last record.
+        record_crc: Whether that one has ``__CRC32#``; the places of tombstones depend on it.
+    """
+
+    holes: Sequence[Hole]
+    tail: Damage | None
+    end_phy_offset: int
+    newest_ms: int | None
+    last_ms: int
+    record_crc: bool = False
+
+
+@dataclass(slots=True)
+class Conclusion:
+    """What follows from a walk.
+
+    Attributes:
+        findings: What is not as it should be.
+        lost_in_holes: The messages that each hole of the log took.
+        lost_tail: Records behind the log's end that only queue units know, in log order.
+        standing: Stretches of the log of which earlier recoveries wrote down what was lost there.
+    """
+
+    findings: list[Finding]
+    lost_in_holes: list[list[LostMessages]]
+    lost_tail: list[LostRecord]
+    standing: list[KnownHole]
+
+
+def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> Conclusion:
+    """Returns what follows from a walk.
+
+    Args:
+        store: The store as it was listed.
+        log: Its log.
+        queues: Its queues, which take up what they know of records behind the log's end.
+        files: Where the store is.
+    """
+    root, geometry, end = store.root, store.geometry, log.end_phy_offset
+    segment = geometry.segment_size_bytes
+    lost = lost_in_holes(log.holes, queues.plain, queues.batch)
+    lost_tail = _take_up_lost(store, log, queues, files)
+    extent = max(0, store.log_start(end)), end
+    standing = standing_losses(files, root, segment, extent, log.holes)
+    findings = [
+        *store.findings,
+        *log_findings(store.log_files, geometry, log.holes, log.tail, end, lost),
+        *queues.findings,
+        *lost_findings(lost_tail, end, segment),
+        *tombstone_findings(standing, segment),
+    ]
+    if log.newest_ms is not None:
+        log_end = LogEnd(log.newest_ms, log.last_ms, end)
+        findings += checkpoint_findings(files, root, store.checkpoint, log_end, store.mode)
+    findings += config_findings(files, root)
+    if queues.plain:
+        findings += no_queue_length(geometry, findings)
+    findings += _of_queue_files(store)
+    for key, state in queues.plain.items():
+        state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
+        if key in store.queue_files:
+            state.findings += empty_file_findings(files, store.queue_files[key], state.max_offset)
+        findings += state.findings
+    for batch in queues.batch.values():
+        batch.findings += batch_behind_findings(batch, end, geometry.batch_file_size_bytes)
+        findings += batch.findings
+    with_files = [*store.queue_files.values(), *store.batch_files.values()]
+    if not store.log_files and (gone := log_gone(files, root, with_files)):
+        findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
+    return Conclusion(findings, lost, lost_tail, standing)
+
+
+def _of_queue_files(store: ListedStore) -> list[Finding]:
+    findings: list[Finding] = []
+    if store.geometry.is_queue_file_known:
+        for queue in store.queue_files.values():
+            findings += queue_file_findings(queue, store.geometry.queue_file_size_bytes)
+    for queue in store.batch_files.values():
+        findings += queue_file_findings(queue, store.geometry.batch_file_size_bytes)
+    return findings
+
+
+def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> list[LostRecord]:
+    """Takes up what the queues know of records behind the end of the log."""
+    if not store.log_files:
+        return []
+    segment = store.geometry.segment_size_bytes
+    reader = LogReader(files, store.root, segment)
+    try:
+        facts = TailFacts(
+            log.end_phy_offset,
+            max(file.first_offset for file in store.log_files) + segment,
+            segment,
+            log.record_crc,
+            RecordsBehind(reader, log.end_phy_offset, segment).has_record,
+        )
+        lost = find_lost_tail(queues.plain, queues.batch, facts)
+    finally:
+        reader.close()
+    take_up(lost, queues.plain, queues.batch, facts, max(1, log.last_ms))
+    return lost

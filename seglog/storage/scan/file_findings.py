@@ -1,0 +1,114 @@
+"""What is not as it should be about the files of a log, and of queues: holes, ends, names, lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format import names
+from seglog.storage.format.record import Damage
+from seglog.storage.geometry import StoreGeometry
+from seglog.storage.holes_file import KnownHole
+from seglog.storage.log_files import LogFile
+from seglog.storage.log_scan import Hole
+from seglog.storage.lost_messages import LostMessages, tell_lost
+from seglog.storage.queue_files import QueueFiles, data_end
+
+
+def log_findings(
+    log_files: list[LogFile],
+    geometry: StoreGeometry,
+    holes: Sequence[Hole],
+    tail: Damage | None,
+    end_phy_offset: int,
+    lost: Sequence[Sequence[LostMessages]] = (),
+) -> list[Finding]:
+    """Returns what is not as it should be about a log that was walked to its end.
+
+    Args:
+        log_files: Its files.
+        geometry: Their length.
+        holes: What the walk stepped over.
+        tail: What is wrong at its end.
+        end_phy_offset: Where that is.
+        lost: What each of the holes took, as far as anybody asked.
+    """
+    segment = geometry.segment_size_bytes
+    findings: list[Finding] = []
+    for hole, messages in zip(holes, lost or [()] * len(holes), strict=True):
+        code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
+        told = "; ".join(text for text in (hole.found, tell_lost(messages)) if text)
+        finding = _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, told)
+        findings.append(replace(finding, messages=sum(len(one.offsets) for one in messages)))
+    if tail is not None:
+        findings.append(
+            _log_finding("log-torn-tail", end_phy_offset, segment, 0, str(tail.expected), str(tail.found))
+        )
+    for file in log_files:
+        if file.size_bytes != segment and geometry.is_segment_known:
+            findings.append(
+                _log_finding(
+                    "log-file-size", file.first_offset, segment, 0, str(segment), str(file.size_bytes)
+                )
+            )
+        elif file.first_offset > end_phy_offset:
+            findings.append(_log_finding("log-spare", file.first_offset, segment, 0, "", ""))
+    return findings
+
+
+def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: str, got: str) -> Finding:
+    position = phy_offset % segment
+    file = f"{names.COMMIT_LOG}/{names.segment_file_name(phy_offset - position)}"
+    return Finding(code, file, position, size, expected, got)
+
+
+def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Finding]:
+    """Returns a note for each stretch that tombstones stand in for.
+
+    Args:
+        standing: What earlier recoveries wrote down of them.
+        segment: Length of the log's files, in bytes.
+    """
+    findings: list[Finding] = []
+    for known in standing:
+        told = tell_lost(known.lost)
+        finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
+        findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
+    return findings
+
+
+def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
+    """Returns what is not as it should be about the names and lengths of a queue's files."""
+    wrong = [
+        Finding(
+            "queue-file-size",
+            f"{queue.name}/{names.segment_file_name(first)}",
+            expected=str(file_size_bytes),
+            found=str(size),
+        )
+        for first, size in sorted(queue.sizes.items())
+        if size != file_size_bytes
+    ]
+    return wrong + [Finding("queue-file-stray", f"{queue.name}/{name}") for name in queue.strays]
+
+
+def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> list[Finding]:
+    """Returns a finding for each file of a plain queue that begins behind its last unit and holds none.
+
+    RocketMQ takes the first unit of its last file without a look (``ConsumeQueue.java
+    truncateDirtyLogicFiles``), so one of zeros counts as a message.
+    """
+    findings: list[Finding] = []
+    for first, size in sorted(queue.sizes.items()):
+        if not size or first < max_offset * queue.layout.size_bytes:
+            continue
+        file = f"{queue.name}/{names.segment_file_name(first)}"
+        handle = files.open(queue.directory / names.segment_file_name(first), writable=False)
+        try:
+            if not data_end(handle, queue.layout.size_bytes):
+                findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))
+        finally:
+            handle.close()
+    return findings

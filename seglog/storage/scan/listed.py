@@ -1,0 +1,87 @@
+"""A store as its folders show it, before its log is walked: what a survey and an audit have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.errors import NotFoundError
+from seglog.storage.checkpoint_file import read_checkpoint
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.names import ABORT_FILE
+from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
+from seglog.storage.lengths import Lengths
+from seglog.storage.listing import check_is_store, list_store
+from seglog.storage.log_files import LogFile, log_start
+from seglog.storage.queue_files import QueueFiles
+
+
+@dataclass(slots=True)
+class ListedStore:
+    """A store before its records are read.
+
+    Attributes:
+        root: The store directory.
+        lengths: What is known of the lengths of its files.
+        geometry: The lengths to go by.
+        mode: ``normal`` after a clean stop, ``abnormal`` with an ``abort`` file (a crash, or a live writer).
+        checkpoint: What it said before the log was walked: a writer may be at work.
+        log_files: Commit-log files in order.
+        queue_files: The files of each queue that has a directory.
+        batch_files: The files of each batch queue that has one.
+        findings: What is not as it should be; at first what the listing shows.
+    """
+
+    root: Path
+    lengths: Lengths
+    geometry: StoreGeometry
+    mode: str
+    checkpoint: Checkpoint
+    log_files: list[LogFile]
+    queue_files: dict[tuple[str, int], QueueFiles]
+    batch_files: dict[tuple[str, int], QueueFiles]
+    findings: list[Finding]
+
+    def log_start(self, end_phy_offset: int) -> int:
+        """Returns where the log starts that ends there; -1 without any segment, as RocketMQ says it."""
+        return log_start(self.log_files, end_phy_offset)
+
+
+def list_whole(
+    files: Files, root: Path, given: FileSizes = NOTHING_KNOWN, *, asks_queues: bool = True
+) -> ListedStore:
+    """Lists a store.
+
+    Args:
+        files: Where it is.
+        root: The store directory.
+        given: Lengths of files that the caller knows.
+        asks_queues: As :func:`~seglog.storage.lengths.find_lengths` takes it.
+
+    Raises:
+        NotFoundError: There is nothing at ``root``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: The store is of another kind.
+        InvalidArgumentError: Its files prove another length than is given.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    listing = list_store(files, root, given, asks_queues=asks_queues)
+    return ListedStore(
+        root,
+        listing.lengths,
+        listing.geometry,
+        mode_of(files, root),
+        read_checkpoint(files, root),
+        listing.log_files,
+        listing.queue_files,
+        listing.batch_files,
+        listing.findings,
+    )
+
+
+def mode_of(files: Files, root: Path) -> str:
+    """Returns ``normal`` or ``abnormal``, as :attr:`ListedStore.mode`."""
+    return "abnormal" if files.exists(root / ABORT_FILE) else "normal"

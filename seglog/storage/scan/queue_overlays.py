@@ -1,0 +1,138 @@
+"""The queues of a store, each worked out from what a walk saw of its records and held against its files.
+
+The rules for one queue are those of :mod:`seglog.storage.queue_overlay` and
+:mod:`seglog.storage.batch_overlay`. Here is which queues there are, and of which kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from seglog.storage.batch_overlay import BatchQueueState
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format import names
+from seglog.storage.format.batch_consume_queue import BATCH_UNIT
+from seglog.storage.known_topics import known_topics
+from seglog.storage.queue_files import QueueFiles, queue_directory
+from seglog.storage.queue_overlay import QueueState
+from seglog.storage.scan.listed import ListedStore
+
+Key: TypeAlias = tuple[str, int]
+"""Topic and number of a queue."""
+
+
+class SeenQueues(Protocol):
+    """What a walk saw of the queues of a store."""
+
+    @property
+    def plain(self) -> Collection[Key]:
+        """Plain queues of which the log has a record with a place in them."""
+        ...
+
+    @property
+    def batch(self) -> Collection[Key]:
+        """Batch queues of which the log has a record."""
+        ...
+
+    def overlay(self, queue: QueueFiles) -> QueueState:
+        """Returns what a plain queue must hold, held against its files, of which there may be none."""
+        ...
+
+    def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
+        """Returns what a batch queue must hold, held against its files, of which there may be none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Overlays:
+    """The queues of a store, sorted.
+
+    Attributes:
+        plain: What each plain queue must hold.
+        batch: What each batch queue must hold.
+        findings: Queues that do not count.
+    """
+
+    plain: dict[Key, QueueState]
+    batch: dict[Key, BatchQueueState]
+    findings: list[Finding]
+
+
+def overlay_queues(
+    store: ListedStore, seen: SeenQueues, batch_topics: Collection[str], files: Files
+) -> Overlays:
+    """Returns what the queues of a store must hold: those of the log, and those that only have files.
+
+    Args:
+        store: The store.
+        seen: What was seen of them in its log.
+        batch_topics: Topics that have batch queues.
+        files: Where the store is.
+    """
+    living, findings = living_queues(files, store.root, store.mode, seen.plain, store.queue_files)
+    folder = names.BATCH_CONSUME_QUEUE
+    living_batch, wrong = living_queues(files, store.root, store.mode, seen.batch, store.batch_files, folder)
+    plain = {
+        key: seen.overlay(store.queue_files.get(key) or QueueFiles(*key, store.root))
+        for key in living
+        if key[0] not in batch_topics
+    }
+    batch = {
+        key: seen.overlay_batch(
+            store.batch_files.get(key) or QueueFiles(*key, store.root, BATCH_UNIT, folder)
+        )
+        for key in living_batch
+    }
+    return Overlays(plain, batch, findings + wrong)
+
+
+def batch_topics(
+    told: Collection[str], with_files: Collection[Key], with_batch_files: Collection[Key]
+) -> frozenset[str]:
+    """Returns the topics that have batch queues; directories are believed before anything else.
+
+    Args:
+        told: Topics that are said to have some, by attribute or by inner batches in the log.
+        with_files: Topic and number of every plain queue that has a directory.
+        with_batch_files: Topic and number of every batch queue that has one.
+    """
+    plain = {topic for topic, _queue_id in with_files}
+    return frozenset(topic for topic, _queue_id in with_batch_files) | (frozenset(told) - plain)
+
+
+def living_queues(
+    files: Files,
+    root: Path,
+    mode: str,
+    in_log: Collection[Key],
+    with_files: Collection[Key],
+    folder: str = names.CONSUME_QUEUE,
+) -> tuple[list[Key], list[Finding]]:
+    """Returns which queues a store has, sorted, and findings about those that do not count.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        mode: ``normal`` or ``abnormal``, as :attr:`ListedStore.mode`.
+        in_log: Topic and number of every queue of which the log has a record with a place in it.
+        with_files: Topic and number of every queue that has a directory.
+        folder: The one that queues of their kind share.
+    """
+    findings: list[Finding] = []
+    # After a crash the topic table may be behind the log; then every queue of the log counts.
+    known = known_topics(files, root) if mode == "normal" else None
+    living: list[Key] = []
+    for topic, queue_id in sorted({*in_log, *with_files}):
+        if not names.can_name_directory(topic):
+            findings.append(Finding("topic-name", names.COMMIT_LOG, found=repr(topic)))
+            continue
+        is_known = known is None or topic in known or topic.startswith(names.LMQ_PREFIX)
+        if not is_known and (topic, queue_id) not in with_files:
+            findings.append(Finding("queue-deleted", queue_directory(topic, queue_id, folder)))
+        else:
+            living.append((topic, queue_id))
+    return living, findings
