@@ -95,11 +95,6 @@ def copy_bytes(read: int, write: int, end: int | None = None) -> None:
     os.fsync(write)
 
 
-def link_count(path: Path) -> int:
-    """Returns how many names a file has."""
-    return path.stat().st_nlink
-
-
 def sync_dir(folder: Path) -> None:
     """Returns once the names in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from seglog.errors import SeglogError
 from seglog.storage.format.checkpoint import decode_checkpoint
 from seglog.storage.format.config_json import decode_config, encode_config
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, in_use, valid_prefix, view_units
 from seglog.storage.format.message import decode_message
 from seglog.storage.format.properties import decode_properties, find_property, without_crc_property
 from seglog.storage.format.record import Damage, examine
@@ -104,14 +103,6 @@ def test_properties_of_any_bytes_are_text(data):
 @given(st.binary(max_size=5000))
 def test_checkpoint_of_any_bytes_is_numbers(data):
     assert all(isinstance(number, int) for number in astuple(decode_checkpoint(data)))
-
-
-@given(st.binary(max_size=400))
-def test_units_of_any_bytes_have_a_valid_prefix(data):
-    units = view_units(data, len(data) // CQ_UNIT_BYTES)
-    prefix = valid_prefix(units)
-    assert in_use(units[:prefix]).all()
-    assert prefix == len(units) or not in_use(units[prefix : prefix + 1]).any()
 
 
 CONFIG = encode_config({"dataVersion": {"counter": 3}, "offsetTable": {"T@g": {0: 12, 1: 5}}, "l": [1, 2.5]})

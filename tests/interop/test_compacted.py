@@ -7,7 +7,6 @@ import pytest
 from seglog import MessageStore
 from seglog.clock import SystemClock, VirtualClock
 from seglog.spark.compact.compact import Compaction
-from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files import RealFiles
@@ -18,6 +17,7 @@ from tests.interop.test_compaction_topics import CONFIG, assert_same_answers, de
 from tests.interop.test_compaction_topics import answers as get_answers
 from tests.interop.writing import store_options
 from tests.support import golden
+from tests.support.local_runner import LocalRunner
 from tests.support.stores import served
 
 pytestmark = pytest.mark.interop

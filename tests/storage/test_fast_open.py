@@ -13,7 +13,6 @@ from seglog.errors import FullError, InvalidArgumentError
 from seglog.storage import writer
 from seglog.storage.files import RealFiles
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.index_build import build_index_files
 from seglog.storage.format.index_keys import IndexedRecord
 from seglog.storage.format.index_rows import key_rows
 from seglog.storage.index_files import list_index_files
@@ -25,6 +24,7 @@ from seglog.storage.recovery_point_file import (
 from seglog.storage.store import MessageStore
 from seglog.storage.survey import survey
 from seglog.storage.verify import verify_store
+from tests.support.index_files import build_index_files
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog.doctor.check import SPLIT_BYTES, StoreCheck
 from seglog.doctor.check_report import CheckReport
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.finding_text import finding_fields
@@ -36,33 +33,6 @@ def queues_frame(reports: Iterable[CheckReport], spark: SparkSession) -> DataFra
     """Returns the queues of reports as a table: :data:`QUEUE_COLUMNS`."""
     rows = [tuple(row.values()) for report in reports for row in queue_rows(report)]
     return spark.createDataFrame(rows, QUEUE_COLUMNS)
-
-
-def intervals_frame(
-    paths: Iterable[str | PathLike[str]], spark: SparkSession, *, split_bytes: int = SPLIT_BYTES
-) -> DataFrame:
-    """Returns what splits saw of plain queues, a row for each run of records of one queue; not computed yet.
-
-    Args:
-        paths: The store directories.
-        spark: A session.
-        split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
-
-    Returns:
-        ``store`` (its path), ``split``, and the attributes of
-        :class:`~seglog.storage.audit.stretches.Interval`.
-
-    Raises:
-        NotFoundError: There is nothing at a path.
-    """
-    from pyspark.sql import functions as sql
-
-    from seglog.spark.audit.job import StoreWalk, outcomes_frame
-
-    checks = [StoreCheck(Path(path), split_bytes=split_bytes) for path in paths]
-    frame = outcomes_frame([StoreWalk.of(check) for check in checks], spark)
-    names = sql.array(*[sql.lit(str(check.plan.root)) for check in checks])
-    return frame.select(names[frame["store"]].alias("store"), "split", sql.inline("intervals"))
 
 
 def queue_kind(queue: AuditQueue) -> str:

@@ -30,7 +30,6 @@ class Verdict(enum.IntEnum):
     """What a repair put where nothing could be saved."""
 
 
-IS_DROPPED: Final = tuple(verdict > Verdict.HELD for verdict in Verdict)
 WORDS: Final = {
     Verdict.KEPT: "kept",
     Verdict.HELD: "held",

@@ -38,7 +38,6 @@ BATCH_UNIT: Final = Layout(
 )
 
 BATCH_UNIT_BYTES: Final = BATCH_UNIT.size_bytes
-DEFAULT_BATCH_QUEUE_FILE_BYTES: Final = 300_000 * BATCH_UNIT_BYTES
 NO_COMPACTED_OFFSET: Final = -1
 END_UNIT: Final = BATCH_UNIT.struct.pack(-1, 0, 0, 0, 0, 0, NO_COMPACTED_OFFSET, 0)
 """Closes a compaction queue's file that has room for one more unit; no reader takes it for a message."""
@@ -105,25 +104,6 @@ def make_batch_units(
     units["compacted_offset"] = NO_COMPACTED_OFFSET
     units["reserved"] = 0
     return units
-
-
-def find_batch_unit(units: BatchUnits, queue_offset: int) -> int:
-    """Returns the first unit that holds ``queue_offset`` or, in a gap, later messages.
-
-    Args:
-        units: Units in use, by growing base offset.
-        queue_offset: Of the message looked for.
-
-    Returns:
-        Its index; ``len(units)`` if all messages are earlier.
-    """
-    after = int(np.searchsorted(units["base_queue_offset"], queue_offset, side="right"))
-    if after == 0:
-        return 0
-    last = units[after - 1]
-    # In Python's integers: base and size may come from damaged bytes and overflow 64 bits.
-    held = int(last["base_queue_offset"]) + int(last["batch_size"]) > queue_offset
-    return after - 1 if held else after
 
 
 def batch_range(properties: bytes, queue_offset: int) -> tuple[int, int]:

@@ -33,7 +33,6 @@ COMPACTION_QUEUE: Final = "compactionCq"
 POSITION_FILE: Final = "position-checkpoint"
 """Names in a store: ``compaction/compactionLog/<topic>/<queue>/…`` and so on."""
 
-NEVER_COMPACTED: Final = -1
 _LEAST_QUEUES_A_LOG: Final = 5
 _QUEUE_ID: Final = re.compile(r"[0-9]{1,10}")
 _PHY_OFFSET: Final = Layout(

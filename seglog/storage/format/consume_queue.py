@@ -37,38 +37,10 @@ PRE_BLANK_BYTES: Final = 0x7FFF_FFFF
 Units = npt.NDArray[np.void]
 
 
-def view_units(buffer: bytes | bytearray | memoryview, count: int) -> Units:
-    """Returns the first ``count`` units as a structured array that shares memory with ``buffer``.
-
-    Args:
-        buffer: Start of a queue file.
-        count: Units to view, 0 or more.
-
-    Returns:
-        Read-only array of shape ``(count,)`` and dtype ``CQ_UNIT.dtype``.
-
-    Raises:
-        ValueError: ``buffer`` holds fewer than ``count`` units.
-    """
-    units = np.frombuffer(buffer, CQ_UNIT.dtype, count)
-    units.flags.writeable = False
-    return units
-
-
 def in_use(units: Units) -> npt.NDArray[np.bool_]:
     """Returns which units lead somewhere: ``phy_offset >= 0`` and ``size_bytes > 0``; pre-blanks count."""
     used: npt.NDArray[np.bool_] = (units["phy_offset"] >= 0) & (units["size_bytes"] > 0)
     return used
-
-
-def valid_prefix(units: Units) -> int:
-    """Returns how many leading units are in use; the first unused one ends the queue.
-
-    Writers fill files in order, so nothing after the first unused unit counts, even if bytes of an older
-    life remain there.
-    """
-    used = in_use(units)
-    return len(units) if used.all() else int(used.argmin())
 
 
 def pre_blanks(count: int) -> Units:

@@ -12,7 +12,6 @@ Source: ``store/.../index/IndexFile.java putKey``, ``IndexService.java getAndCre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -92,25 +91,6 @@ def put_keys(buffer: bytearray | memoryview, geometry: IndexGeometry, rows: KeyR
     )
     buffer[: INDEX_HEADER.size_bytes] = encode_index_header(after)
     return taken
-
-
-def build_index_files(
-    rows: KeyRows, geometry: IndexGeometry, previous: IndexHeader | None = None
-) -> Iterator[bytearray]:
-    """Yields the files that hold the keys, in order, each as the whole bytes of a file.
-
-    Args:
-        rows: ``(n,) KEY_ROW``, in log order.
-        geometry: Division of the files; at least two entries.
-        previous: Header of a full file before the first key, None if the first key starts the index.
-    """
-    at = 0
-    while at < len(rows):
-        buffer = bytearray(geometry.file_size_bytes)
-        begin_index_file(buffer, previous)
-        at += put_keys(buffer, geometry, rows[at:])
-        previous = decode_index_header(buffer)
-        yield buffer
 
 
 def _chain_up(slots: npt.NDArray[np.int32], slot_of: _Ints, own: _Ints) -> tuple[_Ints, _Ints, _Ints]:

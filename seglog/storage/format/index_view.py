@@ -8,7 +8,7 @@ Source: ``store/.../index/IndexFile.java selectPhyOffset``, ``IndexService.java 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -123,35 +123,3 @@ class IndexView:
                 return
             # The difference of entry 1 counts from the end of the file before, but its time is known.
             yield its_hash, phy_offset, header.begin_timestamp_ms + (_SECOND_MS * diff_s if below > 1 else 0)
-
-
-def select_from_files(
-    newest_first: Iterable[IndexView],
-    hashed: int,
-    *,
-    begin_ms: int = 0,
-    end_ms: int = MAX_TIMESTAMP_MS,
-    limit: int = DEFAULT_QUERY_LIMIT,
-) -> list[int]:
-    """Returns where the records of one hash are, over all files.
-
-    RocketMQ misses records within the second of ``begin_ms``; they are found here.
-
-    Args:
-        newest_first: The files; those older than the answer needs are not looked at.
-        hashed: See :func:`key_hash`.
-        begin_ms: Earliest store time.
-        end_ms: Latest store time.
-        limit: At most this many, the newest.
-
-    Returns:
-        Physical offsets, sorted.
-    """
-    found: list[int] = []
-    for view in newest_first:
-        header = view.header
-        if header.overlaps(begin_ms, end_ms):
-            found += view.select(hashed, begin_ms=begin_ms, end_ms=end_ms, limit=limit - len(found))
-        if header.begin_timestamp_ms < begin_ms or len(found) >= limit:
-            break
-    return sorted(found)

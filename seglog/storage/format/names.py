@@ -35,7 +35,6 @@ HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SYSTEM_PREFIX: Final = "rmq_sys_"
 
-FILE_NAME_DIGITS: Final = 20
 MAX_TOPIC_BYTES: Final = 127
 MAX_SYSTEM_TOPIC_BYTES: Final = 255
 """Limit of ``%RETRY%`` and ``%DLQ%`` topics, and the longest file name of most file systems."""

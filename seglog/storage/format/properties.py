@@ -174,8 +174,3 @@ def crc_property(crc: int) -> bytes:
     """Returns the ``__CRC32#`` entry of a CRC as records end with it."""
     # Its digits are stored least significant first: spelled backwards, one format makes it.
     return (_CRC_BACKWARDS % crc)[::-1]
-
-
-def crc_digits(crc: int) -> bytes:
-    """Returns a CRC as the property holds it: ten digits, least significant first."""
-    return crc_property(crc)[len(CRC_NAME) : -1]

@@ -13,14 +13,12 @@ Source: ``store/.../timer/TimerWheel.java``, ``Slot.java``, ``TimerLog.java``, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.errors import TruncatedError
 from seglog.storage.format.layout import Buffer, Field, Layout
 from seglog.storage.format.record import MAGIC_BLANK
 
@@ -116,11 +114,6 @@ def view_timer_slots(buffer: Buffer) -> TimerSlots:
     return slots
 
 
-def slot_number(time_ms: int, slot_count: int, precision_ms: int = DEFAULT_PRECISION_MS) -> int:
-    """Returns the number of the slot of a time from 0 on."""
-    return time_ms // precision_ms % slot_count
-
-
 def occupied_slots(slots: TimerSlots) -> npt.NDArray[np.int64]:
     """Returns the numbers of the slots that lead to units: those whose time belongs where they lie."""
     times = slots["slot_time"]
@@ -128,21 +121,6 @@ def occupied_slots(slots: TimerSlots) -> npt.NDArray[np.int64]:
     numbers = np.flatnonzero(fits)
     occupied: npt.NDArray[np.int64] = numbers[times[numbers] % len(slots) == numbers]
     return occupied
-
-
-def decode_timer_unit(buffer: Buffer, at: int = 0) -> TimerUnit | None:
-    """Returns the unit at byte ``at`` of a file, None if there is none.
-
-    Raises:
-        TruncatedError: Fewer than 52 bytes are left.
-    """
-    if at < 0 or len(buffer) - at < TIMER_UNIT_BYTES:
-        raise TruncatedError(
-            "timer-unit", position_bytes=at, expected=f"{TIMER_UNIT_BYTES} bytes", found=len(buffer) - at
-        )
-    size, *values = TIMER_UNIT.struct.unpack_from(buffer, at)
-    unit = TimerUnit(*values)
-    return unit if size == TIMER_UNIT_BYTES and unit.magic & ~_MAGIC_BITS == 0 else None
 
 
 def is_timer_unit(units: TimerUnits) -> npt.NDArray[np.bool_]:
@@ -173,31 +151,6 @@ def read_timer_log(buffer: Buffer) -> TimerLogFile:
     return TimerLogFile(units, end, is_closed)
 
 
-def timer_log_rolls(position_bytes: int, file_size_bytes: int) -> bool:
-    """Returns whether the next unit goes to another file: an end mark must fit behind every unit."""
-    return TIMER_UNIT_BYTES + TIMER_END.size_bytes > file_size_bytes - position_bytes
-
-
 def encode_timer_end(rest_bytes: int) -> bytes:
     """Returns the mark that closes a file with so many bytes left, the mark's own included."""
     return TIMER_END.struct.pack(rest_bytes, 0, MAGIC_BLANK)
-
-
-def iter_timer_chain(
-    unit_at: Callable[[int], TimerUnit | None], last_position: int
-) -> Iterator[tuple[int, TimerUnit]]:
-    """Yields the units of a slot with their positions, newest first.
-
-    Ends where a damaged chain stops leading backwards.
-
-    Args:
-        unit_at: Returns the unit at a byte of the timer log, None if there is none.
-        last_position: Of the slot; -1 for none.
-    """
-    position, below = last_position, last_position + 1
-    while 0 <= position < below:
-        unit = unit_at(position)
-        if unit is None:
-            return
-        yield position, unit
-        below, position = position, unit.previous_position

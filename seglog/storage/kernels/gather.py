@@ -25,7 +25,6 @@ _CHUNK: Final = 16384
 """Records at a time: their heads stay in the cache while columns are taken out of them."""
 _COPY_BYTES: Final = 64 << 10
 """What is copied at a time stays in the cache between its two halves."""
-_CHECKED: Final = ("magic", "phy_offset", "size_bytes", "sys_flag")
 _TAIL_BYTES: Final = 3
 """Least that follows the head: lengths of topic and properties."""
 _HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)

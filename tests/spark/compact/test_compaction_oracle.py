@@ -13,7 +13,6 @@ from seglog.doctor.branch import create_branch
 from seglog.doctor.check import check_store
 from seglog.errors import FileKindError, SeglogError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.compact import Compaction
-from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy, Verdict
 from seglog.spark.compact.swap import old_store
 from seglog.storage.files import RealFiles
@@ -21,6 +20,7 @@ from seglog.storage.format.compaction import compaction_sizes
 from seglog.storage.format.record import HEAD_V4
 from seglog.storage.store_root import StoreRoot
 from tests.support.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
+from tests.support.local_runner import LocalRunner
 from tests.support.records import Record
 from tests.support.stores import served
 

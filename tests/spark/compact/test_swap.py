@@ -19,12 +19,12 @@ from seglog.clock import VirtualClock
 from seglog.doctor.check import check_store
 from seglog.errors import NotFoundError, SeglogError, StoreLockedError, UndoError
 from seglog.spark.compact.compact import Compaction
-from seglog.spark.compact.phases import LocalRunner
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_store, undo_swap, work_folder
 from seglog.storage.files import RealFiles
 from tests.support.compactions import STEP_MS, fill_random, said
 from tests.support.failing_files import FailingFiles, Fault
+from tests.support.local_runner import LocalRunner
 from tests.support.narrow import not_none
 from tests.support.stores import served
 

@@ -14,7 +14,6 @@ from seglog.storage.format.batch_consume_queue import (
     END_UNIT,
     batch_in_use,
     batch_range,
-    find_batch_unit,
     make_batch_units,
     valid_batch_prefix,
     view_batch_units,
@@ -80,26 +79,6 @@ def test_arbitrary_bytes_have_a_valid_prefix(data):
 
 def test_an_end_unit_and_zeros_are_not_in_use():
     assert not batch_in_use(view_batch_units(END_UNIT + bytes(BATCH_UNIT_BYTES))).any()
-
-
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1), st.integers(0, 200))
-def test_the_unit_found_is_the_first_that_does_not_end_before(steps, queue_offset):
-    bases, sizes, base = [], [], 0
-    for size, gap in steps:
-        bases.append(base)
-        sizes.append(size)
-        base += size + gap
-    zeros = np.zeros(len(bases), np.int64)
-    units = make_batch_units(zeros, zeros + 1, zeros, zeros, np.array(bases), np.array(sizes))
-    wanted = next(
-        (at for at, (base, size) in enumerate(zip(bases, sizes, strict=True)) if base + size > queue_offset),
-        len(bases),
-    )
-    assert find_batch_unit(units, queue_offset) == wanted
-
-
-def test_there_is_no_unit_in_an_empty_queue():
-    assert find_batch_unit(view_batch_units(b""), 7) == 0
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(1, 2**15 - 1), st.integers(0, 2**63 - 1))

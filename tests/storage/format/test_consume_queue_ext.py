@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 import numpy as np
 import pytest
@@ -13,18 +12,19 @@ from hypothesis import strategies as st
 from seglog.errors import CorruptError, InvalidArgumentError, StoreError, TruncatedError
 from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.consume_queue_ext import (
-    END_RESERVE_BYTES,
     EXT_HEAD_BYTES,
     MAX_EXT_ADDRESS,
-    MAX_EXT_UNIT_BYTES,
     ExtUnit,
     decode_ext_unit,
+    ext_position,
+    is_ext_address,
+)
+from tests.support.ext_units import (
+    END_RESERVE_BYTES,
+    MAX_EXT_UNIT_BYTES,
     encode_ext_unit,
     ext_address,
-    ext_heads,
-    ext_position,
     ext_positions,
-    is_ext_address,
     pack_ext_files,
 )
 from tests.support.golden import config_names, extract
@@ -50,7 +50,7 @@ def test_real_files_parse_completely_and_are_written_again_byte_for_byte(store):
         files = [path.read_bytes() for path in sorted(folder.iterdir())]
         units, places = [], []
         for number, data in enumerate(files):
-            *starts, end = ext_positions(data).tolist()
+            *starts, end = ext_positions(data)
             units += [decode_ext_unit(data, at) for at in starts]
             places += [number * len(data) + at for at in starts]
             assert data[end:] == b"\xff\xff".ljust(len(data) - end, b"\0") or not any(data[end:])
@@ -68,10 +68,10 @@ def test_queue_units_of_real_stores_lead_to_the_tags_and_time_of_their_record(st
         cq = np.frombuffer(b"".join(path.read_bytes() for path in sorted(queue.iterdir())), CQ_UNIT.dtype)
         cq = cq[cq["tags_code"] <= MAX_EXT_ADDRESS]
         positions = np.array([ext_position(code) for code in cq["tags_code"].tolist()])
-        heads = ext_heads(data, positions)
+        units = [decode_ext_unit(data, at) for at in positions.tolist()]
         rows = [by_place[at] for at in cq["phy_offset"].tolist()]
-        assert heads["tags_code"].tolist() == [row.tags_code for row in rows]
-        assert heads["store_timestamp_ms"].tolist() == [row.store_timestamp_ms for row in rows]
+        assert [unit.tags_code for unit in units] == [row.tags_code for row in rows]
+        assert [unit.store_timestamp_ms for unit in units] == [row.store_timestamp_ms for row in rows]
         checked += len(rows)
     assert checked > 100
 
@@ -90,9 +90,7 @@ def test_packed_files_hold_all_units_where_their_addresses_say(units, file_size_
     whole = b"".join(files)
     assert [decode_ext_unit(whole, ext_position(address)) for address in addresses] == units
     walked = [
-        number * file_size_bytes + at
-        for number, file in enumerate(files)
-        for at in ext_positions(file)[:-1].tolist()
+        number * file_size_bytes + at for number, file in enumerate(files) for at in ext_positions(file)[:-1]
     ]
     assert walked == [ext_position(address) for address in addresses]
 
@@ -100,7 +98,7 @@ def test_packed_files_hold_all_units_where_their_addresses_say(units, file_size_
 @given(st.lists(st.sampled_from([20, 20, 20, 34, 50]), max_size=200), st.binary(max_size=3))
 def test_runs_of_any_lengths_are_walked_one_by_one(sizes, rest):
     data = b"".join(encode_ext_unit(ExtUnit(1, 2, bytes(size - EXT_HEAD_BYTES))) for size in sizes) + rest
-    assert ext_positions(data).tolist() == [sum(sizes[:count]) for count in range(len(sizes) + 1)]
+    assert ext_positions(data) == [sum(sizes[:count]) for count in range(len(sizes) + 1)]
 
 
 @given(st.binary(max_size=200), st.integers(-3, 210))
@@ -108,17 +106,6 @@ def test_arbitrary_bytes_raise_nothing_but_our_errors(data, at):
     assert (np.diff(ext_positions(data)) >= EXT_HEAD_BYTES).all()
     with contextlib.suppress(StoreError):
         decode_ext_unit(data, at)
-    with contextlib.suppress(StoreError):
-        ext_heads(data, np.array([at, 0]))
-
-
-def test_a_walk_is_quick_over_equal_and_over_alternating_sizes():
-    equal = encode_ext_unit(ExtUnit(1, 2, bytes(14))) * 200_000
-    begun = time.thread_time()
-    assert len(ext_positions(equal)) == 200_001
-    alternating = (encode_ext_unit(ExtUnit(1, 2)) + encode_ext_unit(ExtUnit(1, 2, b"x"))) * 5_000
-    assert len(ext_positions(alternating)) == 10_001
-    assert time.thread_time() - begun < 5
 
 
 def test_a_bitmap_that_does_not_fit_is_refused():

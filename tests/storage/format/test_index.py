@@ -22,15 +22,16 @@ from seglog.storage.format.index import (
     is_index_file_name,
     key_hash,
 )
-from seglog.storage.format.index_build import KEY_ROW, begin_index_file, build_index_files, put_keys
+from seglog.storage.format.index_build import KEY_ROW, begin_index_file, put_keys
 from seglog.storage.format.index_geometry import index_damage, infer_index_geometry
 from seglog.storage.format.index_keys import IndexedRecord, indexes_tags, record_keys
 from seglog.storage.format.index_rows import key_rows
-from seglog.storage.format.index_view import IndexView, select_from_files
+from seglog.storage.format.index_view import IndexView
 from seglog.storage.format.properties import encode_properties
 from seglog.storage.format.string_hash import slice_hashes
 from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.tags import java_string_hash
+from tests.support.index_files import build_index_files, select_from_files
 from tests.support.narrow import not_none
 
 I64 = st.integers(-(2**63), 2**63 - 1)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from seglog.errors import MessageIllegalError
 from seglog.storage.format.properties import (
-    crc_digits,
+    CRC_NAME,
+    crc_property,
     decode_properties,
     encode_properties,
     find_property,
@@ -104,14 +105,14 @@ def test_properties_without_crc_are_not_touched():
     [(0, b"0000000000"), (7, b"7000000000"), (1234567890, b"0987654321"), (2**31 - 1, b"7463847412")],
 )
 def test_crc_digits_are_least_significant_first(crc, digits):
-    assert crc_digits(crc) == digits
+    assert crc_property(crc)[len(CRC_NAME) : -1] == digits
 
 
 @given(st.binary())
 def test_crc_digits_read_back(data):
     crc = zlib.crc32(data) & 0x7FFFFFFF
-    assert len(crc_digits(crc)) == 10
-    assert int(crc_digits(crc)[::-1]) == crc
+    assert len(crc_property(crc)[len(CRC_NAME) : -1]) == 10
+    assert int(crc_property(crc)[len(CRC_NAME) : -1][::-1]) == crc
 
 
 def test_an_application_gives_no_value_with_a_separator():

@@ -25,6 +25,7 @@ from seglog.storage.log_records import LogWindows, iter_key_rows
 from tests.storage.kernels.test_guard import cut, map_of
 from tests.storage.kernels.test_native_equals_python import exact, made
 from tests.support.damage import damaged_bytes
+from tests.support.index_files import build_index_files
 from tests.support.kernels import native, running
 from tests.support.records import Record, pack_log
 from tests.support.scale import scaled
@@ -135,7 +136,7 @@ def test_files_of_an_index_that_goes_on(kernels):
     rows["store_timestamp_ms"] = 1_700_000_000_000 + np.arange(5000) * 700
     geometry = IndexGeometry(100, 2000)
     previous = None
-    for expected in index_build.build_index_files(rows, geometry):
+    for expected in build_index_files(rows, geometry):
         file = exact(bytes(geometry.file_size_bytes))
         index_build.begin_index_file(file, previous)
         rows = rows[put_keys(file, geometry, rows) :]

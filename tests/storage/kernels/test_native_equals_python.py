@@ -115,7 +115,7 @@ def _moved(log, phy_offset):
 def entry(record, name=props.CRC_NAME):
     """A record of which the last 20 bytes are its checksum, under any name."""
     packed = record.pack()
-    digits = props.crc_digits(zlib.crc32(packed[:-20]) & CRC_MASK)
+    digits = props.crc_property(zlib.crc32(packed[:-20]) & CRC_MASK)[len(props.CRC_NAME) : -1]
     return packed[:-20] + (name + digits + b"\x02")[-20:]
 
 
