@@ -29,9 +29,9 @@ from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.record.tags import tags_code
 from seglog.storage.store import MessageStore
-from seglog.storage.values import RawMessage
+from seglog.storage.writes.values import RawMessage
 
 _TOPIC: Final = "Puts"
 _SIZES: Final = (128, 1_024)

@@ -35,7 +35,7 @@ from perf.spread import Spread
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.kernels import _native
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage
+from seglog.storage.writes.values import NewMessage
 
 THREADS: Final = 2
 _TOPICS: Final = ("Orders", "Payments", "Audit", "Clicks")

@@ -19,9 +19,9 @@ from statistics import median
 from typing import Final
 
 from perf import machine
-from seglog.storage.format.host import Host
+from seglog.storage.format.record.host import Host
 from seglog.storage.kernels import NATIVE, PYTHON, _native, walk
-from seglog.storage.kernels.append import PythonDraft
+from seglog.storage.kernels.pending_record import PythonPendingRecord
 
 KERNELS: Final = (PYTHON, NATIVE)
 _LOG_BYTES_AT_SIZE_1: Final = 8 << 20
@@ -32,8 +32,8 @@ _HOST: Final = Host(b"\x7f\0\0\1", 10911)
 _MIN_SIZE: Final = 0.01
 _NOW_MS: Final = 1_800_000_000_000
 _DRAFTS_A_ROUND: Final = 5000
-DRAFTS: Final[dict[str, type[PythonDraft | _native.Draft]]] = {
-    PYTHON: PythonDraft,
+DRAFTS: Final[dict[str, type[PythonPendingRecord | _native.Draft]]] = {
+    PYTHON: PythonPendingRecord,
     NATIVE: _native.Draft,
 }
 
@@ -57,7 +57,9 @@ def title_of(body_bytes: int, *, usual: bool, size_bytes: int) -> str:
     return f"{body_bytes} B, {'usual' if usual else 'bare'}, {size_bytes} B a record"
 
 
-def new_draft(kernels: str, queue_id: int, body: bytes, *, usual: bool) -> PythonDraft | _native.Draft:
+def new_draft(
+    kernels: str, queue_id: int, body: bytes, *, usual: bool
+) -> PythonPendingRecord | _native.Draft:
     """Returns a record that lacks its place and time."""
     properties = _USUAL if usual else b""
     return DRAFTS[kernels](

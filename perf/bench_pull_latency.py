@@ -30,8 +30,8 @@ from seglog.broker.pull import HeldPull
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import PullMessageHeader
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.tags import tags_code
 
 _TOPIC: Final = "Bench"
 _BODY: Final = bytes(128)

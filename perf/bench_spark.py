@@ -29,11 +29,11 @@ from perf.binary_file_peer import audit_by_hand, cut_front
 from perf.sample import check
 from perf.spark_store import TOPICS, make_store
 from perf.spread import Spread
-from seglog.storage.files import RealFiles
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
-from seglog.storage.listing import list_store
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

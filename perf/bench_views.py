@@ -22,12 +22,12 @@ import numpy as np
 
 from perf import machine
 from perf.made_store import FIRST_MS, MESSAGES_A_MS, TOPIC, make_store, record_dtype
-from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.tags import tags_code
-from seglog.storage.queue_view import QueueView
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.reads.queue_view import QueueView
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
-from seglog.storage.writer import Writer
+from seglog.storage.survey.verify import verify_store
+from seglog.storage.writes.writer import Writer
 
 _MESSAGES_AT_SIZE_1: Final = 100_000
 _BODY_BYTES: Final = 40

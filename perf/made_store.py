@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 from seglog.storage.format.names import COMMIT_LOG, CONSUME_QUEUE, segment_file_name
-from seglog.storage.format.record import CRC_MASK, FILLER, FILLER_BYTES, HEAD_V4, MAGIC_BLANK, MAGIC_V1
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.record.record import CRC_MASK, FILLER, FILLER_BYTES, HEAD_V4, MAGIC_BLANK, MAGIC_V1
+from seglog.storage.format.record.tags import tags_code
 
 TOPIC: Final = "bench"
 FIRST_MS: Final = 1_700_000_000_000

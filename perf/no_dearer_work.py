@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.check import check_store
-from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 COUNTING: Final = "SEGLOG_PERF_COUNTS"
 """A variable of the environment that is there while callgrind runs this program."""

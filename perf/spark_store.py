@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from seglog import MessageStore
+from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES
 from seglog.storage.format.names import CONFIG
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
 
 TOPICS: Final = ("orders", "payments", "stock", "prices")
 QUEUES_A_TOPIC: Final = 4

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from seglog.consumer.orderly import OrderlyConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import Producer
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.message import Message
-    from seglog.storage.get import GetResult
-    from seglog.storage.get_status import GetStatus
+    from seglog.storage.format.get_status import GetStatus
+    from seglog.storage.format.record.message import Message
+    from seglog.storage.reads.get import GetResult
     from seglog.storage.store import MessageStore
-    from seglog.storage.values import NewMessage
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.writes.values import NewMessage
 
 __version__ = "0.1.0"
 
@@ -33,13 +33,13 @@ _HOMES: Final = {
     "SeglogError": "seglog.errors",
     "Consume": "seglog.consumer.listener",
     "ConsumeFrom": "seglog.consumer.listener",
-    "Durability": "seglog.storage.flush",
+    "Durability": "seglog.storage.writes.flush",
     "LocalLink": "seglog.client.local_link",
-    "Message": "seglog.storage.format.message",
-    "GetResult": "seglog.storage.get",
-    "GetStatus": "seglog.storage.get_status",
+    "Message": "seglog.storage.format.record.message",
+    "GetResult": "seglog.storage.reads.get",
+    "GetStatus": "seglog.storage.format.get_status",
     "MessageStore": "seglog.storage.store",
-    "NewMessage": "seglog.storage.values",
+    "NewMessage": "seglog.storage.writes.values",
     "OrderlyConsumer": "seglog.consumer.orderly",
     "Producer": "seglog.producer.producer",
 }

@@ -27,11 +27,11 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.files import DiskUsage
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import Message
+from seglog.storage.files.files import DiskUsage
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 
 SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000

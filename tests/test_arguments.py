@@ -28,12 +28,12 @@ from seglog.broker.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.host import Host
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import MAX_SYSTEM_TOPIC_BYTES
-from seglog.storage.values import RawMessage
+from seglog.storage.format.queue.compaction import CompactionSizes
+from seglog.storage.format.record.host import Host
+from seglog.storage.writes.values import RawMessage
 from seglog.testing import VirtualBroker
 from tests.support.kernels import BOTH, native
 from tests.support.lanes import lanes_of
@@ -454,8 +454,8 @@ def test_an_open_that_fails_in_its_midst_leaves_the_store_closed(tmp_path):
 SYNCED = """
 import os, sys
 from seglog import MessageStore, NewMessage
-from seglog.storage.files import RealFiles
-from seglog.storage.values import RawMessage
+from seglog.storage.files.files import RealFiles
+from seglog.storage.writes.values import RawMessage
 
 root, text, by_open, background = sys.argv[1], sys.argv[2], sys.argv[3] == "open", 60_000
 named = {} if by_open else {"durability": text}

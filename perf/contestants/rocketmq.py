@@ -18,7 +18,7 @@ from perf.sample import Sample, SanityError, check
 from perf.workloads.latency import SHARES
 from perf.workloads.size import count_bytes
 from perf.workloads.together import over_one
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from tests.interop import toolchain
 from tests.interop.judge import Judge, JudgeError, Line
 

@@ -10,11 +10,11 @@ from typing import Final
 from perf.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
 from perf.cases import Case
 from perf.sample import SanityError
-from seglog.storage.files import Files
-from seglog.storage.flush import Durability
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
-from seglog.storage.get import GetResult
+from seglog.storage.files.files import Files
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.reads.get import GetResult
 from seglog.storage.store import DEFAULT_RECOVERY_STEP_BYTES, MessageStore
+from seglog.storage.writes.flush import Durability
 
 TOPIC: Final = "Bench"
 

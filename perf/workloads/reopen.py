@@ -16,8 +16,8 @@ from perf.logs.seglog_log import TOPIC, SeglogLog
 from perf.sample import Sample, check
 from perf.stopwatch import Stopwatch
 from perf.workloads.writes import fill
-from seglog.storage.files import RealFiles
-from seglog.storage.real_file import RealFile
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
 from seglog.storage.store import DEFAULT_RECOVERY_STEP_BYTES
 
 

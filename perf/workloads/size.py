@@ -10,11 +10,11 @@ from perf.budget import Budget
 from perf.cases import Case
 from perf.logs.seglog_log import SeglogLog
 from perf.sample import check
-from seglog.storage.files import RealFiles
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
 from seglog.storage.format.names import CONSUME_QUEUE, INDEX
-from seglog.storage.survey import survey
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.survey.survey import survey
 
 
 def write_some(directory: Path, case: Case, budget: Budget) -> None:

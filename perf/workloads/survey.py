@@ -10,8 +10,8 @@ from perf.logs.seglog_log import SeglogLog
 from perf.sample import Sample, check
 from perf.stopwatch import Stopwatch
 from perf.workloads.writes import fill
-from seglog.storage.files import RealFiles
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.survey.survey import survey
 
 
 def survey_store(directory: Path, case: Case, budget: Budget) -> Sample:

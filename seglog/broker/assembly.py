@@ -28,8 +28,8 @@ from seglog.broker.topics import TopicTable
 from seglog.broker.victims import Standing
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.config_file import ConfigFile
 from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
 
 DAY_MS: Final = 86_400_000

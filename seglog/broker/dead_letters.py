@@ -15,8 +15,8 @@ from seglog.broker.topics import TopicConfig
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
-from seglog.storage.format import properties as props
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import properties as props
 
 
 def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response | None:

@@ -20,9 +20,9 @@ from typing import Final
 from seglog.broker.config_shape import as_int, as_int_key, as_object
 from seglog.broker.data_version import DataVersion
 from seglog.clock import Clock
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.os_errors import explained
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.small_files.config_file import ConfigFile
 
 _TABLE: Final = "offsetTable"
 _LOG_END: Final = "seglogLogEnd"

@@ -18,10 +18,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.format import properties as props
-from seglog.storage.format.message import Message
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.queue_view import QueueView
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.message import Message
+from seglog.storage.reads.queue_view import QueueView
 from seglog.storage.store import MessageStore
 
 MOST_MISSING: Final = 1_000

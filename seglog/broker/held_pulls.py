@@ -24,8 +24,8 @@ from typing import Final
 from seglog.broker.pull import HeldPull
 from seglog.clock import Clock
 from seglog.errors import SeglogError
-from seglog.storage.get_status import GetStatus
-from seglog.storage.message_filter import MessageFilter
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.store import MessageStore
 
 SWEEP_MS: Final = 5_000

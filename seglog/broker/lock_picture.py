@@ -14,11 +14,11 @@ from seglog.broker.config_shape import as_int, as_object, as_text
 from seglog.broker.queue_locks import QueueLock, QueueLocks
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.files import Files
-from seglog.storage.format.config_json import decode_config, encode_config
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import OURS
-from seglog.storage.os_errors import explained
 
 LOCKS_FILE: Final = f"{OURS}/locks.json"
 

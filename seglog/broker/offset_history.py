@@ -24,15 +24,15 @@ from seglog.broker.offset_past import (
     history_files,
 )
 from seglog.clock import Clock
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explained
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.offset_history import (
+from seglog.storage.format.ours.offset_history import (
     ChangeKind,
     OffsetChange,
     decode_changes,
     encode_changes,
 )
-from seglog.storage.os_errors import explained
 
 FILE_BYTES: Final = 4 << 20
 MAX_BYTES: Final = 64 << 20

@@ -27,11 +27,11 @@ from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offset_past import QueueKey
 from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import MAX_QUEUE_ID, check_group
-from seglog.storage.format.offset_history import ChangeKind
-from seglog.storage.os_errors import explained
+from seglog.storage.format.ours.offset_history import ChangeKind
+from seglog.storage.small_files.config_file import ConfigFile
 
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
 _MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from seglog.broker.victims import Doomed
-from seglog.storage.format.message import Message
 from seglog.storage.format.names import LMQ_PREFIX, OURS, segment_file_name
-from seglog.storage.message_rows import row_of, to_fields
+from seglog.storage.format.record.message import Message
+from seglog.storage.reads.export_row import row_of, to_fields
 from seglog.storage.store import MessageStore
 
 PARKED: Final = f"{OURS}/parked"

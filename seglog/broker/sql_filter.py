@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format.properties import find_property
+from seglog.storage.format.record.properties import find_property
 from seglog.storage.kernels.decode import decode_message
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final
 from seglog.broker.sql_filter import SqlFilter
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import ALL_TAGS, SQL_TYPE, parse_subscription
-from seglog.storage.message_filter import TagFilter
+from seglog.storage.reads.message_filter import TagFilter
 
 KEPT_FILTERS: Final = 1_024
 """Filters are kept by their text: clients ask with the same one again and again."""

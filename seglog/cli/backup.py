@@ -9,11 +9,11 @@ import click
 from seglog.cli import options, render
 from seglog.cli.findings import show_findings
 from seglog.doctor.backup import Copied, make_backup
-from seglog.storage.finding_text import finding_fields
-from seglog.storage.findings import Severity
-from seglog.storage.misnamed import as_stated
-from seglog.storage.reading_root import ReadingRoot
-from seglog.storage.survey import Survey, survey
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Severity
+from seglog.storage.survey.survey import Survey, survey
 
 
 @click.command

@@ -13,7 +13,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.branch import create_branch, drop_branch, list_branches
 from seglog.doctor.branch_diff import BranchDiff, diff_branch
 from seglog.doctor.branch_names import branch_path
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.store_root import StoreRoot
 
 
 @click.group

@@ -19,7 +19,7 @@ from seglog.cli.failures import INTERRUPTED_EXIT_CODE
 from seglog.doctor.check import check_store
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import StoppedError
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.geometry import FileSizes
 
 
 @click.command

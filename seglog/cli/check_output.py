@@ -7,7 +7,7 @@ from pathlib import Path
 from seglog.cli import render
 from seglog.cli.findings import counts_text, next_command, show_findings
 from seglog.doctor.check_report import CheckReport
-from seglog.storage.finding_text import finding_fields
+from seglog.storage.findings.finding_text import finding_fields
 
 
 def emit_check(report: CheckReport) -> None:

@@ -15,9 +15,9 @@ from seglog.cli.get import check_count, check_range
 from seglog.cli.queue_slots import QueueSlots, Slot, Unit
 from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BatchUnits
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.survey import Survey
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
+from seglog.storage.survey.survey import Survey
 
 _MARKS: Final = {
     "same": "",

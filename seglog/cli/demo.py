@@ -17,7 +17,7 @@ from seglog.cli.demo_steps import Outcome
 from seglog.cli.get import check_range
 from seglog.cli.version import package_version
 from seglog.errors import SeglogError, StoreError
-from seglog.storage.os_errors import explain_os_error
+from seglog.storage.files.os_errors import explain_os_error
 
 DEFAULT_MESSAGES: Final = 200_000
 _MARKS: Final = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}

@@ -17,10 +17,10 @@ from seglog.cli import demo_writer, render
 from seglog.cli.demo_steps import Outcome
 from seglog.errors import MissingDependencyError
 from seglog.spark.session import require_spark
-from seglog.storage.format.message import Message
-from seglog.storage.reading_root import ReadingRoot
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 
 KILL_AFTER_MESSAGES: Final = 500
 KILL_AFTER_S: Final = 10.0

@@ -11,8 +11,8 @@ import sys
 from itertools import count
 from typing import Final
 
-from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 TOPIC: Final = "crash"
 QUEUE_ID: Final = 0

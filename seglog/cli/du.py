@@ -17,13 +17,13 @@ import numpy as np
 from seglog.cli import options, render
 from seglog.cli.batch_queues import stored_batch_bytes
 from seglog.cli.reading import check_store, file_sizes, log_as_stated
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.directory.queue_files import read_units_left
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format import names
-from seglog.storage.format.compaction import COMPACTION
-from seglog.storage.listing import list_store
-from seglog.storage.queue_files import read_units_left
-from seglog.storage.queue_overlay import is_message
-from seglog.storage.seal_files import SEALS
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.format.queue.compaction import COMPACTION
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.seals.seal_files import SEALS
 
 _PARTS: Final = (
     names.COMMIT_LOG,

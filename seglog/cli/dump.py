@@ -19,20 +19,20 @@ import numpy.typing as npt
 from seglog.cli import java_lines, messages, options, render
 from seglog.cli.reading import iter_records, log_as_stated, survey_store
 from seglog.errors import CorruptError
-from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.finding_text import finding_fields
-from seglog.storage.findings import Finding
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.layout import U32
-from seglog.storage.format.message import Message, decode_message
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK
-from seglog.storage.log_files import LogReader
-from seglog.storage.moving_store import start_now
-from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.survey import Survey
+from seglog.storage.format.record.message import Message, decode_message
+from seglog.storage.format.record.record import MAGIC_AT, MAGIC_BLANK
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.survey.moving_store import start_now
+from seglog.storage.survey.survey import Survey
 
 _CHUNK_CHARS: Final = 1 << 16
 _BATCH_ROWS: Final = 16384

@@ -16,8 +16,8 @@ from seglog.clock import SystemClock
 from seglog.doctor.certificate import certificate, copy_fields, is_complete, not_looked_at
 from seglog.doctor.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
 from seglog.doctor.family import Scan
-from seglog.doctor.outside import check_outside, new_file_outside
 from seglog.errors import InvalidArgumentError
+from seglog.storage.files.output_path import check_outside, new_file_outside
 from seglog.storage.format.names import OURS
 
 

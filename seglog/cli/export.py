@@ -14,12 +14,12 @@ import click
 from seglog.cli import messages, options, render
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.offset_table import OffsetTable
-from seglog.doctor.outside import new_file_outside
 from seglog.doctor.parquet_rows import write_parquet
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.files.output_path import new_file_outside
+from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
-from seglog.storage.message_rows import MessageRow, to_fields
+from seglog.storage.reads.export_row import MessageRow, to_fields
 from seglog.storage.store import MessageStore
 
 _MAX_LOST_SHOWN: Final = 20

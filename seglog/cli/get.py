@@ -10,11 +10,11 @@ import click
 
 from seglog.cli import messages, options, render
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.format.message import Message
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.get import GetResult
-from seglog.storage.get_status import GetStatus
-from seglog.storage.message_filter import MessageFilter, make_filter
+from seglog.storage.format.record.message import Message
+from seglog.storage.reads.get import GetResult
+from seglog.storage.reads.message_filter import MessageFilter, make_filter
 from seglog.storage.store import MessageStore
 
 _STEP_MESSAGES: Final = 512

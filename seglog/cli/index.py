@@ -15,8 +15,10 @@ from seglog.cli.get import check_count
 from seglog.cli.log_places import LogPlaces
 from seglog.cli.reading import check_store
 from seglog.errors import CorruptError, InvalidArgumentError, NotFoundError
-from seglog.storage.files import Files, OpenFile
-from seglog.storage.format.index import (
+from seglog.storage.directory.index_files import IndexFile, list_index_files, load_index_file
+from seglog.storage.files.files import Files, OpenFile
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.index.index import (
     INDEX_ENTRY,
     INDEX_HEADER,
     INDEX_SLOT,
@@ -24,13 +26,11 @@ from seglog.storage.format.index import (
     decode_index_header,
     key_hash,
 )
-from seglog.storage.format.index_geometry import index_damage
-from seglog.storage.format.index_keys import record_keys
-from seglog.storage.format.index_view import IndexView
-from seglog.storage.format.message import decode_message
+from seglog.storage.format.index.index_geometry import index_damage
+from seglog.storage.format.index.index_keys import record_keys
+from seglog.storage.format.index.index_view import IndexView
 from seglog.storage.format.names import INDEX
-from seglog.storage.index_files import IndexFile, list_index_files, load_index_file
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.format.record.message import decode_message
 
 _SECOND_MS: Final = 1000
 

@@ -11,7 +11,7 @@ from seglog.cli import options, render
 from seglog.cli.get import check_range
 from seglog.cli.log_places import LogPlaces, Near
 from seglog.cli.record_fields import Anatomy, Part, dissect
-from seglog.storage.format.record import FILLER, MAGIC_BLANK
+from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
 
 _ROW_BYTES: Final = 16
 _HEX_BYTES: Final = 512

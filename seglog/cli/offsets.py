@@ -16,7 +16,7 @@ from seglog.doctor.offset_moves import Target, reset, to_end, to_offset, to_star
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
-from seglog.storage.values import QueueInfo
+from seglog.storage.writes.values import QueueInfo
 
 
 @click.group

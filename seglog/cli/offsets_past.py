@@ -14,7 +14,7 @@ from seglog.cli.moves import show_moves
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.offset_moves import restore
-from seglog.storage.format.offset_history import OffsetChange
+from seglog.storage.format.ours.offset_history import OffsetChange
 
 
 @click.command

@@ -12,13 +12,13 @@ from seglog.cli import java_lines, options, render
 from seglog.cli.batch_queues import BatchQueue, list_batch_queues
 from seglog.cli.reading import survey_store
 from seglog.errors import NotFoundError
-from seglog.storage.compaction_files import CompactionState
-from seglog.storage.finding_text import finding_fields
-from seglog.storage.findings import Finding
-from seglog.storage.format.lmq import plain_queue_kind
+from seglog.storage.compaction.files import CompactionState
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
-from seglog.storage.queue_files import queue_directory
-from seglog.storage.survey import Survey
+from seglog.storage.format.queue.lmq import plain_queue_kind
+from seglog.storage.survey.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from seglog.cli import render
-from seglog.storage.format import properties as props
-from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.host import Host
 from seglog.storage.format.layout import I16, U8, Field, Layout
-from seglog.storage.format.record import (
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.record import (
     CRC_MASK,
     FILLER,
     HEAD_V4,

@@ -22,10 +22,10 @@ from seglog.doctor.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo_pack import UndoPack
 from seglog.doctor.verdict import add_left, wrong_now
 from seglog.errors import StoreLockedError
-from seglog.storage.finding_text import finding_fields
-from seglog.storage.findings import Finding
-from seglog.storage.geometry import FileSizes
-from seglog.storage.lost_messages import LostMessages
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Finding
+from seglog.storage.overlay.lost_messages import LostMessages
 
 _MAX_LOST_SHOWN: Final = 12
 _MAX_CHANGES_SHOWN: Final = 20

@@ -11,7 +11,7 @@ from seglog.cli.findings import counts_text
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store
 from seglog.doctor.html_report import render_report
-from seglog.doctor.outside import new_file_outside
+from seglog.storage.files.output_path import new_file_outside
 
 
 @click.command

@@ -19,11 +19,11 @@ from seglog.cli import messages, options, render
 from seglog.cli.get import check_range
 from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
-from seglog.storage.format.message import Message
+from seglog.storage.directory.known_topics import known_topics
 from seglog.storage.format.names import check_topic
-from seglog.storage.known_topics import known_topics
+from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.values import QueueInfo
+from seglog.storage.writes.values import QueueInfo
 
 _POLL_MS: Final = 100
 _STEP_MESSAGES: Final = 512

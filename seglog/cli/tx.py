@@ -10,7 +10,7 @@ from seglog.cli import messages, options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
 from seglog.doctor.transactions import Ended, OpenHalf, end_transaction, open_transactions
-from seglog.storage.format import properties as props
+from seglog.storage.format.record import properties as props
 
 
 @click.group

@@ -14,7 +14,7 @@ from seglog.doctor.undo_pack import UndoPack, list_packs, other_names
 from seglog.doctor.undo_reading import read_whole
 from seglog.doctor.undo_writing import discard_pack
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.store_root import StoreRoot
 
 
 @click.command

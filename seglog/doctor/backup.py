@@ -8,8 +8,8 @@ message again, one that is ahead would miss some.
 
 A backup of a store that is open is marked as crashed, without checkpoint: that makes a RocketMQ, too, look
 through all of the log. It appears under its name when it is whole. Files that it shares with the store are
-broken apart before either is written (:mod:`seglog.storage.links`); a RocketMQ does not know that, so give
-it a backup without links.
+broken apart before either is written (:mod:`seglog.storage.files.hardlinks`); a RocketMQ does not know that,
+so give it a backup without links.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Final
 from seglog.doctor.branch_names import UNFINISHED
 from seglog.doctor.log_view import LogView
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
-from seglog.storage.copies import copy_file, link_or_copy
-from seglog.storage.files import HeldLock
+from seglog.storage.directory.directory_listing import check_is_store
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.log_gone import demand_log
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.files.copies import copy_file, link_or_copy
+from seglog.storage.files.files import HeldLock
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format import names
-from seglog.storage.format.compaction import COMPACTION
-from seglog.storage.listing import check_is_store
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_gone import demand_log
-from seglog.storage.log_scan import LogScan
-from seglog.storage.misnamed import as_stated
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.format.queue.compaction import COMPACTION
+from seglog.storage.walk.log_scan import LogScan
 
 _FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
 _QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)

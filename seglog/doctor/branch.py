@@ -21,12 +21,12 @@ from seglog.doctor.backup import Copied, make_backup
 from seglog.doctor.branch_names import BRANCHES, DROPPED, branch_names, branch_path
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
 from seglog.errors import ConfigError, CorruptError, NotFoundError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.files import Files
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import OURS
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 
 BRANCH_FILE: Final = f"{OURS}/branch"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seglog.doctor.branch import BranchPoint, QueueKey, existing_branch, read_point
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.store import MessageStore
 

@@ -17,9 +17,9 @@ from seglog.broker.offsets import ConsumerOffsets
 from seglog.broker.topics import TopicTable
 from seglog.clock import Clock
 from seglog.doctor.offset_moves import open_offsets
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.small_files.config_file import ConfigFile
 
 TOPICS_FILE: Final = f"{CONFIG}/topics.json"
 GROUPS_FILE: Final = f"{CONFIG}/subscriptionGroup.json"

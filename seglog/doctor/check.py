@@ -40,17 +40,17 @@ from seglog.errors import StoppedError
 from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
-from seglog.storage.finding_codes import Severity
-from seglog.storage.findings import Finding
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.findings.finding_codes import Severity
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
-from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.index_chains import chain_finding
-from seglog.storage.index_facts import load_index
-from seglog.storage.index_findings import index_findings
-from seglog.storage.key_check import NO_DIFF
-from seglog.storage.log_scan import Progress
-from seglog.storage.misnamed import as_stated
-from seglog.storage.seal_check import Concerned
+from seglog.storage.index_check.index_chains import chain_finding
+from seglog.storage.index_check.index_facts import load_index
+from seglog.storage.index_check.index_findings import index_findings
+from seglog.storage.index_check.key_check import NO_DIFF
+from seglog.storage.seals.seal_check import Concerned
+from seglog.storage.walk.log_scan import Progress
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""
@@ -197,7 +197,8 @@ class StoreCheck:
 
         Args:
             outcomes: What all splits saw, in order.
-            of_chains: What :func:`~seglog.storage.index_chains.chain_finding` says of the index files.
+            of_chains: What :func:`~seglog.storage.index_check.index_chains.chain_finding` says of the index
+                files.
             unreadable: Files that could not be read where splits were walked elsewhere.
         """
         for finding in unreadable:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from seglog.doctor.offset_check import GroupLag
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.findings import Finding, Severity
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.log_files import LogFile
-from seglog.storage.log_scan import Hole
-from seglog.storage.message_counts import MessageCounts
-from seglog.storage.seal_check import Concerned
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_files import LogFile
+from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.scan.message_counts import MessageCounts
+from seglog.storage.seals.seal_check import Concerned
+from seglog.storage.walk.log_scan import Hole
 
 
 @dataclass(frozen=True, slots=True)

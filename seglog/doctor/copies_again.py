@@ -15,9 +15,9 @@ from typing import Final
 
 from seglog.doctor.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_GROUP, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format import properties as props
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
-from seglog.storage.message_rows import MessageRow
+from seglog.storage.format.record import properties as props
+from seglog.storage.reads.export_row import MessageRow
 
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 _OF_A_TRY: Final = (

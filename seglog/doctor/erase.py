@@ -40,16 +40,16 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.pack_erase import ErasedPacks, erase_in_packs
 from seglog.doctor.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
-from seglog.storage.erased_places import ErasedPlace, note_erased
-from seglog.storage.files import Files, RestoringFiles
-from seglog.storage.format.message import Message
+from seglog.storage.files.files import Files, RestoringFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.seal import Seal
-from seglog.storage.log_scan import Progress
-from seglog.storage.recovery_point_file import remove_recovery_point
-from seglog.storage.seal import make_seal
-from seglog.storage.seal_check import check_blocks
-from seglog.storage.seal_files import list_seals, read_seal, remove_seal, write_seal
+from seglog.storage.format.ours.seal import Seal
+from seglog.storage.format.record.message import Message
+from seglog.storage.seals.seal import make_seal
+from seglog.storage.seals.seal_check import check_blocks
+from seglog.storage.seals.seal_files import list_seals, read_seal, remove_seal, write_seal
+from seglog.storage.small_files.erased_places import ErasedPlace, note_erased
+from seglog.storage.small_files.recovery_point_file import remove_recovery_point
+from seglog.storage.walk.log_scan import Progress
 
 _MAX_TOLD: Final = 5
 

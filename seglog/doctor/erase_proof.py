@@ -14,15 +14,15 @@ from typing import Final
 from seglog.doctor.erase_journal import JOURNAL, Rewrite, read_journal
 from seglog.doctor.erased_record import erase_record
 from seglog.errors import CorruptError
-from seglog.storage.files import Files
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import (
+from seglog.storage.format.record.record import (
     MIN_RECORD_BYTES,
     Damage,
     examine,
     head_layout,
 )
-from seglog.storage.listing import list_store
 
 _ERASED_FIELDS: Final = frozenset({"body_crc", "sys_flag", "body_bytes"})
 """Of a head, what an erase changes."""

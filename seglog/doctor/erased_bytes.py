@@ -15,11 +15,10 @@ from typing import Final, Self
 
 from seglog.doctor.erase_journal import Rewrite
 from seglog.doctor.leftovers import MAX_NEEDLE_BYTES
-from seglog.storage.erased_places import ErasedPlace
-from seglog.storage.files import Files
-from seglog.storage.format.index_keys import record_keys
+from seglog.storage.files.files import Files
+from seglog.storage.format.index.index_keys import record_keys
 from seglog.storage.format.layout import I64, U32
-from seglog.storage.format.record import (
+from seglog.storage.format.record.record import (
     MAGIC_AT,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
@@ -27,6 +26,7 @@ from seglog.storage.format.record import (
     RecordRow,
     examine,
 )
+from seglog.storage.small_files.erased_places import ErasedPlace
 
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_RECORD_BYTES: Final = 5 << 20

@@ -1,7 +1,8 @@
 """Files of which some cannot be read: a check goes on behind them, and says which.
 
 A file that must not be opened counts as empty; what is neither a file nor a folder counts as gone
-(:mod:`seglog.storage.reading_root`). Where the disk gives an error, only the piece around it counts as zeros.
+(:mod:`seglog.storage.directory.reading_root`). Where the disk gives an error, only the piece around it
+counts as zeros.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.errors import CorruptError
-from seglog.storage.files import Entry, read_whole
-from seglog.storage.findings import Finding
-from seglog.storage.reading_root import ReadingRoot
-from seglog.storage.real_file import RealFile
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.files.files import Entry, read_whole
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.findings.findings import Finding
 
 _PIECE_BYTES: Final = 4096
 _UNREADABLE: Final = frozenset(

@@ -16,13 +16,13 @@ from seglog.doctor.pack_erase import pack_folders
 from seglog.doctor.undo_pack import JOURNAL
 from seglog.doctor.undo_reading import read_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.attic import iter_kept
 from seglog.storage.certain_mends.from_attic import log_place
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I32
-from seglog.storage.format.message import Message
-from seglog.storage.format.tombstone import LOST_FLAG
-from seglog.storage.format.undo_journal import UndoKind
+from seglog.storage.format.ours.undo_journal import UndoKind
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.tombstone import LOST_FLAG
+from seglog.storage.small_files.attic import iter_kept
 
 
 @dataclass(frozen=True, slots=True)

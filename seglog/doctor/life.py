@@ -14,14 +14,14 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.offset_table import GroupOffset
 from seglog.doctor.roles import Role, group_of, parent_of, role_of
 from seglog.doctor.waits import Wait, wait_of
-from seglog.storage.format import properties as props
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
-from seglog.storage.format.index_keys import record_keys
-from seglog.storage.format.message import Message
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.format.index.index_keys import record_keys
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import CRC_MASK
-from seglog.storage.format.sys_flag import INNER_BATCH, takes_queue_offset
-from seglog.storage.queue_files import queue_directory
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.record import CRC_MASK
+from seglog.storage.format.record.sys_flag import INNER_BATCH, takes_queue_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.files import Files
-from seglog.storage.format.seal import SEAL_BLOCK_BYTES, Seal
-from seglog.storage.index_facts import IndexFacts
-from seglog.storage.kernels import sums
-from seglog.storage.log_files import LogReader
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.kernels import block_sums as sums
 
 THREADS: Final = 2
 """Two cores read and sum faster than most disks feed them; the walk lets go of the GIL."""

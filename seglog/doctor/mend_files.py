@@ -7,10 +7,12 @@ from pathlib import Path
 
 from seglog.doctor.actions import Action, move_away
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.disproved_lengths import disproved_lengths
-from seglog.storage.files import Files
+from seglog.storage.directory.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.directory.disproved_lengths import disproved_lengths
+from seglog.storage.directory.misnamed import find_misnamed
+from seglog.storage.files.files import Files
+from seglog.storage.files.rewrite import resize
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
@@ -20,15 +22,13 @@ from seglog.storage.format.names import (
     OURS,
     segment_file_name,
 )
-from seglog.storage.holes_file import HOLES_FILE, parse_holes
-from seglog.storage.listing import list_store
-from seglog.storage.misnamed import find_misnamed
-from seglog.storage.recovery_point_file import (
+from seglog.storage.scan.holes_file import HOLES_FILE, parse_holes
+from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files.recovery_point_file import (
     RECOVERY_POINT_FILE_NAME,
     read_recovery_point,
     remove_recovery_point,
 )
-from seglog.storage.rewrite import resize
 
 
 def mend_files(files: Files, root: Path) -> Iterator[Action]:

@@ -14,9 +14,9 @@ from seglog.doctor.apply import apply_changes
 from seglog.doctor.changes import RENAMED, Change
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.undo_pack import UndoPack
-from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.directory.misnamed import find_misnamed
+from seglog.storage.files.files import Files, RestoringFiles
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.storage.misnamed import find_misnamed
 
 _ASIDE = ".renamed"
 

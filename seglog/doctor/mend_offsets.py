@@ -12,9 +12,9 @@ from typing import Final
 
 from seglog.doctor.actions import Action
 from seglog.errors import CorruptError
-from seglog.storage.files import Files
-from seglog.storage.format.config_json import decode_config, encode_config
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG, SCHEDULE_TOPIC
 
 _TABLES: Final = ("offsetTable", "pullOffsetTable")

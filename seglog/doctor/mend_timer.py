@@ -29,10 +29,12 @@ from seglog.doctor.timer_messages import (
     stored_timer_units,
     wanted_units,
 )
-from seglog.storage.files import Files, read_start
+from seglog.storage.directory.geometry import infer_file_size
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.format.timer import (
+from seglog.storage.format.timer.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,
     TIMER_SLOT,
@@ -40,17 +42,15 @@ from seglog.storage.format.timer import (
     TIMER_WHEEL_FILE_BYTES,
     TimerUnits,
 )
-from seglog.storage.format.timer_build import iter_timer_log, pack_units, unit_positions, wheel_slots
-from seglog.storage.format.timer_checkpoint import (
+from seglog.storage.format.timer.timer_build import iter_timer_log, pack_units, unit_positions, wheel_slots
+from seglog.storage.format.timer.timer_checkpoint import (
     TIMER_CHECKPOINT_FILE_BYTES,
     TimerCheckpoint,
     decode_timer_checkpoint,
     encode_timer_checkpoint,
 )
-from seglog.storage.geometry import infer_file_size
-from seglog.storage.log_files import LogReader
-from seglog.storage.queue_overlay import QueueState, is_message
-from seglog.storage.survey import Survey
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.survey.survey import Survey
 from seglog.words import count_text, moment
 
 _OF_LOG: Final = frozenset({"timer-log-damaged", "timer-log-file", "timer-unit-stray"})

@@ -8,9 +8,9 @@ from typing import Final
 
 from seglog.doctor.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.findings import Finding
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
-from seglog.storage.queue_files import queue_directory
 
 _OFFSETS: Final = f"{CONFIG}/{OFFSETS_FILE}"
 _DELAYS: Final = f"{CONFIG}/{DELAY_FILE}"

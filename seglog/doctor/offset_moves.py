@@ -17,11 +17,11 @@ from seglog.broker.offsets import ConsumerOffsets
 from seglog.clock import Clock
 from seglog.doctor.offset_table import OFFSETS_FILE, OffsetTable
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import OURS, check_group, check_topic
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.values import QueueInfo
+from seglog.storage.writes.values import QueueInfo
 
 Target = Callable[[MessageStore, QueueInfo], int]
 """Says where a group goes on in a queue."""

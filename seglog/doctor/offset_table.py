@@ -15,10 +15,10 @@ from typing import Final
 from seglog.broker.config_shape import as_int, as_int_key, as_object
 from seglog.broker.data_version import DataVersion
 from seglog.broker.offsets import SEPARATOR
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.small_files.config_file import ConfigFile
 
 OFFSETS_FILE: Final = f"{CONFIG}/consumerOffset.json"
 _EVIDENCE: Final = f"{OURS}/evidence"

@@ -22,16 +22,16 @@ from seglog.doctor.log_view import LogView
 from seglog.doctor.offset_table import GroupOffset, OffsetTable
 from seglog.doctor.roles import Role, group_of, role_of
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
-from seglog.storage.flush import Durability
-from seglog.storage.format import properties as props
-from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.message import Message
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS, PARK_PREFIX, check_group
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 _CONSUMED: Final = (Role.MESSAGE, Role.COMMITTED, Role.RETRY)
 _KEPT_FLAGS: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.MULTI_TAGS

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
-from seglog.storage.format import properties as props
-from seglog.storage.message_rows import NUMBERS, MessageRow
+from seglog.storage.format.record import properties as props
+from seglog.storage.reads.export_row import NUMBERS, MessageRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

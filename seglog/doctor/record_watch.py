@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files import Files
-from seglog.storage.index_facts import IndexFacts
-from seglog.storage.kernels.keys import RecordKeys
+from seglog.storage.files.files import Files
+from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.index_check.key_check import NO_DIFF, KeyCheck, KeyDiff
+from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.key_check import NO_DIFF, KeyCheck, KeyDiff
 
 MINUTE_MS: Final = 60_000
 

@@ -14,11 +14,11 @@ from seglog.doctor.log_walk import SplitOutcome
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.stretches import Interval
 from seglog.storage.audit.unit_files import UnitFiles
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.seal import checksum
-from seglog.storage.index_facts import IndexFacts
-from seglog.storage.seal_check import segment_path
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.format.ours.seal import checksum
+from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.seals.seal_check import segment_path
 
 Stamp = list[int]
 _UNITS_AT_A_TIME: Final = 1 << 16

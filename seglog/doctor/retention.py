@@ -15,8 +15,8 @@ from seglog.broker.victims import Doomed, Standing, plan
 from seglog.clock import Clock
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.waits import DELAY_FILE
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import Files
+from seglog.storage.files.files import Files
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
 
 

@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from seglog.doctor.timer_messages import TIMER_LOG
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.files import Files, read_start
-from seglog.storage.findings import Finding
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.directory.geometry import infer_file_size
+from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
+from seglog.storage.files.files import Files, read_start
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.format.timer import (
+from seglog.storage.format.timer.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,
     TIMER_SLOT,
@@ -28,13 +30,11 @@ from seglog.storage.format.timer import (
     read_timer_log,
     view_timer_slots,
 )
-from seglog.storage.format.timer_checkpoint import (
+from seglog.storage.format.timer.timer_checkpoint import (
     TIMER_CHECKPOINT_FILE_BYTES,
     TimerCheckpoint,
     decode_timer_checkpoint,
 )
-from seglog.storage.geometry import infer_file_size
-from seglog.storage.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
 
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"

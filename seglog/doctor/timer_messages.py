@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor import copy_names
-from seglog.storage.files import Files
-from seglog.storage.format import properties as props
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import parse_segment_file_name
-from seglog.storage.format.record import Damage, examine
-from seglog.storage.format.tags import tags_code
-from seglog.storage.format.timer import (
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import Damage, examine
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.format.timer.timer import (
     DEFAULT_PRECISION_MS,
     TIMER_ROLL,
     TIMER_UNIT,
@@ -26,9 +27,8 @@ from seglog.storage.format.timer import (
     TimerUnits,
     is_timer_unit,
 )
-from seglog.storage.format.timer_build import due_unit
-from seglog.storage.log_files import LogReader
-from seglog.storage.queue_overlay import is_message
+from seglog.storage.format.timer.timer_build import due_unit
+from seglog.storage.overlay.queue_overlay import is_message
 
 TIMER_LOG: Final = "timerlog"
 _ROLLS: Final = "TIMER_ROLL_TIMES"

@@ -23,15 +23,15 @@ from seglog.doctor.half_check import named_offsets
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.queue_messages import iter_queue
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
-from seglog.storage.files import Files
-from seglog.storage.flush import Durability
-from seglog.storage.format import properties as props
-from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.message import Message
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.tags import tags_code
 from seglog.storage.format.system_names import TRANSACTION_GROUP
-from seglog.storage.format.tags import tags_code
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 _OP_TAG: Final = "d"
 _TARGET: Final = (props.REAL_TOPIC, props.REAL_QUEUE_ID)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.store_state import UNDO, FileState
-from seglog.storage.file_kinds import PACK_NAME
-from seglog.storage.files import Files, Stamp
+from seglog.storage.files.file_kinds import PACK_NAME
+from seglog.storage.files.files import Files, Stamp
 
 JOURNAL: Final = "journal"
 AFTER: Final = "after"

@@ -15,10 +15,11 @@ from typing import Final
 from seglog.doctor.store_state import UNDO, FileState
 from seglog.doctor.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, Renamed, UndoPack
 from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
-from seglog.storage.file_kinds import FILE, FOLDER, kind_error
-from seglog.storage.files import Files, OpenFile, Stamp
+from seglog.storage.files.file_kinds import FILE, FOLDER, kind_error
+from seglog.storage.files.files import Files, OpenFile, Stamp
+from seglog.storage.files.store_names import parts_of, untrusted
 from seglog.storage.format.names import LOCK_FILE
-from seglog.storage.format.undo_journal import (
+from seglog.storage.format.ours.undo_journal import (
     UNDO_ENTRY,
     UNDO_VERSION,
     UndoEntry,
@@ -26,7 +27,6 @@ from seglog.storage.format.undo_journal import (
     decode_undo_entry,
     undo_entry_bytes,
 )
-from seglog.storage.store_names import parts_of, untrusted
 
 _MAX_FILE_BYTES: Final = (1 << 63) - 1
 _RIGHTS: Final = 0o777

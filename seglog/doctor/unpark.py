@@ -14,9 +14,9 @@ from seglog.doctor.copies_again import for_group, for_its_time
 from seglog.doctor.park import add_topic
 from seglog.doctor.receipts import Parcel, Receipt, ReceiptFile, Resender
 from seglog.errors import InvalidArgumentError, SeglogError
-from seglog.storage.files import Files
-from seglog.storage.format.json_line import decode_json_object
-from seglog.storage.message_rows import MessageRow, from_fields
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.reads.export_row import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
 _RECEIPTS: Final = "parked"

@@ -11,14 +11,14 @@ from seglog.doctor import copy_names
 from seglog.doctor.log_view import LogView
 from seglog.doctor.roles import Role, parent_of, role_of
 from seglog.errors import ConfigError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import read_start
-from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.message import Message
+from seglog.storage.directory.queue_files import read_units_left
+from seglog.storage.files.files import read_start
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG, OP_TOPIC
-from seglog.storage.format.record import unit_tags_code
-from seglog.storage.format.timer_checkpoint import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
-from seglog.storage.queue_files import read_units_left
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.record import unit_tags_code
+from seglog.storage.format.timer.timer_checkpoint import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
+from seglog.storage.small_files.config_file import ConfigFile
 
 DELAY_FILE: Final = f"{CONFIG}/delayOffset.json"
 TIMER_FILE: Final = f"{CONFIG}/timercheck"

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format import properties as props
-from seglog.storage.message_rows import MessageRow
+from seglog.storage.format.record import properties as props
+from seglog.storage.reads.export_row import MessageRow
 
 Condition = Callable[[MessageRow], bool]
 

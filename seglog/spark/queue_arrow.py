@@ -1,4 +1,4 @@
-"""A queue as Arrow: the columns of a :class:`~seglog.storage.queue_view.QueueView` as a record batch.
+"""A queue as Arrow: the columns of a :class:`~seglog.storage.reads.queue_view.QueueView` as a record batch.
 
 Columns of fixed width take the arrays of the view as they are. Bodies and properties are packed into
 ``large_binary``, which every reader of Arrow takes, or stay where they lie as ``binary_view``: then the
@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from seglog.storage.byte_column import ByteColumn
 from seglog.storage.kernels.gather import Mask, copy_ranges
-from seglog.storage.queue_view import COLUMNS, QueueView
+from seglog.storage.reads.byte_column import ByteColumn
+from seglog.storage.reads.queue_view import COLUMNS, QueueView
 
 _VIEW: Final = np.dtype([("size_bytes", "i4"), ("prefix", "V4"), ("buffer", "i4"), ("start", "i4")])
 """How Arrow writes a string of more than 12 bytes; shorter ones take the place of the last three."""

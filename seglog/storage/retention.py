@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 from seglog.arguments import as_int, as_text
 from seglog.errors import ReadOnlyError
-from seglog.storage.format.record import (
+from seglog.storage.format.record.record import (
     FILLER,
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
     store_time_of,
 )
-from seglog.storage.get import RecordSource
-from seglog.storage.log_trimmer import Trimmed
-from seglog.storage.queue_places import offsets_from
-from seglog.storage.reader import Reader
-from seglog.storage.writer import Writer
+from seglog.storage.reads.get import RecordSource
+from seglog.storage.reads.offset_by_position import offsets_from
+from seglog.storage.reads.reader import Reader
+from seglog.storage.writes.log_trimmer import Trimmed
+from seglog.storage.writes.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,59 +50,65 @@ from seglog.errors import (
     ReadOnlyError,
     StoreInUseError,
 )
-from seglog.storage.appender import Appender
-from seglog.storage.async_appends import AsyncAppends
-from seglog.storage.async_calls import AsyncCalls
-from seglog.storage.batch_get import batch_offset_by_time, read_batch_queue
-from seglog.storage.batch_queue import BatchQueue
-from seglog.storage.commit_log import CommitLog
-from seglog.storage.compaction_get import read_compaction_queue
-from seglog.storage.consume_queue import ConsumeQueue
-from seglog.storage.ext_codes import ExtCodes
-from seglog.storage.files import Files
-from seglog.storage.findings import Finding
-from seglog.storage.flush import Durability
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES, Units
-from seglog.storage.format.host import Host
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.index_view import MAX_TIMESTAMP_MS
-from seglog.storage.format.message import Message, decode_message_id
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.index_files import checked_division
+from seglog.storage.directory.known_topics import configured_kinds
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explain_os_error, explained
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID, check_queue_id, check_topic
-from seglog.storage.format.put_properties import encode_all_properties
-from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2
-from seglog.storage.format.tombstone import is_tombstone
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult, read_queue, without_repairable
-from seglog.storage.get_status import GetStatus
-from seglog.storage.holes_file import OTHERS, load_holes
-from seglog.storage.index_files import checked_division
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.compaction import CompactionSizes
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, Units
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import Message, decode_message_id
+from seglog.storage.format.record.put_properties import encode_all_properties
+from seglog.storage.format.record.record import FILLER, MAGIC_V1, MAGIC_V2
+from seglog.storage.format.record.tombstone import is_tombstone
+from seglog.storage.index.key_memory import KeyMemory
+from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.kernels.decode import decode_message
-from seglog.storage.kernels.pulls import new_reads
-from seglog.storage.key_memory import KeyMemory
-from seglog.storage.key_query import KeyQuery
-from seglog.storage.known_topics import configured_kinds
-from seglog.storage.lanes import open_lane
-from seglog.storage.leases import Leases
-from seglog.storage.log_spans import Place
-from seglog.storage.lost_messages import LostMessages
-from seglog.storage.message_filter import MessageFilter, TagFilter, make_filter
-from seglog.storage.offset_by_time import Boundary, offset_by_time
+from seglog.storage.kernels.native_reads import new_reads
+from seglog.storage.log.commit_log import CommitLog
 from seglog.storage.opening import Opened, open_reader, open_writer
-from seglog.storage.order import INNER
-from seglog.storage.os_errors import explain_os_error, explained
-from seglog.storage.plain_reads import DEFAULT_MAX_COUNT, PlainReads
-from seglog.storage.queue_view import QueueView
-from seglog.storage.reader import Reader, SnapshotQueue
-from seglog.storage.reading_root import ReadingRoot
-from seglog.storage.recover import RecoveryReport
+from seglog.storage.overlay.lost_messages import LostMessages
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.reads.batch_get import batch_offset_by_time, read_batch_queue
+from seglog.storage.reads.buffer_leases import Leases
+from seglog.storage.reads.compaction_get import read_compaction_queue
+from seglog.storage.reads.ext_codes import ExtCodes
+from seglog.storage.reads.get import (
+    MAX_FILTER_BYTES,
+    MAX_TOTAL_BYTES,
+    GetResult,
+    read_queue,
+    without_repairable,
+)
+from seglog.storage.reads.message_filter import MessageFilter, TagFilter, make_filter
+from seglog.storage.reads.offset_by_time import Boundary, offset_by_time
+from seglog.storage.reads.queue_view import QueueView
+from seglog.storage.reads.reader import Reader, SnapshotQueue
+from seglog.storage.reads.record_ranges import Place
+from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, PlainReads
+from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
+from seglog.storage.recovery.recover import RecoveryReport
 from seglog.storage.retention import Retention
-from seglog.storage.snapshot_batch_queue import SnapshotBatchQueue
-from seglog.storage.store_root import StoreRoot
-from seglog.storage.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
-from seglog.storage.waiters import Waiters
-from seglog.storage.writer import Writer
+from seglog.storage.scan.holes_file import OTHERS, load_holes
+from seglog.storage.threads.waiters import Waiters
+from seglog.storage.writes.appender import Appender
+from seglog.storage.writes.async_appends import AsyncAppends
+from seglog.storage.writes.async_calls import AsyncCalls
+from seglog.storage.writes.deferred_records import INNER
+from seglog.storage.writes.fast_path import open_lane
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
+from seglog.storage.writes.writer import Writer
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -158,9 +164,9 @@ class MessageStore(AsyncCalls):
             vars(self)["get"] = self._reads.get
             if appender is not None:
                 ways = (self.put, self.put_batch, self.append, self.append_batch)
-                calls, put_soon = open_lane(appender, self._writer(), *ways)
+                calls, try_put = open_lane(appender, self._writer(), *ways)
                 vars(self).update(calls)
-                self._appends_async().take_lane(put_soon, self._writer().lend)
+                self._appends_async().take_lane(try_put, self._writer().lend)
 
     @classmethod
     def open(
@@ -195,7 +201,7 @@ class MessageStore(AsyncCalls):
             index_geometry: Slots and entries of the key-index files of a store that has none yet
                 (``maxHashSlotNum``, ``maxIndexNum``), 5,000,000 and 20,000,000 by default.
             compaction_sizes: Lengths of the files of compaction topics in a store that has none yet, as
-                :func:`seglog.storage.format.compaction.compaction_sizes` rounds them
+                :func:`seglog.storage.format.queue.compaction.compaction_sizes` rounds them
                 (``compactionMappedFileSize``, ``compactionCqMappedFileSize``), 100 and 10 MiB by default.
             durability: What puts wait for unless they say otherwise.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
@@ -203,7 +209,8 @@ class MessageStore(AsyncCalls):
             max_message_size_bytes: Longest body (``maxMessageSize``).
             flush_interval_ms: How often ASYNC puts are brought to the disk.
             recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
-                it is walked by the open after a crash, see :mod:`seglog.storage.fast_survey`. 0 for no
+                it is walked by the open after a crash, see :mod:`seglog.storage.survey.incremental_survey`.
+                0 for no
                 points: every open walks the whole log.
             store_host: Address written into records, part of message ids; its port is not 0, which marks
                 tombstones.
@@ -256,7 +263,7 @@ class MessageStore(AsyncCalls):
             own = ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow)
             files = own
         else:
-            as_doing("files", files, ("open", "list_dir", "lock"), "files (seglog.storage.files.Files)")
+            as_doing("files", files, ("open", "list_dir", "lock"), "files (seglog.storage.files.files.Files)")
         waiters = Waiters(clock)
         with ExitStack() as undone:
             if own is not None:
@@ -564,7 +571,7 @@ class MessageStore(AsyncCalls):
         return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
 
     def queue(self, topic: str, queue_id: int) -> QueueView:
-        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.queue_view`.
+        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.reads.queue_view`.
 
         Raises:
             NotFoundError: It never had a message.

@@ -25,7 +25,7 @@ from seglog.remoting.command import NO_HEADER, Request
 from seglog.remoting.headers import CreateTopicHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.config_json import encode_config
+from seglog.storage.format.config.config_json import encode_config
 from seglog.testing import RoomyFiles
 from tests.support.brokers import open_broker, pull, send, send_header
 

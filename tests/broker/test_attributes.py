@@ -6,7 +6,7 @@ import pytest
 
 from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.config.config_value import ConfigValue
 
 
 def test_attributes_are_set_and_taken_away():

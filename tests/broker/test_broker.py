@@ -15,7 +15,7 @@ from seglog.errors import ConfigError, FullError, StoreLockedError, error_classe
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import UpdateConsumerOffsetHeader
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, pull, send
 from tests.support.config_files import read_config

@@ -10,8 +10,8 @@ from seglog.broker.bloom import bit_positions, murmur3_low
 from seglog.broker.consumer_filters import ConsumerFilters
 from seglog.clock import VirtualClock
 from seglog.remoting.subscription import SubscriptionData
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support import golden
 
 DAY_MS = 24 * 3_600_000

@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_delayed
 from tests.support.config_files import read_config

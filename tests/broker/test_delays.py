@@ -17,9 +17,9 @@ from seglog.errors import FullError, InvalidArgumentError
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.record import DELAY_LEVELS_S
-from seglog.storage.format.sys_flag import TRANSACTION_COMMIT
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.record import DELAY_LEVELS_S
+from seglog.storage.format.record.sys_flag import TRANSACTION_COMMIT
 from seglog.storage.store import MessageStore
 from tests.support.brokers import (
     QUEUE_FILE_BYTES,

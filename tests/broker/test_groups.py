@@ -16,9 +16,9 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import DeleteGroupHeader, UpdateConsumerOffsetHeader
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.format.system_names import SYSTEM_GROUPS
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, pull, send
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.narrow import not_none

@@ -15,7 +15,7 @@ from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
-from seglog.storage.format.message import decode_message
+from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import open_broker, pull, send
 
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND

@@ -17,8 +17,7 @@ from seglog.errors import FullError, NotFoundError
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import UpdateConsumerOffsetHeader
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.offset_history import (
+from seglog.storage.format.ours.offset_history import (
     MAX_CLIENT_BYTES,
     OFFSET_CHANGE,
     ChangeKind,
@@ -26,6 +25,7 @@ from seglog.storage.format.offset_history import (
     decode_changes,
     encode_changes,
 )
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, send
 from tests.support.crash_files import CrashFiles, KilledError
 

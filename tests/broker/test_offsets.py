@@ -15,8 +15,8 @@ from seglog.broker.offset_history import OffsetHistory
 from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.crash_files import CrashFiles
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"

@@ -12,9 +12,9 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import encode_properties
 from tests.support.brokers import open_broker, pull, pull_header, records_body, send
 from tests.support.narrow import not_none
 

@@ -20,9 +20,9 @@ from seglog.broker.victims import Standing, Why, by_group, plan
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.codes import ResponseCode
-from seglog.storage.files import DiskUsage, RealFiles
-from seglog.storage.format import properties as props
-from seglog.storage.format.message import decode_message
+from seglog.storage.files.files import DiskUsage, RealFiles
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import pull, pull_header, records_body, send
 from tests.support.disks import memory_disk, why_not
 from tests.support.narrow import not_none

@@ -18,10 +18,10 @@ from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import GetMaxOffsetHeader, SendMessageHeader
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
-from seglog.storage.format.host import Host
-from seglog.storage.format.properties import decode_properties, encode_properties
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.properties import decode_properties, encode_properties
+from seglog.storage.writes.flush import Durability
 from tests.support.brokers import open_broker, send, send_header
 from tests.support.narrow import not_none
 

@@ -19,10 +19,10 @@ from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
-from seglog.storage.format.host import Host
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.sys_flag import COMPRESSED, INNER_BATCH
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_back, send_delayed
 from tests.support.golden import extract

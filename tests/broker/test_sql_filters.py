@@ -15,8 +15,8 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.heartbeat import CheckClientBody
 from seglog.remoting.subscription import SubscriptionData
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import encode_properties
 from tests.support.brokers import open_broker, pull, pull_header, send
 from tests.support.clients import GROUP, ToldClient
 from tests.support.narrow import not_none

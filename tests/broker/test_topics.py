@@ -18,8 +18,8 @@ from seglog.broker.topics import (
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, NotFoundError
 from seglog.remoting.codes import ResponseCode
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, pull, pull_header, send
 from tests.support.crash_files import CrashFiles
 from tests.support.narrow import not_none

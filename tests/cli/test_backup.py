@@ -13,9 +13,9 @@ import pytest
 
 from seglog.doctor.backup import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 from tests.doctor.test_lengths import served as served_of
 from tests.doctor.test_misnamed import call
 from tests.support import golden

@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from seglog.clock import VirtualClock
-from seglog.storage.format.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZSTD
+from seglog.storage.format.record.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZSTD
 from seglog.storage.store import MessageStore
 from seglog.testing import VirtualBroker
 from tests.support.stores import SMALL_INDEX, AllLengths

@@ -19,7 +19,7 @@ from seglog.errors import (
     StoreLockedError,
     UnsupportedStoreError,
 )
-from seglog.storage.files import MAX_WHOLE_BYTES
+from seglog.storage.files.files import MAX_WHOLE_BYTES
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.read_only_disk import on_read_only_disk

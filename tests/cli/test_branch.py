@@ -8,7 +8,7 @@ from seglog.broker.broker import Broker
 from seglog.client.local_link import LocalLink
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.lives import BODY, GROUP, TOPIC, UNIQUE, live, write_offsets

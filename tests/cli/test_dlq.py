@@ -12,7 +12,7 @@ from seglog.doctor.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID, R
 from seglog.doctor.offset_table import OffsetTable
 from seglog.doctor.receipts import RESENT_ID
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.system_names import TOOLS_GROUP
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send

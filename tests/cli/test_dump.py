@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from seglog.cli.dump import iter_holes
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 
 _INTACT = sorted(golden.golden_names(damaged=False))

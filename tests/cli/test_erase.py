@@ -12,10 +12,10 @@ import pytest
 from seglog.doctor import erase as erasing
 from seglog.doctor.erase_journal import Rewrite, write_journal
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, StoreLockedError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.sys_flag import COMPRESSED
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 from tests.support import golden
 from tests.support.lives import BODY, TOPIC, UNIQUE, live
 from tests.support.stores import new_clock, served

@@ -12,7 +12,7 @@ from seglog.doctor.check import check_store
 from seglog.doctor.erase_journal import JOURNAL, Rewrite, write_journal
 from seglog.doctor.erased_record import erase_record
 from seglog.errors import CorruptError, NotFoundError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support import golden
 from tests.support.lives import BODY, UNIQUE, live
 from tests.support.stores import new_clock

@@ -11,7 +11,7 @@ from seglog.doctor.check import check_store
 from seglog.doctor.erase import apply_erase, plan_erase
 from seglog.doctor.repair import repair_store
 from seglog.doctor.undo_reading import read_whole
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.stores import new_clock

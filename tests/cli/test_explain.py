@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.lives import GROUP, TOPIC, UNIQUE, live

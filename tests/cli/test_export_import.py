@@ -19,11 +19,11 @@ from seglog.errors import (
     MissingDependencyError,
     NotFoundError,
 )
-from seglog.storage.format import properties as props
-from seglog.storage.format.host import Host
-from seglog.storage.format.sys_flag import COMPRESSED, STORE_HOST_V6
-from seglog.storage.format.tags import tags_code
-from seglog.storage.message_rows import from_fields, to_fields
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.sys_flag import COMPRESSED, STORE_HOST_V6
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.reads.export_row import from_fields, to_fields
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.disks import memory_disk

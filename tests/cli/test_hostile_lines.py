@@ -7,7 +7,7 @@ import json
 import pytest
 
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.format.json_line import decode_json_object
+from seglog.storage.format.config.json_line import decode_json_object
 from tests.support.broker_damage import small_store
 from tests.support.stores import fill
 

@@ -9,7 +9,7 @@ import pytest
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, InvalidArgumentError, NotAStoreError, NotFoundError
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.index import INDEX_ENTRY, IndexGeometry, key_hash
+from seglog.storage.format.index.index import INDEX_ENTRY, IndexGeometry, key_hash
 from seglog.storage.store import MessageStore
 from tests.doctor.test_misnamed import call
 from tests.support import golden

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
-from seglog.storage.format.record import FILLER_BYTES, MAGIC_BLANK
+from seglog.storage.format.record.record import FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.sealed import flip, segment

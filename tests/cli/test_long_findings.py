@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from seglog.storage.finding_text import MOST_QUOTED
+from seglog.storage.findings.finding_text import MOST_QUOTED
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, new_clock
 

@@ -15,8 +15,8 @@ from seglog import MessageStore
 from seglog.cli import failures
 from seglog.cli.main import COMMANDS
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
+from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
-from seglog.storage.os_errors import explain_os_error
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 

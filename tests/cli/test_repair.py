@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from seglog.errors import LengthUnknownError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support import golden
 from tests.support.golden import tree_digest
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
-from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.sealed import COUNT, flip, sealed_store, segment

@@ -9,7 +9,7 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.config_files import read_config

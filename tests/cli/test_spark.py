@@ -13,7 +13,7 @@ from seglog.cli.spark import audit as job_audit
 from seglog.doctor.check import check_store
 from seglog.errors import MissingDependencyError
 from seglog.spark.audit import stores
-from seglog.storage.findings import Finding
+from seglog.storage.findings.findings import Finding
 from seglog.storage.store import MessageStore
 
 HOLE = Finding("log-hole", "commitlog/00000000000000000000", 4096, 119)

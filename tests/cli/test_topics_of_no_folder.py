@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.check import check_store
-from seglog.storage.files import RealFiles
+from seglog.storage.directory.queue_files import QueueFiles, list_queue, remove_topic_folders
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import can_name_directory
-from seglog.storage.queue_files import QueueFiles, list_queue, remove_topic_folders
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.records import Record
 from tests.support.stores import SMALL_INDEX, AllLengths
 

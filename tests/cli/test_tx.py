@@ -6,8 +6,8 @@ import pytest
 
 from seglog.doctor.transactions import end_transaction, open_transactions
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
-from seglog.storage.files import RealFiles
-from seglog.storage.format import properties as props
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import properties as props
 from seglog.storage.store import MessageStore
 from tests.support.golden import extract
 from tests.support.stores import SMALL, new_clock, read_all

@@ -10,8 +10,8 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.undo_journal import UndoEntry, UndoKind
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
 from tests.support import golden
 from tests.support.golden import tree_digest
 from tests.support.packs import (

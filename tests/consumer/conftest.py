@@ -15,7 +15,7 @@ from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
-from seglog.storage.format.message import Message
+from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
 
 

@@ -11,8 +11,8 @@ from seglog.errors import RemoteProtocolError
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import refuse
-from seglog.storage.format.properties import decode_properties
-from seglog.storage.format.sys_flag import COMPRESSED
+from seglog.storage.format.record.properties import decode_properties
+from seglog.storage.format.record.sys_flag import COMPRESSED
 
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 

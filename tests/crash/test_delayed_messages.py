@@ -10,7 +10,7 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.errors import StoreError
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send, send_delayed

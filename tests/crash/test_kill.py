@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.patience import patience_s
 from tests.support.scale import scaled
 from tests.support.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The writer numbers its messages and reports each, once it is acknowledged, in a line of the pipe.
 WRITER = """
     import os, sys, threading
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.index import IndexGeometry
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore, NewMessage
 
     root, kind, durability, number = sys.argv[1], sys.argv[2], Durability(sys.argv[3]), int(sys.argv[4])
@@ -164,8 +164,8 @@ DIES = """
     import json, os, sys
     from pathlib import Path
     from tests.support.failing_files import FailingFiles, Fault
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.index import IndexGeometry
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore
 
     class Death(Fault):

@@ -17,7 +17,7 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
 from seglog.clock import SystemClock, VirtualClock
-from seglog.storage.format.offset_history import ChangeKind
+from seglog.storage.format.ours.offset_history import ChangeKind
 from tests.support.scale import scaled
 from tests.support.stores import read_all
 

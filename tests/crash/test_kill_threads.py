@@ -21,12 +21,12 @@ LIVES_A_RUN = 40
 LIVES = """
     import json, mmap, os, random, shutil, signal, struct, sys, threading, time
     from pathlib import Path
-    from seglog.storage.files import RealFiles
-    from seglog.storage.findings import Severity
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.index import IndexGeometry
+    from seglog.storage.files.files import RealFiles
+    from seglog.storage.findings.findings import Severity
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore, NewMessage
-    from seglog.storage.survey import survey
+    from seglog.storage.survey.survey import survey
 
     THREADS, QUEUES, LIVES_A_STORE = 6, 3, 10
     root, lives, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

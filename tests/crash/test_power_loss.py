@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.archives import unpack
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.crash_life import Life

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import StoreFailedError
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.flush import Durability
 from tests.support.disks import disk, drop_caches, fill, thin_disk, why_not
 from tests.support.narrow import not_none
 from tests.support.scale import scaled
@@ -35,8 +35,8 @@ SYNC = Durability.SYNC
 WRITER = """
     import asyncio, os, sys, threading
     from seglog.errors import SeglogError
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.index import IndexGeometry
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore
 
     root, kind, number = sys.argv[1], sys.argv[2], int(sys.argv[3])

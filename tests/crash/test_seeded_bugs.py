@@ -10,11 +10,12 @@ import zlib
 import pytest
 from typing_extensions import override
 
-from seglog.storage import log_scan, recover
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.format import record
-from seglog.storage.format.config_json import encode_config
+from seglog.storage.format.config.config_json import encode_config
+from seglog.storage.format.record import record
 from seglog.storage.kernels import PYTHON, walk
+from seglog.storage.recovery import recover
+from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.walk import log_scan
 from tests.support.crash_files import CrashFiles
 from tests.support.crash_life import Life
 from tests.support.kernels import running

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.kernels import native
 from tests.support.stores import SMALL_INDEX, read_all
 
@@ -31,8 +31,8 @@ WRITER = """
     import os, resource, signal, sys
     from pathlib import Path
     from seglog.clock import VirtualClock
-    from seglog.storage.flush import Durability
-    from seglog.storage.format.index import IndexGeometry
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore
 
     root, durability, log, body_bytes = sys.argv[1], Durability(sys.argv[2]), sys.argv[3], int(sys.argv[4])

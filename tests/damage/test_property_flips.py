@@ -12,7 +12,7 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support.campaign import COMPACTED, KINDS
 from tests.support.laws import Look, Questions, served_by
 from tests.support.scale import scaled

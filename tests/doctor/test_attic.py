@@ -12,9 +12,9 @@ from seglog.doctor.erase import apply_erase, plan_erase
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.errors import MisnamedFileError
-from seglog.storage.attic import iter_kept
-from seglog.storage.files import RealFiles
-from seglog.storage.holes_file import load_holes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.scan.holes_file import load_holes
+from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
 from tests.support.golden import tree_digest
 from tests.support.images import Image, slots, swap

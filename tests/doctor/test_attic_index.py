@@ -8,9 +8,9 @@ import pytest
 
 from seglog.clock import VirtualClock
 from seglog.doctor.repair import plan_repair, repair_store
-from seglog.storage.attic import whole_files
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.small_files.attic import whole_files
 from seglog.storage.store import MessageStore
 from tests.support.images import Image
 from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all

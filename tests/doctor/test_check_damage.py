@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from seglog.doctor.check import check_store
-from seglog.storage.finding_codes import CODES
+from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES, compacted, compacted_once, mixed, own, plain, real, sealed

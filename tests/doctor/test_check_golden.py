@@ -8,9 +8,9 @@ from seglog.doctor.check import check_store
 from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 
 DAMAGES = {

@@ -23,13 +23,13 @@ from seglog.doctor.log_walk import walk_split
 from seglog.doctor.resume_file import default_resume_file
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
 from seglog.storage.audit.plan import plan_audit
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.index_facts import load_index
-from seglog.storage.key_check import KeyDiff
-from seglog.storage.real_file import RealFile
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.findings.findings import Severity
+from seglog.storage.index_check.index_facts import load_index
+from seglog.storage.index_check.key_check import KeyDiff
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 from tests.support import golden
 from tests.support.kernels import BOTH, running
 from tests.support.mixed import fill_mixed
@@ -163,7 +163,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.store_root import StoreRoot
 from tests.support.stores import SMALL_INDEX
 sizes = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:

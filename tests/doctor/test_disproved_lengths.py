@@ -10,10 +10,10 @@ import pytest
 
 from seglog import MessageStore
 from seglog.doctor.check import check_store
-from seglog.storage.broker_conf import encode_lengths, read_lengths
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.broker_conf import encode_lengths, read_lengths
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
 from tests.doctor.test_lengths import served
 from tests.doctor.test_one_verdict import run
 from tests.support import golden

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seglog.doctor.changes import CHANGED, CREATED, REMOVED, changes_of
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.draft_pages import PAGE_BYTES
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG
 
 _SIZE = 20 * PAGE_BYTES + 100

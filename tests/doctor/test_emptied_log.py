@@ -8,10 +8,10 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair
-from seglog.storage.broker_conf import encode_lengths
-from seglog.storage.files import RealFiles
-from seglog.storage.geometry import FileSizes
-from seglog.storage.verify import verify_store
+from seglog.storage.directory.broker_conf import encode_lengths
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.survey.verify import verify_store
 from tests.doctor.test_lengths import SEGMENT, log_files
 from tests.doctor.test_one_verdict import run
 from tests.support import golden

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from seglog.doctor.erased_record import erase_record
 from seglog.errors import CorruptError
-from seglog.storage.format import properties as props
-from seglog.storage.format import sys_flag as flags
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.record import Damage, examine
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.record import Damage, examine
 from tests.support.records import Record
 
 MARK_BYTES = len("SEGLOG_ERASED\x011\x02")

@@ -6,9 +6,9 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
-from seglog.storage.format.index import INDEX_ENTRY
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.index.index import INDEX_ENTRY
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 from tests.support.sealed import flip
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 

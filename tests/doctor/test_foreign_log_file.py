@@ -9,11 +9,11 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.repair import plan_repair, repair_store
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.holes_file import OTHERS, load_holes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.scan.holes_file import OTHERS, load_holes
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.golden import extract
 from tests.support.stores import new_clock
 

@@ -10,8 +10,8 @@ from seglog.doctor.undo import check_undo, undo_repair
 from seglog.doctor.undo_reading import read_whole
 from seglog.doctor.unfinished import unfinished_findings
 from seglog.errors import CorruptError, UndoError, UnsafePathError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.undo_journal import UNDO_VERSION, UndoEntry, UndoKind
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.ours.undo_journal import UNDO_VERSION, UndoEntry, UndoKind
 from tests.support.golden import tree_digest
 from tests.support.packs import (
     BEGIN,

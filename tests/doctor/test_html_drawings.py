@@ -6,8 +6,8 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.html_drawings import segment_map
+from seglog.storage.directory.log_files import MAX_MISSING
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.log_files import MAX_MISSING
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, fill, new_clock
 

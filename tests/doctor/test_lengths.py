@@ -12,11 +12,11 @@ from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.errors import InvalidArgumentError, LengthUnknownError
-from seglog.storage.broker_conf import LENGTHS_FILE, read_broker_conf
-from seglog.storage.files import RealFiles
-from seglog.storage.geometry import FileSizes
-from seglog.storage.log_facts import read_log_facts
-from seglog.storage.log_files import LogFile
+from seglog.storage.directory.broker_conf import LENGTHS_FILE, read_broker_conf
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.directory.log_facts import read_log_facts
+from seglog.storage.directory.log_files import LogFile
+from seglog.storage.files.files import RealFiles
 from tests.support import golden
 from tests.support.golden import tree_digest
 from tests.support.stores import SMALL_INDEX, fill, new_clock

@@ -6,8 +6,8 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
-from seglog.storage.format.compaction import decode_positions
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.queue.compaction import decode_positions
 from seglog.storage.store import MessageStore
 from tests.support.broker_damage import DAMAGES, compacted_once
 from tests.support.stores import new_clock, read_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.mend_config import mend_config
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 
 OLD, NEW, BROKEN = b'{"old":1}', b'{"new":1}', b'{"new":'
 NOTHING = None

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from seglog.doctor.mend_delays import MARGIN_MS, mend_delays
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.stores import SMALL, new_clock
 

@@ -6,8 +6,8 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore
 from tests.support.golden import file_digest
 from tests.support.scale import scaled

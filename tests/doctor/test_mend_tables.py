@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from seglog.doctor.mend_tables import mend_tables
-from seglog.storage.files import RealFiles
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.config.config_json import decode_config
 
 PLAIN = b'{"topicConfigTable": {"P": {"attributes": {}}, "B": {"attributes": {"queue.type": "BatchCQ"}}}}'
 OFFSETS = b'{"offsetTable":{"P@g":{0:5},"P@h":{0:7}}}'

@@ -10,11 +10,11 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
 from seglog.doctor.timer_messages import TimerMessage, wanted_units
-from seglog.storage.files import RealFiles
-from seglog.storage.format.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
-from seglog.storage.format.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
-from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.timer.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
+from seglog.storage.format.timer.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
+from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.stores import new_clock
 

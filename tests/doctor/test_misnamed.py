@@ -14,9 +14,9 @@ from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.errors import MisnamedFileError
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.misnamed import find_misnamed
+from seglog.storage.directory.misnamed import find_misnamed
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from tests.doctor.test_lengths import SEGMENT, log_files, messages, served
 from tests.support import golden
 from tests.support.golden import tree_digest

@@ -14,8 +14,8 @@ from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.errors import MisnamedFileError
-from seglog.storage.files import RealFiles
-from seglog.storage.misnamed import find_misnamed
+from seglog.storage.directory.misnamed import find_misnamed
+from seglog.storage.files.files import RealFiles
 from tests.doctor.test_lengths import SEGMENT, log_files, served
 from tests.doctor.test_misnamed import codes, own_store, without_lock
 from tests.support import golden

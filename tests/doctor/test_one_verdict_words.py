@@ -9,7 +9,7 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.doctor.test_lengths import SEGMENT, log_files
 from tests.doctor.test_one_verdict import run
 from tests.support import golden

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from seglog.doctor.outside import new_file_outside
 from seglog.errors import InvalidArgumentError
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.output_path import new_file_outside
+from seglog.storage.files.store_root import StoreRoot
 from tests.support import golden
 
 

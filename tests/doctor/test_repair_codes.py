@@ -9,10 +9,10 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
-from seglog.storage.files import RealFiles
-from seglog.storage.finding_codes import CODES
-from seglog.storage.findings import Severity
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.finding_codes import CODES
+from seglog.storage.findings.findings import Severity
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES
 from tests.support.stores import SMALL_INDEX, new_clock

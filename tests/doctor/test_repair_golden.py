@@ -7,10 +7,10 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.golden import tree_digest

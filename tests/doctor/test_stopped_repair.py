@@ -13,7 +13,7 @@ from seglog.doctor.undo import undo_repair
 from seglog.doctor.undo_pack import list_packs
 from seglog.doctor.undo_writing import remove_leftovers
 from seglog.errors import FullError, SeglogError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.failing_files import FailingFiles, Fault

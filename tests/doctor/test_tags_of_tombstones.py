@@ -9,7 +9,7 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, SMALL_INDEX, copy_store, fill, new_clock, read_all

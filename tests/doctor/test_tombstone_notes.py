@@ -10,8 +10,8 @@ from seglog.cli.main import commands
 from seglog.doctor.check import check_store
 from seglog.doctor.export import Selection, iter_rows
 from seglog.doctor.repair import repair_store
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 from tests.support.stores import SMALL, fill, new_clock
 
 

@@ -17,7 +17,7 @@ from seglog.doctor.undo_pack import list_packs, pack_folder
 from seglog.doctor.undo_writing import remove_leftovers
 from seglog.doctor.unfinished import unfinished
 from seglog.errors import CorruptError, NotFoundError, UndoError
-from seglog.storage.files import RealFiles, Stamp
+from seglog.storage.files.files import RealFiles, Stamp
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.golden import tree_digest
 from tests.support.scale import scaled

@@ -9,7 +9,7 @@ import pytest
 
 from seglog.clock import VirtualClock
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.damage import Blow
 from tests.support.scale import scaled

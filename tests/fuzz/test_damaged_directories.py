@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 
 from seglog.errors import MisnamedFileError, SeglogError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.message import Message
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.damage import blows
 from tests.support.scale import scaled

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from seglog.errors import SeglogError
 from seglog.storage.format.checkpoint import decode_checkpoint
-from seglog.storage.format.config_json import decode_config, encode_config
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.properties import decode_properties, find_property, without_crc_property
-from seglog.storage.format.record import Damage, examine
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import decode_properties, find_property, without_crc_property
+from seglog.storage.format.record.record import Damage, examine
 from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
 from tests.support.damage import damaged_bytes
 from tests.support.records import Record, pack_log, records

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
-from seglog.storage.format.message import decode_message, decode_message_id
+from seglog.storage.format.record.message import decode_message, decode_message_id
 from tests.interop.wire import WireAnswer, queues_of, resets_of
 
 Essence = dict[str, Any]

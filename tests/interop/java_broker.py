@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seglog.remoting.command import Request
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
 from tests.interop.wire import WireAnswer, WireRequest, encode_request
 
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from seglog.storage.offset_by_time import Boundary
+from seglog.storage.reads.offset_by_time import Boundary
 from tests.interop import toolchain
 from tests.interop.java_broker import JavaBroker
 

@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 
 from seglog import GetResult, GetStatus, MessageStore
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
-from seglog.storage.format.message import Message
-from seglog.storage.format.properties import CRC32, encode_properties
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.properties import CRC32, encode_properties
+from seglog.storage.format.record.sys_flag import (
     BORN_HOST_V6,
     COMPRESSED,
     COMPRESSION_ZLIB,

@@ -10,10 +10,10 @@ import pytest
 from typing_extensions import override
 
 from seglog import MessageStore
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
-from seglog.storage.format.tombstone import LOST
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.record.tombstone import LOST
 from tests.interop.judge import Geometry
 from tests.interop.lines import differences, lost_keys, message_line
 from tests.support.crash_files import CrashFiles

@@ -7,7 +7,7 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.backup import make_backup
 from seglog.doctor.branch import create_branch
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.store_root import StoreRoot
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line
 from tests.support import golden

@@ -19,8 +19,8 @@ from seglog.broker.peer import Peer
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import decode_message_id
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import decode_message_id
 from tests.interop.alike import Essence, essence
 from tests.interop.java_broker import JavaBroker
 from tests.interop.judge import Geometry

@@ -22,7 +22,7 @@ from seglog.remoting.headers import (
     UpdateConsumerOffsetHeader,
 )
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.message import decode_message
+from seglog.storage.format.record.message import decode_message
 from tests.interop.judge import Geometry
 from tests.interop.wire import encode_answer
 from tests.support.config_files import read_config

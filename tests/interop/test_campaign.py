@@ -9,7 +9,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, Geometry
 from tests.interop.lines import differences, place
 from tests.interop.states import as_is, bare, crashed

@@ -9,7 +9,7 @@ from seglog.clock import SystemClock, VirtualClock
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.lines import differences, message_line, place
 from tests.interop.states import as_is, bare, crashed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.survey.survey import survey
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line, place
 from tests.interop.states import as_is, bare, crashed

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from seglog import MessageStore
 from seglog.cli.main import commands
-from seglog.storage.format.sys_flag import COMPRESSED
+from seglog.storage.format.record.sys_flag import COMPRESSED
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line, place
 from tests.interop.states import as_is, bare, crashed

@@ -18,8 +18,8 @@ from seglog.remoting.headers import CreateTopicHeader, PullMessageHeader, SendMe
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import decode_message
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import decode_message
 from tests.interop.alike import ONE_SIDED, plain_remark
 from tests.interop.judge import Geometry
 from tests.interop.wire import encode_answer

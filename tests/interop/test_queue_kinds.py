@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from seglog import MessageStore
-from seglog.storage.format import properties as props
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
-from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.lines import place, served_lines
 from tests.support.stores import AllLengths

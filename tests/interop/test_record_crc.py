@@ -9,10 +9,10 @@ import pytest
 
 from seglog import MessageStore
 from seglog.doctor.check import check_store
-from seglog.storage.findings import Severity
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.properties import CRC_NAME, crc_property
-from seglog.storage.format.record import CRC_MASK, Damage, examine
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import CRC_NAME, crc_property
+from seglog.storage.format.record.record import CRC_MASK, Damage, examine
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.states import crashed
 from tests.interop.test_broker_directories import GEOMETRY, await_body, pulling, sending

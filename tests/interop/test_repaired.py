@@ -10,10 +10,10 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.tombstone import LOST
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record.tombstone import LOST
 from tests.interop.judge import SMALL_GEOMETRY
 from tests.interop.lines import differences, lost_keys, place
 from tests.interop.states import as_is, bare, crashed

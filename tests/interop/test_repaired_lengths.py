@@ -14,10 +14,10 @@ import pytest
 
 from seglog.doctor.repair import repair_store
 from seglog.errors import LengthUnknownError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.tombstone import LOST
-from seglog.storage.geometry import FileSizes
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record.tombstone import LOST
 from tests.interop import toolchain
 from tests.interop.judge import SMALL_GEOMETRY, Judge
 from tests.interop.lines import differences, place

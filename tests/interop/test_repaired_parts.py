@@ -10,7 +10,7 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.interop.judge import Geometry, JavaMessages, Probe
 from tests.interop.lines import differences, get_line
 from tests.support import golden

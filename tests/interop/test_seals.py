@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.support.sealed import flip
 

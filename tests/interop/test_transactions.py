@@ -9,8 +9,8 @@ import pytest
 from seglog import MessageStore
 from seglog.clock import SystemClock
 from seglog.doctor.transactions import end_transaction
-from seglog.storage.files import RealFiles
-from seglog.storage.format import properties as props
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import properties as props
 from tests.interop.judge import SMALL_GEOMETRY
 from tests.interop.lines import differences, message_line
 from tests.support.golden import extract

@@ -33,8 +33,8 @@ from seglog.remoting.heartbeat import (
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SubscriptionData, is_tag_type, parse_subscription
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.config_json import decode_config
-from seglog.storage.format.tags import java_string_hash
+from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.format.record.tags import java_string_hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from seglog import Durability, MessageStore, NewMessage
-from seglog.storage.format import sys_flag
-from seglog.storage.format.host import Host
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.tags import tags_code
-from seglog.storage.values import PutResult
+from seglog.storage.format.record import sys_flag
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.writes.values import PutResult
 from tests.interop.judge import Geometry
 from tests.interop.lines import body_fields
 from tests.interop.writing import store_options

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from seglog import MessageStore
-from seglog.storage.format.host import Host
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.tags import tags_code
-from seglog.storage.values import BatchResult, PutResult, RawMessage
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.writes.values import BatchResult, PutResult, RawMessage
 from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, Geometry, JavaHost, JavaMessages, Line
 from tests.interop.lines import inner_batch_body, properties_of, stored_body, sys_flag_of
 

@@ -21,8 +21,8 @@ from seglog.producer.producer import Producer
 from seglog.producer.send_result import SendStatus
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.flush import Durability
-from seglog.storage.values import NewMessage
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import NewMessage
 from tests.support.brokers import open_broker
 
 

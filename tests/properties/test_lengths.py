@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog import MessageStore
-from seglog.storage.broker_conf import LENGTHS_FILE
-from seglog.storage.files import RealFiles
-from seglog.storage.listing import list_store
+from seglog.storage.directory.broker_conf import LENGTHS_FILE
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.files import RealFiles
 from tests.support.scale import scaled
 from tests.support.stores import SMALL_INDEX, fill, new_clock
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from typing_extensions import override
 
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
-from seglog.storage.get_status import GetStatus
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
-from seglog.storage.values import NewMessage
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import NewMessage
 from tests.support.scale import scaled
 from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seglog.errors import ProtocolError
 from seglog.remoting.batch import decode_batch, encode_batch
 from seglog.remoting.bodies import BatchMessage, MessageBatch
-from seglog.storage.format.inner_batch import BATCH_HEAD
+from seglog.storage.format.record.inner_batch import BATCH_HEAD
 
 MESSAGES = st.lists(
     st.builds(

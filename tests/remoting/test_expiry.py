@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.remoting.expiry import expires_at_ms, is_expired
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.properties import encode_properties
 
 BORN_MS = 1_000
 

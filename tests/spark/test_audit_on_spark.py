@@ -20,7 +20,7 @@ from seglog.doctor.check import check_store
 from seglog.errors import NotFoundError, SeglogError
 from seglog.spark.audit.stores import audit_store, audit_stores
 from seglog.spark.audit.tables import findings_frame, queues_frame
-from seglog.storage.format.record import FILLER
+from seglog.storage.format.record.record import FILLER
 from tests.support import golden
 from tests.support.campaign import KINDS
 from tests.support.log_records import iter_log

@@ -19,7 +19,7 @@ from seglog.doctor.check import check_store
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.local_runner import LocalRunner
 from tests.support.narrow import not_none

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import StoreInUseError
-from seglog.storage.commit_log import HoleMap
-from seglog.storage.log_scan import Hole
+from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.store import MessageStore
+from seglog.storage.walk.log_scan import Hole
 
 pa = pytest.importorskip("pyarrow")
 queue_arrow = pytest.importorskip("seglog.spark.queue_arrow")

@@ -12,11 +12,11 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import ClosedError, FullError, InvalidNameError, ReadOnlyError, StoreFailedError
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
-from seglog.storage.real_file import RealFile
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage, RawMessage
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import NewMessage, RawMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.attic import ATTIC, Attic, iter_kept
-from seglog.storage.files import RealFiles
-from seglog.storage.format.attic_entry import ATTIC_HEAD_BYTES, encode_entry
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.ours.attic_entry import ATTIC_HEAD_BYTES, encode_entry
+from seglog.storage.small_files.attic import ATTIC, Attic, iter_kept
 
 NAMES = [f"commitlog/{number:020d}" for number in range(5)]
 FORGED = encode_entry(b"commitlog/forged", 7, b"forged")

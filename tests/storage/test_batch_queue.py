@@ -7,13 +7,13 @@ import shutil
 import pytest
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
-from seglog.storage.files import RealFiles
-from seglog.storage.format import properties as props
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch, iter_batch
-from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
-from seglog.storage.get_status import GetStatus
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch, iter_batch
+from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.mixed import declare
 from tests.support.stores import SMALL, copy_store, new_clock

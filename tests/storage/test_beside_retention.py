@@ -14,11 +14,11 @@ from seglog.cli.du import topic_bytes
 from seglog.doctor.backup import make_backup
 from seglog.doctor.check import check_store
 from seglog.errors import NotFoundError
-from seglog.storage.findings import Severity
-from seglog.storage.get_status import GetStatus
-from seglog.storage.reading_root import ReadingRoot
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 from tests.support import scale
 from tests.support.narrow import not_none
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from seglog.storage import colliding_keys, told_apart
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry, key_hash
-from seglog.storage.format.index_view import IndexView
-from seglog.storage.index_files import list_index_files, load_index_file
-from seglog.storage.index_lookup import iter_places
-from seglog.storage.kernels import keys as keys_kernel
-from seglog.storage.key_query import KeyQuery
-from seglog.storage.real_file import RealFile
+from seglog.storage.directory.index_files import list_index_files, load_index_file
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.format.index.index import IndexGeometry, key_hash
+from seglog.storage.format.index.index_view import IndexView
+from seglog.storage.index import colliding_keys, told_apart
+from seglog.storage.index.index_lookup import iter_places
+from seglog.storage.index.key_query import KeyQuery
+from seglog.storage.kernels import index_keys as keys_kernel
 from seglog.storage.store import MessageStore
 from tests.support.kernels import BOTH, native, running
 from tests.support.stores import new_clock

@@ -7,11 +7,11 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
-from seglog.storage.files import RealFiles
-from seglog.storage.format.batch_consume_queue import view_batch_units
-from seglog.storage.format.index import INDEX_ENTRY
-from seglog.storage.format.record import MIN_RECORD_BYTES
-from seglog.storage.index_files import list_index_files
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import INDEX_ENTRY
+from seglog.storage.format.queue.batch_consume_queue import view_batch_units
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.store import MessageStore
 from tests.support.broker_damage import compacted, compacted_once
 from tests.support.golden import tree_digest

@@ -10,7 +10,7 @@ import pytest
 
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair, repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.broker_damage import compacted, compacted_once
 from tests.support.sealed import flip

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import MessageIllegalError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.compaction import compaction_record
-from seglog.storage.get_status import GetStatus
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
-from seglog.storage.values import NewMessage
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.values import NewMessage
 from tests.support.archives import unpack
 from tests.support.stores import copy_store, new_clock
 

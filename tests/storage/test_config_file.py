@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
+from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.crash_files import CrashFiles, KilledError
 
 PATH = Path("/store/config/topics.json")

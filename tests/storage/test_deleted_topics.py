@@ -10,7 +10,7 @@ import time
 import pytest
 
 from seglog.errors import InvalidArgumentError, ReadOnlyError
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL_INDEX, fill, read_all, served
 

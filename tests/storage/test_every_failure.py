@@ -14,10 +14,10 @@ from contextlib import suppress
 import pytest
 
 from seglog.errors import FullError, SeglogError, StoreFailedError
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.flush import Durability
 from tests.support.failing_files import NEEDS_SPACE, FailingFiles, Fault
 from tests.support.narrow import not_none
 from tests.support.scale import is_full

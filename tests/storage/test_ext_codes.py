@@ -6,12 +6,12 @@ import shutil
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.format.consume_queue_ext import ExtUnit, is_ext_address
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.queue.consume_queue_ext import ExtUnit, is_ext_address
+from seglog.storage.format.record.tags import tags_code
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.ext_units import pack_ext_files
 from tests.support.stores import SMALL, new_clock, read_all

@@ -12,10 +12,10 @@ import time
 import pytest
 
 from seglog.errors import FullError, SeglogError, StoreFailedError
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.flush import Durability
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all

@@ -10,20 +10,20 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import FullError, InvalidArgumentError
-from seglog.storage import writer
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.index_keys import IndexedRecord
-from seglog.storage.format.index_rows import key_rows
-from seglog.storage.index_files import list_index_files
-from seglog.storage.recovery_point_file import (
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index.index_keys import IndexedRecord
+from seglog.storage.format.index.index_rows import key_rows
+from seglog.storage.small_files.recovery_point_file import (
     RECOVERY_POINT_FILE_NAME,
     read_recovery_point,
     write_recovery_point,
 )
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.survey import survey
+from seglog.storage.survey.verify import verify_store
+from seglog.storage.writes import writer
 from tests.support.index_files import build_index_files
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s

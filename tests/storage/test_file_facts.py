@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.file_facts import Certainty, FileFacts, infer_length, quick_length
+from seglog.storage.directory.file_facts import Certainty, FileFacts, infer_length, quick_length
 
 K64 = 64 << 10
 

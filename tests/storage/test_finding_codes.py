@@ -7,7 +7,7 @@ import re
 import pytest
 
 from seglog.cli.main import COMMANDS
-from seglog.storage.finding_codes import CODES, FAMILIES, Severity
+from seglog.storage.findings.finding_codes import CODES, FAMILIES, Severity
 
 TO_COME = {"repair"}
 """Commands that the table names before they are there."""

@@ -12,9 +12,9 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import StoreFailedError
-from seglog.storage import flush
-from seglog.storage.flush import GroupCommit, _Follower
-from seglog.storage.latch import Latch
+from seglog.storage.files.latch import Latch
+from seglog.storage.writes import flush
+from seglog.storage.writes.flush import GroupCommit, _Follower
 from tests.support.patience import patience_s
 
 PATIENCE_S = 20

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seglog.storage.format.recovery_point import decode_recovery_point, encode_recovery_point
+from seglog.storage.format.ours.recovery_point import decode_recovery_point, encode_recovery_point
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, fill, new_clock, served
 

@@ -20,7 +20,7 @@ WORK = """
     import os, sys
     from pathlib import Path
     from seglog.errors import FullError
-    from seglog.storage.flush import Durability
+    from seglog.storage.writes.flush import Durability
     from seglog.storage.store import MessageStore
 
     root, kind = Path(sys.argv[1]), sys.argv[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.geometry import StoreGeometry, check_geometry, infer_file_size
+from seglog.storage.directory.geometry import StoreGeometry, check_geometry, infer_file_size
 
 K64 = 64 << 10
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
-from seglog.storage.format.tags import tags_code
-from seglog.storage.get import read_queue
-from seglog.storage.get_status import GetStatus
-from seglog.storage.message_filter import TagFilter
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.reads.get import read_queue
+from seglog.storage.reads.message_filter import TagFilter
 from tests.support.records import Record
 
 UNITS_PER_FILE = 10

@@ -6,10 +6,10 @@ from hashlib import sha256
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.stores import read_all, served
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.holes_file import TOMBSTONES, KnownHole, load_holes, merge_holes, save_holes
-from seglog.storage.lost_messages import JUMP, UNIT, LostMessages
+from seglog.storage.files.files import RealFiles
+from seglog.storage.overlay.lost_messages import JUMP, UNIT, LostMessages
+from seglog.storage.scan.holes_file import TOMBSTONES, KnownHole, load_holes, merge_holes, save_holes
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.images import Image, in_segment, slots
 from tests.support.records import Record

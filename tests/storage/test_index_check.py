@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.index_check import check_index
+from seglog.storage.files.files import RealFiles
+from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
 

@@ -9,15 +9,15 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import FullError, InvalidArgumentError, NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry, key_hash
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.format.index.index import IndexGeometry, key_hash
 from seglog.storage.format.names import COMMIT_LOG, INDEX
-from seglog.storage.index_files import list_index_files
-from seglog.storage.key_memory import MOST_KEYS
-from seglog.storage.key_query import KeyQuery
-from seglog.storage.real_file import RealFile
+from seglog.storage.index.key_memory import MOST_KEYS
+from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage
+from seglog.storage.writes.values import NewMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.golden import extract
 from tests.support.kernels import BOTH, running

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from seglog.clock import SystemClock
 from seglog.errors import ClosedError, SeglogError, StoreFailedError
-from seglog.storage.flush import Durability
-from seglog.storage.format.host import Host
+from seglog.storage.format.record.host import Host
 from seglog.storage.store import MessageStore
-from seglog.storage.values import BatchResult, NewMessage, PutResult, RawMessage
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 from tests.support.kernels import BOTH
 from tests.support.lanes import contents, lanes_of, without_lane
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock, read_all
@@ -182,7 +182,7 @@ def outcome(store, kind, by_name, values):
             return getattr(store, kind)(**named)
         return getattr(store, kind)(*[named.pop(name) for name in PLACES[kind]], **named)
     except (SeglogError, TypeError, ValueError, AttributeError) as error:
-        return type(error), str(error).replace("PythonLane", "MessageStore")
+        return type(error), str(error).replace("PythonFastPath", "MessageStore")
 
 
 def drive(root, clock, steps, options):
@@ -270,7 +270,7 @@ def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_s
     kept, (readable, writable) = os.dup(0), os.pipe()
     try:
         os.dup2(readable, 0)  # one that has no length
-        store._side.log.tip.take_back()
+        store._side.log.tip.revoke()
         for _ in range(3):
             store.put("T", b"x")
     finally:

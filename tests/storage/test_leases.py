@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seglog.errors import ClosedError, StoreInUseError, ViewHolder
-from seglog.storage.leases import Leases
+from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.store import MessageStore
 
 

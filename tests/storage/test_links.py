@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from seglog.storage.copies import copy_file, link_or_copy
-from seglog.storage.files import RealFiles
+from seglog.storage.files.copies import copy_file, link_or_copy
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 from tests.support import golden
 from tests.support.stores import SMALL, SMALL_INDEX, copy_store, fill, served
 

@@ -7,7 +7,7 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import repair_store
 from seglog.doctor.undo import undo_repair
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.golden import tree_digest
 from tests.support.stores import SMALL_INDEX, copy_store, new_clock

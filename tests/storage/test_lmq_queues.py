@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import FullError, MessageIllegalError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
-from seglog.storage.format.sys_flag import TRANSACTION_ROLLBACK
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
-from seglog.storage.survey import survey
-from seglog.storage.values import NewMessage
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.values import NewMessage
 from tests.support.archives import unpack
 from tests.support.stores import SMALL, copy_store, new_clock, read_all
 

@@ -11,10 +11,10 @@ import pytest
 from seglog.doctor.check import check_store
 from seglog.doctor.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 from tests.support.golden import extract, tree_digest
 from tests.support.stores import SMALL, fill, new_clock, served
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.files import RealFiles
+from seglog.storage.directory.log_facts import stated_place
+from seglog.storage.directory.log_files import MAX_MISSING, LogFile, place_log_files
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.record import HEAD_V4
-from seglog.storage.log_facts import stated_place
-from seglog.storage.log_files import MAX_MISSING, LogFile, place_log_files
+from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.store import MessageStore
 from tests.support.stores import SEGMENT_BYTES, SMALL, fill, new_clock, served
 

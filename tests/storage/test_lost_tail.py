@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.tombstone import LOST_TAGS_CODE
-from seglog.storage.get_status import GetStatus
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.golden import tree_digest
 from tests.support.images import Image, in_segment, shorten, slots

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.tags import tags_code
-from seglog.storage.message_filter import TagFilter, make_filter
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.reads.message_filter import TagFilter, make_filter
 from tests.support.records import Record
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 from tests.crash.test_power_loss import IdleKernel, killed, open_store
 from tests.support.stores import SMALL_INDEX
 

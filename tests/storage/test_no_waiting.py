@@ -10,10 +10,10 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import FullError, StoreFailedError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
 from tests.support.stores import SMALL, new_clock, read_all
@@ -63,7 +63,7 @@ def come_near_the_end(store):
     near = SEGMENT_BYTES // 2
     store.put("T", b"x")
     store.put("T", b"x")
-    until(lambda: store._side.log.tip.nudge_at == near)
+    until(lambda: store._side.log.tip.wake_allocator_at == near)
     store.put("T", bytes(900_000))
     assert len(log_files(store)) == 1
 

@@ -18,10 +18,10 @@ from seglog.errors import (
     StoreError,
     UnsupportedStoreError,
 )
-from seglog.storage.files import RealFiles
-from seglog.storage.geometry import StoreGeometry
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.golden import tree_digest
 from tests.support.stores import SMALL, fill, read_all, served
 

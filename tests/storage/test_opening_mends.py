@@ -6,9 +6,9 @@ import pytest
 
 from seglog.doctor.repair import repair_store
 from seglog.errors import NotFoundError
-from seglog.storage.attic import iter_kept
-from seglog.storage.files import RealFiles
-from seglog.storage.format.record import HEAD_V4
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.record import HEAD_V4
+from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.images import Image, slots

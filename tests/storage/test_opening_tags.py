@@ -6,8 +6,8 @@ import pytest
 
 from seglog.doctor.repair import plan_repair, repair_store
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.laws import served_by

@@ -11,13 +11,13 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import decode_message
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import decode_message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
-from seglog.storage.values import NewMessage
+from seglog.storage.survey.survey import survey
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import NewMessage
 from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, as_written, fill, read_all, served
 
 PREPARED, COMMIT, ROLLBACK, INNER_BATCH = 0x4, 0x8, 0xC, 0x80

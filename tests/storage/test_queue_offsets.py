@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from seglog.storage.files import RealFiles
-from seglog.storage.format.record import HEAD_V4
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.golden import extract
 from tests.support.stores import served
 

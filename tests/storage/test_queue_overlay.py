@@ -7,11 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.gathered import PART_ROWS
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.queue_overlay import LogFacts, behind_findings, overlay_queue
-from seglog.storage.scratch import Room
+from seglog.storage.overlay.queue_overlay import LogFacts, behind_findings, overlay_queue
+from seglog.storage.segments.scratch import Room
+from seglog.storage.walk.growable_rows import PART_ROWS
 
 # (queue offset, phy offset): the third record was given the offset of the second again.
 RECORDS = [(0, 0), (1, 100), (1, 200), (2, 300)]

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog.errors import ClosedError, InvalidArgumentError, NotFoundError, OffsetRangeError
-from seglog.storage.commit_log import HoleMap
-from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
-from seglog.storage.format.host import Host
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.tags import tags_code
-from seglog.storage.leases import Leases
-from seglog.storage.log_scan import Hole
-from seglog.storage.log_spans import Place
-from seglog.storage.queue_view import COLUMNS, QueueView
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.log.commit_log import HoleMap
+from seglog.storage.reads.buffer_leases import Leases
+from seglog.storage.reads.queue_view import COLUMNS, QueueView
+from seglog.storage.reads.record_ranges import Place
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage
+from seglog.storage.walk.log_scan import Hole
+from seglog.storage.writes.values import NewMessage
 from tests.support import golden
 from tests.support.mixed import fill_mixed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import ClosedError, NotFoundError, ReadOnlyError
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.child import Child
 from tests.support.golden import tree_digest

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from seglog.storage.attic import iter_kept
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
+from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.golden import tree_digest
 from tests.support.images import Image, in_segment, last_end, made, remove, shorten, slots, torn
 from tests.support.records import Record

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import NotFoundError, ReadOnlyError, SeglogError, StoreInUseError
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.get_status import GetStatus
-from seglog.storage.seal_files import list_seals
+from seglog.storage.seals.seal_files import list_seals
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support.crash_files import CrashFiles, KilledError
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.stores import (

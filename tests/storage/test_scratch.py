@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import FullError
-from seglog.storage.dispatch import dispatch
-from seglog.storage.files import RealFiles
-from seglog.storage.gathered import PART_ROWS, Gathered, chosen, place_of, spliced
+from seglog.storage.directory.queue_files import QueueFiles, list_queue, read_units
+from seglog.storage.files.files import RealFiles
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows
-from seglog.storage.queue_files import QueueFiles, list_queue, read_units
-from seglog.storage.scratch import Room, Scratch
+from seglog.storage.segments.scratch import Room, Scratch
+from seglog.storage.walk.dispatch import dispatch
+from seglog.storage.walk.growable_rows import PART_ROWS, Gathered, chosen, place_of, spliced
 
 _FILE_BYTES = 6_000_000
 

@@ -16,12 +16,12 @@ from typing_extensions import override
 
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError
-from seglog.storage import writer
-from seglog.storage.files import RealFiles
-from seglog.storage.seal_files import list_seals, read_seal
-from seglog.storage.sealer import Sealer
+from seglog.storage.files.files import RealFiles
+from seglog.storage.seals.seal_files import list_seals, read_seal
+from seglog.storage.seals.sealer import Sealer
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
+from seglog.storage.writes import writer
 from tests.support import golden
 from tests.support.patience import patience_s
 from tests.support.sealed import BODY_BYTES, SEGMENT_BYTES, fill, flip, seal_of, sealed_store, segment
@@ -103,7 +103,7 @@ def test_a_store_that_never_had_seals_gets_them_while_it_is_open(store, monkeypa
 def test_closing_does_not_wait_for_a_segment(original, tmp_path, monkeypatch):
     """The sealer is in a long rest between two pieces when the store is closed."""
     monkeypatch.setattr(writer, "SEAL_INTERVAL_MS", 1)
-    monkeypatch.setattr("seglog.storage.sealer._REST", 10**9)
+    monkeypatch.setattr("seglog.storage.seals.sealer._REST", 10**9)
     before = set(threading.enumerate())
     store = MessageStore.open(shutil.copytree(original, tmp_path / "store"))
     time.sleep(0.2)
@@ -200,8 +200,8 @@ def test_killed_at_any_step_of_sealing_no_half_seal_is_left(store, calls):
 def test_a_process_killed_while_it_seals_leaves_a_store_that_verifies(store):
     """SIGKILL at random moments of a process that seals the same segments over and over."""
     code = (
-        "import sys; from pathlib import Path; from seglog.storage.seal_files import *\n"
-        "from seglog.storage.seal import make_seal; from seglog.storage.files import RealFiles\n"
+        "import sys; from pathlib import Path; from seglog.storage.seals.seal_files import *\n"
+        "from seglog.storage.seals.seal import make_seal; from seglog.storage.files.files import RealFiles\n"
         "files, root = RealFiles(), Path(sys.argv[1]); print('ready', flush=True)\n"
         "while True:\n"
         f"    for first in {FULL!r}:\n"

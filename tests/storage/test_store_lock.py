@@ -11,9 +11,9 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import StoreLockedError
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.store_lock import lock_holder
 from seglog.storage.store import MessageStore
-from seglog.storage.store_lock import lock_holder
 from tests.support.child import Child
 from tests.support.golden import tree_digest
 from tests.support.patience import patience_s

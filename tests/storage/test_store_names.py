@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import UnsafePathError
-from seglog.storage.store_names import parts_of, untrusted
+from seglog.storage.files.store_names import parts_of, untrusted
 
 ROOT = Path("/stores/a")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import FileKindError, InvalidArgumentError, StoreLockedError, UnsafePathError
-from seglog.storage import beneath
-from seglog.storage.beneath import openat2_beneath, walk_beneath
-from seglog.storage.files import Stamp
-from seglog.storage.reading_root import ReadingRoot
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.files import beneath
+from seglog.storage.files.beneath import openat2_beneath, walk_beneath
+from seglog.storage.files.files import Stamp
+from seglog.storage.files.store_root import StoreRoot
 
 CANARY = b"not for the store"
 

@@ -9,14 +9,14 @@ from collections import Counter
 import pytest
 from typing_extensions import override
 
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
-from seglog.storage.format.index import INDEX_ENTRY, INDEX_HEADER
-from seglog.storage.index_check import check_index
-from seglog.storage.listing import list_store
+from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER
+from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
 

@@ -10,13 +10,13 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
-from seglog.storage.format.message import decode_message
-from seglog.storage.real_file import RealFile
-from seglog.storage.seal_files import read_seal
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.seals.seal_files import read_seal
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 from tests.support import golden
 from tests.support.sealed import BLOCK_BYTES, COUNT, SEGMENT_BYTES, fill, flip, seal_of, sealed_store, segment
 from tests.support.stores import SMALL_INDEX

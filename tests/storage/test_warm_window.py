@@ -6,15 +6,15 @@ import mmap
 
 import pytest
 
-from seglog.storage import mapped_file
-from seglog.storage.files import RealFiles
-from seglog.storage.flush import Durability
+from seglog.storage.files.files import RealFiles
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.warm import populate
-from seglog.storage.mapped_file import MapPool
-from seglog.storage.segments import Segments
+from seglog.storage.log.warm_window import NEVER, STRIDE_BYTES, WINDOW_BYTES, WarmWindow
+from seglog.storage.segments import mapped_file
+from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.segments.segments import Segments
 from seglog.storage.store import MessageStore
-from seglog.storage.warm_window import NEVER, STRIDE_BYTES, WINDOW_BYTES, WarmWindow
+from seglog.storage.writes.flush import Durability
 from tests.support.crash_files import CrashFiles
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from seglog.doctor.repair import repair_store
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.queue_damage import damage_queues, exchange, queue_files

@@ -14,9 +14,9 @@ from seglog.storage.audit.stretches import Stretch
 from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.survey import Survey, survey
+from seglog.storage.survey.survey import Survey, survey
 
 
 def audit(root: Path, split_bytes: int, *, verify: bool = True) -> AuditReport:

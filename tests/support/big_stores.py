@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from perf.made_store import make_store, record_dtype
-from seglog.storage.flush import Durability
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 SPARSE_SEGMENT_BYTES: Final = 1 << 30
 SPARSE_BODY_BYTES: Final = 2048

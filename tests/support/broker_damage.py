@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import RealFiles
-from seglog.storage.format.compaction import compaction_sizes, encode_positions
-from seglog.storage.format.tombstone import LostRecord, encode_fillers, encode_tombstone
-from seglog.storage.seal_files import SEALS
-from seglog.storage.segments import STAGED_SUFFIX
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.queue.compaction import compaction_sizes, encode_positions
+from seglog.storage.format.record.tombstone import LostRecord, encode_fillers, encode_tombstone
+from seglog.storage.seals.seal_files import SEALS
+from seglog.storage.segments.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
+from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.mixed import fill_mixed
 from tests.support.sealed import flip, sealed_store

@@ -18,7 +18,7 @@ from seglog.remoting.headers import (
     SendMessageHeader,
     SendMessageResponseHeader,
 )
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.properties import encode_properties
 from seglog.testing import RoomyFiles
 
 SEGMENT_BYTES = 1 << 20

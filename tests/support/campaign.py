@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import SeglogError
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
-from seglog.storage.geometry import FileSizes
-from seglog.storage.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.stores import new_clock
 

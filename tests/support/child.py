@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from seglog.errors import SeglogError
-from seglog.storage.flush import Durability
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from seglog.clock import VirtualClock
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.message import Message
-from seglog.storage.format.properties import CRC32
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.properties import CRC32
 from seglog.storage.store import MessageStore
 from tests.support.stores import Served, served
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
 
 
 def read_config(path: Path) -> Any:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from seglog.errors import StoreLockedError
-from seglog.storage.files import DiskUsage, Entry, Stamp
-from seglog.storage.store_lock import LOCK_MARK
+from seglog.storage.files.files import DiskUsage, Entry, Stamp
+from seglog.storage.files.store_lock import LOCK_MARK
 from tests.support.crash_disk import PAGE_BYTES, Change, Content, Disk, Folder, Node, is_hole
 
 _MAX_FILE_BYTES: Final = 64 << 20

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from seglog.errors import NotFoundError
-from seglog.storage.findings import Finding
-from seglog.storage.format.lmq import multi_queues
-from seglog.storage.format.message import Message
-from seglog.storage.format.sys_flag import takes_queue_offset
-from seglog.storage.format.tombstone import FILLER_TOPIC
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.queue.lmq import multi_queues
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record.tombstone import FILLER_TOPIC
 from seglog.storage.store import MessageStore
 
 Place: TypeAlias = tuple[str, int, int]

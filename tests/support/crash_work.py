@@ -16,24 +16,24 @@ from typing_extensions import override
 
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.flush import Durability
-from seglog.storage.format import properties as props
-from seglog.storage.format.config_value import ConfigValue
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
+from seglog.storage.directory.known_topics import TOPICS_FILE
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.sys_flag import (
     INNER_BATCH,
     NEED_UNWRAP,
     TRANSACTION_COMMIT,
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
-from seglog.storage.format.tags import tags_code
-from seglog.storage.known_topics import TOPICS_FILE
-from seglog.storage.sealer import Sealer
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.seals.sealer import Sealer
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import NewMessage
 from tests.support.crash_files import CrashFiles
 from tests.support.crash_model import Model, ViolationError, Wanted
 from tests.support.records import Record

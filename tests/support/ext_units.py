@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.consume_queue_ext import (
+from seglog.storage.format.layout import Buffer
+from seglog.storage.format.queue.consume_queue_ext import (
     ADDRESS_BASE,
     EXT_END,
     EXT_HEAD_BYTES,
@@ -15,7 +16,6 @@ from seglog.storage.format.consume_queue_ext import (
     MAX_EXT_UNIT_BYTES,
     ExtUnit,
 )
-from seglog.storage.format.layout import Buffer
 
 END_MARK: Final = EXT_END.struct.pack(-1)
 END_RESERVE_BYTES: Final = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from seglog.errors import FullError
-from seglog.storage.files import Entry, OpenFile, RealFiles
+from seglog.storage.files.files import Entry, OpenFile, RealFiles
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from seglog.storage.format.index import IndexGeometry, IndexHeader, decode_index_header
-from seglog.storage.format.index_build import KeyRows, begin_index_file, put_keys
-from seglog.storage.format.index_view import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS, IndexView
+from seglog.storage.format.index.index import IndexGeometry, IndexHeader, decode_index_header
+from seglog.storage.format.index.index_build import KeyRows, begin_index_file, put_keys
+from seglog.storage.format.index.index_view import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS, IndexView
 
 
 def build_index_files(

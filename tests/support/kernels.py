@@ -10,15 +10,15 @@ from types import ModuleType
 import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
-from seglog.storage.kernels import append as append_module
-from seglog.storage.kernels import entries as entries_module
+from seglog.storage.kernels import block_sums as sums_module
 from seglog.storage.kernels import groups as groups_module
+from seglog.storage.kernels import index_entries as entries_module
+from seglog.storage.kernels import index_keys as keys_module
 from seglog.storage.kernels import indexing as indexing_module
-from seglog.storage.kernels import keys as keys_module
-from seglog.storage.kernels import side_by_side as side_by_side_module
-from seglog.storage.kernels import strings as strings_module
-from seglog.storage.kernels import sums as sums_module
-from seglog.storage.kernels import units as units_module
+from seglog.storage.kernels import parallel_walk as side_by_side_module
+from seglog.storage.kernels import pending_record as append_module
+from seglog.storage.kernels import queue_rows as units_module
+from seglog.storage.kernels import string_columns as strings_module
 from seglog.storage.kernels import walk as walk_module
 from seglog.storage.kernels import walk_into as walk_into_module
 
@@ -57,5 +57,5 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(strings_module, "native_copy", module and module.copy_strings)
         patch.setattr(strings_module, "native_map", module and module.property_map)
         patch.setattr(strings_module, "native_values", module and module.property_values)
-        patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonDraft)
+        patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonPendingRecord)
         yield

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from seglog.storage import lanes as lanes_module
-from seglog.storage import queue_opening
-from seglog.storage import writer as writer_module
 from seglog.storage.kernels import NATIVE
-from seglog.storage.kernels import lane as lane_module
-from seglog.storage.kernels import pulls as pulls_module
-from seglog.storage.kernels import tips as tips_module
-from seglog.storage.lanes import LANE_CALLS
+from seglog.storage.kernels import fast_path as lane_module
+from seglog.storage.kernels import native_reads as pulls_module
+from seglog.storage.kernels import tails as tips_module
+from seglog.storage.queues import queue_opening
 from seglog.storage.store import MessageStore
+from seglog.storage.writes import fast_path as lanes_module
+from seglog.storage.writes import writer as writer_module
+from seglog.storage.writes.fast_path import LANE_CALLS
 from tests.support.kernels import native
 
 
@@ -25,9 +25,9 @@ def lanes_of(kernels: str) -> Iterator[None]:
     """Gives stores that are opened in the block lanes and tips of one kind of kernels."""
     module = native() if kernels == NATIVE else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lanes_module, "Lane", module.Lane if module else lane_module.PythonLane)
-        patch.setattr(writer_module, "LogTip", module.LogTip if module else tips_module.PythonLogTip)
-        patch.setattr(queue_opening, "QueueTip", module.QueueTip if module else tips_module.PythonQueueTip)
+        patch.setattr(lanes_module, "Lane", module.Lane if module else lane_module.PythonFastPath)
+        patch.setattr(writer_module, "LogTail", module.LogTail if module else tips_module.PythonLogTail)
+        patch.setattr(queue_opening, "QueueTail", module.QueueTail if module else tips_module.PythonQueueTail)
         if module is None:
             patch.setattr(pulls_module, "native_reads", None)  # they know native tips only
         yield

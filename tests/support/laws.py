@@ -24,13 +24,13 @@ import numpy as np
 from seglog.doctor.draft_files import DraftFiles
 from seglog.doctor.repair import plan_repair
 from seglog.errors import SeglogError
-from seglog.storage.attic import ATTIC, iter_kept
-from seglog.storage.files import RealFiles
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE, INDEX
-from seglog.storage.format.properties import decode_properties
-from seglog.storage.queue_overlay import is_message
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record.properties import decode_properties
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.small_files.attic import ATTIC, iter_kept
 from seglog.storage.store import MessageStore
 from tests.support.campaign import COMPACTED, Key, Stored, Subject, read_records
 from tests.support.stores import new_clock, read_all

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seglog.clock import VirtualClock
-from seglog.storage.config_file import ConfigFile
-from seglog.storage.files import RealFiles
-from seglog.storage.format import properties as props
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.record import delay_ms
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import delay_ms
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.values import PutResult
+from seglog.storage.writes.values import PutResult
 from tests.support.stores import SMALL_INDEX
 
 GROUP = "billing"

@@ -23,7 +23,7 @@ from seglog.spark.compact.writing import (
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files import RestoringFiles
+from seglog.storage.files.files import RestoringFiles
 
 
 class LocalRunner:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from seglog.storage.format.message import Message, decode_message
-from seglog.storage.format.record import Damage, RecordRow, examine
+from seglog.storage.format.record.message import Message, decode_message
+from seglog.storage.format.record.record import Damage, RecordRow, examine
 
 
 class LogRecord(NamedTuple):

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from seglog.clock import VirtualClock
-from seglog.storage.format import properties as props
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
-from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
+from seglog.storage.format.record.tags import tags_code
 from seglog.storage.store import MessageStore
-from seglog.storage.values import NewMessage
+from seglog.storage.writes.values import NewMessage
 
 LMQS = ("%LMQ%a", "%LMQ%b", "%LMQ%a,%LMQ%b")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from seglog.doctor.store_state import state_of, walk_store
 from seglog.doctor.undo_pack import pack_folder
-from seglog.storage.format.seal import checksum
-from seglog.storage.format.undo_journal import UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.ours.seal import checksum
+from seglog.storage.format.ours.undo_journal import UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
 from tests.support.broker_damage import small_store
 from tests.support.stores import fill
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.format.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.names import CONSUME_QUEUE
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 
 _ASIDE: Final = "aside"
 

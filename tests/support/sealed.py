@@ -8,7 +8,7 @@ from pathlib import Path
 from seglog.clock import VirtualClock
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.verify import verify_store
 
 SEGMENT_BYTES = 256 << 10
 BLOCK_BYTES = 64 << 10

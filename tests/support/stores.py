@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from seglog.clock import Clock, VirtualClock
-from seglog.storage.files import Files
-from seglog.storage.flush import Durability
-from seglog.storage.format.compaction import CompactionSizes
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.message import Message
-from seglog.storage.get_status import GetStatus
+from seglog.storage.files.files import Files
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.queue.compaction import CompactionSizes
+from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
 
 SEGMENT_BYTES: Final = 4096
 QUEUE_FILE_BYTES: Final = 200

@@ -7,19 +7,19 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.format.compaction import compaction_sizes
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import COMMIT_LOG, CONSUME_QUEUE
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.queue.compaction import compaction_sizes
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.sys_flag import (
     INNER_BATCH,
     NEED_UNWRAP,
     TRANSACTION_COMMIT,
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
-from seglog.storage.geometry import FileSizes
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.campaign import COMPACTED, Subject

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator
 
 from seglog.errors import TruncatedError
 from seglog.storage.format.layout import Buffer
-from seglog.storage.format.timer import TIMER_END, TIMER_UNIT, TIMER_UNIT_BYTES, TimerUnit, read_timer_log
+from seglog.storage.format.timer.timer import (
+    TIMER_END,
+    TIMER_UNIT,
+    TIMER_UNIT_BYTES,
+    TimerUnit,
+    read_timer_log,
+)
 
 
 def decode_timer_unit(buffer: Buffer, at: int = 0) -> TimerUnit | None:

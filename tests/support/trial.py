@@ -13,10 +13,10 @@ from seglog.doctor.check_report import CheckReport
 from seglog.doctor.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo import undo_repair
 from seglog.errors import NotFoundError
-from seglog.storage.files import RealFiles
-from seglog.storage.findings import Severity
+from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.findings import Severity
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
-from seglog.storage.format.properties import CRC_NAME
+from seglog.storage.format.record.properties import CRC_NAME
 from seglog.storage.store import MessageStore
 from tests.support.campaign import COMPACTED, KINDS, Key, Outcome, Stored, Subject, judge, read_records
 from tests.support.golden import tree_digest

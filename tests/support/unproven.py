@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config_json import decode_config
+from seglog.storage.format.config.config_json import decode_config
 
 TABLES: Final = {
     "config/topics.json": (b"topicConfigTable", b"attributes", b"queue.type", b"BatchCQ"),

@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import CorruptError
-from seglog.storage.broker_conf import LENGTHS_FILE
-from seglog.storage.files import RealFiles
+from seglog.storage.directory.broker_conf import LENGTHS_FILE
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES
-from seglog.storage.format.compaction import COMPACTION, COMPACTION_QUEUE, POSITION_FILE
-from seglog.storage.format.config_json import decode_config
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.index import INDEX_ENTRY, decode_index_header
+from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.format.index.index import INDEX_ENTRY, decode_index_header
 from seglog.storage.format.names import (
     ABORT_FILE,
     CHECKPOINT_FILE,
@@ -31,9 +29,11 @@ from seglog.storage.format.names import (
     OURS,
     SCHEDULE_TOPIC,
 )
-from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
-from seglog.storage.format.record import FILLER_BYTES, Damage, RecordRow, examine
-from seglog.storage.format.timer import (
+from seglog.storage.format.queue.compaction import COMPACTION, COMPACTION_QUEUE, POSITION_FILE
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record.record import FILLER_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.timer.timer import (
     DEFAULT_PRECISION_MS,
     TIMER_SLOT,
     TIMER_UNIT_BYTES,
@@ -41,9 +41,9 @@ from seglog.storage.format.timer import (
     read_timer_log,
     view_timer_slots,
 )
-from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
-from seglog.storage.queue_overlay import is_message
-from seglog.storage.survey import Survey, survey
+from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.survey.survey import Survey, survey
 from tests.support.campaign import Subject
 
 IDLE: Final = "bytes that no reader uses"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from seglog.storage.commit_log import CommitLog
-from seglog.storage.format.record import HEAD_V4
-from seglog.storage.format.tombstone import LOST_FLAG
-from seglog.storage.get import GetResult
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.record.record import HEAD_V4
+from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.message_filter import TagFilter
-from seglog.storage.plain_reads import PlainReads
+from seglog.storage.log.commit_log import CommitLog
+from seglog.storage.reads.get import GetResult
+from seglog.storage.reads.message_filter import TagFilter
+from seglog.storage.reads.sequential_reads import PlainReads
 from seglog.storage.store import MessageStore
 from tests.support.kernels import native
 from tests.support.stores import SMALL

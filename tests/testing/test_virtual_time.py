@@ -14,7 +14,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import PullFlag, ResponseCode
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.files import DiskUsage, RealFiles
+from seglog.storage.files.files import DiskUsage, RealFiles
 from seglog.testing import VirtualBroker
 from tests.support.brokers import pull, records_body, send_delayed
 from tests.support.golden import tree_digest

@@ -14,13 +14,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "seglog"
 
 SEAM = {
-    "storage/files.py": "real files by any path: what StoreRoot makes the caller's own folder with",
-    "storage/real_file.py": "works on a folder's descriptor and a name in it, for the seam",
-    "storage/store_root.py": "the seam itself",
-    "storage/root_folder.py": "the seam itself",
-    "storage/beneath.py": "the seam itself",
-    "storage/links.py": "works on a folder's descriptor and a name in it, for the seam",
-    "storage/store_lock.py": "works on a folder's descriptor and a name in it, for the seam",
+    "storage/files/files.py": "real files by any path: what StoreRoot makes the caller's own folder with",
+    "storage/files/real_file.py": "works on a folder's descriptor and a name in it, for the seam",
+    "storage/files/store_root.py": "the seam itself",
+    "storage/files/root_folder.py": "the seam itself",
+    "storage/files/beneath.py": "the seam itself",
+    "storage/files/hardlinks.py": "works on a folder's descriptor and a name in it, for the seam",
+    "storage/files/store_lock.py": "works on a folder's descriptor and a name in it, for the seam",
 }
 
 OWN = {
@@ -36,7 +36,7 @@ OWN = {
     "cli/standard_output.py": "/dev/null",
     "cli/version.py": "the JDK's release file",
     "doctor/backup.py": "compares the paths that the user gave",
-    "doctor/outside.py": "asks whether a file that the user names is in the store",
+    "storage/files/output_path.py": "asks whether a file that the user names is in the store",
     "doctor/resume_file.py": "the resume file, which lies outside of every store",
     "spark/archive/restore.py": "the path of the store that the user gave",
     "spark/compact/compact.py": "the path of the store that the user gave",
@@ -46,7 +46,7 @@ OWN = {
     "spark/session.py": "a temporary folder of the session, and the package's own",
     "spark/source/append_job.py": "the staging folder beside the store, which the job made",
     "spark/source/staging.py": "the staging folder beside the store, which the job made",
-    "storage/named_file.py": "a file that the user names",
+    "storage/small_files/named_file.py": "a file that the user names",
 }
 
 OF_OS = {

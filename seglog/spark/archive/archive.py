@@ -11,11 +11,11 @@ from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
 from seglog.spark import register
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
+from seglog.storage.directory.directory_listing import check_is_store
+from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.format import names
+from seglog.storage.format.record.tombstone import FILLER_TOPIC
 from seglog.storage.format.system_names import TRANSIT_TOPICS
-from seglog.storage.format.tombstone import FILLER_TOPIC
-from seglog.storage.listing import check_is_store
-from seglog.storage.reading_root import ReadingRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ COLUMNS: Final = (
 )
 """The columns of an archive; times in ms."""
 _HEAD_BYTES: Final = "(88 + 12 * (shiftright(sysFlag, 4) & 1) + 12 * (shiftright(sysFlag, 5) & 1))"
-"""Of a record, by its flags: see :data:`seglog.storage.format.record.HEADS`."""
+"""Of a record, by its flags: see :data:`seglog.storage.format.record.record.HEADS`."""
 _MADE: Final = {
     "day": "date_format(date_add(date'1970-01-01', cast(floor(storeTimestamp / 86400000) as int)),"
     " 'yyyy-MM-dd')",

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.errors import ConfigError, CorruptError, StoreError
-from seglog.storage.files import HeldLock
-from seglog.storage.format.json_line import decode_json_object
+from seglog.storage.files.files import HeldLock
+from seglog.storage.files.store_names import untrusted
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.config.json_line import decode_json_object
 from seglog.storage.format.names import MAX_QUEUE_ID
-from seglog.storage.store_names import untrusted
-from seglog.storage.store_root import StoreRoot
 
 DATA: Final = "data"
 _MANIFESTS: Final = "_manifest"

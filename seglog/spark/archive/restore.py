@@ -39,15 +39,15 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
-from seglog.storage.copies import remove_tree
-from seglog.storage.findings import Severity
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES
+from seglog.storage.files.copies import remove_tree
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import FILLER, MAGIC_BLANK
-from seglog.storage.geometry import DEFAULT_SEGMENT_BYTES
-from seglog.storage.listing import list_store
+from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
 from seglog.storage.store import MessageStore
-from seglog.storage.store_root import StoreRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,11 +15,11 @@ from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.findings import Finding
-from seglog.storage.format.seal import Seal
-from seglog.storage.index_chains import chain_finding
-from seglog.storage.index_facts import IndexFacts
-from seglog.storage.seal_files import read_seal
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.ours.seal import Seal
+from seglog.storage.index_check.index_chains import chain_finding
+from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.seals.seal_files import read_seal
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,9 @@ import pyarrow as pa
 from seglog.doctor.log_walk import SplitOutcome
 from seglog.doctor.record_watch import Seen
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
-from seglog.storage.findings import Finding
-from seglog.storage.format.record import Damage
-from seglog.storage.key_check import KeyDiff, Places
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.record.record import Damage
+from seglog.storage.index_check.key_check import KeyDiff, Places
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])
 _HEAD: Final = pa.struct(

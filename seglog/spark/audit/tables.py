@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.check_report import CheckReport
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.finding_text import finding_fields
-from seglog.storage.format.lmq import plain_queue_kind
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.format.queue.lmq import plain_queue_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

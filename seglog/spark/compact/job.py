@@ -35,7 +35,7 @@ from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.index_facts import IndexFacts
+from seglog.storage.index_check.index_facts import IndexFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format import properties as props
 from seglog.storage.format.layout import U32, U32_ITEMS
+from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 
 _NAME: Final = U32.unpack(props.KEYS.encode())[0]

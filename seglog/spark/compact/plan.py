@@ -20,14 +20,14 @@ from seglog.spark.compact.writing import SegmentPlan
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.report import AuditQueue, AuditReport
 from seglog.storage.audit.stitch import LogOutcome
-from seglog.storage.compaction_files import queue_ids
-from seglog.storage.files import Files
-from seglog.storage.findings import Severity
+from seglog.storage.compaction.files import queue_ids
+from seglog.storage.directory.known_topics import configured_kinds
+from seglog.storage.directory.queue_files import QueueFiles, read_units
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Severity
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
-from seglog.storage.format.record import FILLER_BYTES
+from seglog.storage.format.record.record import FILLER_BYTES
 from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
-from seglog.storage.known_topics import configured_kinds
-from seglog.storage.queue_files import QueueFiles, read_units
 
 _BROKERS_OWN: Final = (*SYSTEM_PREFIXES, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
 

@@ -19,11 +19,11 @@ from typing import Final
 
 from seglog.doctor.branch_names import branch_names
 from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
-from seglog.storage.copies import remove_tree
-from seglog.storage.files import SwappingFiles
-from seglog.storage.format.json_line import decode_json_object
+from seglog.storage.files.copies import remove_tree
+from seglog.storage.files.files import SwappingFiles
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.config.json_line import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
-from seglog.storage.store_root import StoreRoot
 
 _SUFFIX: Final = ".compact"
 _MANIFEST: Final = "manifest.json"

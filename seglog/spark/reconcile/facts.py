@@ -13,7 +13,7 @@ from seglog.doctor.half_check import HalfQueue, half_queues
 from seglog.doctor.waits import TIMER_FILE
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.format.system_names import is_business_topic, needs_no_registration
-from seglog.storage.format.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
 
 BROADCAST_SUFFIX: Final = "@broadcast"
 """Behind a group's name in the offset table: progress of a broadcast group through a proxy."""

@@ -23,10 +23,10 @@ from seglog.spark.source.inflated_bodies import COMPRESSION_BITS, inflate_bodies
 from seglog.spark.source.property_columns import PropertyColumns
 from seglog.spark.source.split_rows import Window
 from seglog.spark.source.strings import as_text, gather
-from seglog.storage.format import properties as props
 from seglog.storage.format.layout import I32_ITEMS
-from seglog.storage.format.record import FLAG_AT
-from seglog.storage.format.tombstone import LOST_FLAG, is_tombstone
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import FLAG_AT
+from seglog.storage.format.record.tombstone import LOST_FLAG, is_tombstone
 from seglog.storage.kernels.gather import (
     Bytes,
     Ints,

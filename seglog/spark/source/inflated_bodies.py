@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from seglog.errors import CorruptError
 from seglog.spark.source.strings import merged
-from seglog.storage.format.message import inflate
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.record.message import inflate
+from seglog.storage.format.record.sys_flag import (
     COMPRESSED,
     COMPRESSION_LZ4,
     COMPRESSION_MASK,

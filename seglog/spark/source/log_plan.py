@@ -1,9 +1,9 @@
 """What of a log is to be read: splits that end where the log ends, and what is known to be lost.
 
 A record behind damage may be of an older life of the log, but only in a file behind which no other begins
-with a record (see :mod:`seglog.storage.log_scan`). So one file at most has to be walked before the splits
-can be cut, the last that begins with a record; in all others whatever proves itself is of the log. Where
-there is damage in that one, the whole log is walked: what is newer is told from all that comes before.
+with a record (see :mod:`seglog.storage.walk.log_scan`). So one file at most has to be walked before the
+splits can be cut, the last that begins with a record; in all others whatever proves itself is of the log.
+Where there is damage in that one, the whole log is walked: what is newer is told from all that comes before.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
-from seglog.storage.files import Files
-from seglog.storage.format.record import Damage, examine
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.listing import check_is_store, list_store
-from seglog.storage.log_files import LogFile, LogReader
-from seglog.storage.log_scan import MISSING, LogScan
-from seglog.storage.misnamed import check_names
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.directory.directory_listing import check_is_store, list_store
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_files import LogFile, LogReader
+from seglog.storage.directory.misnamed import check_names
+from seglog.storage.files.files import Files
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.record.record import Damage, examine
+from seglog.storage.walk.log_scan import MISSING, LogScan
 
 _RECORD_BYTES: Final = 8 << 20
 """Longer than any record with the default limits."""

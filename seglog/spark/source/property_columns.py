@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from seglog.spark.source.strings import as_text, gather, text_of
-from seglog.storage.format.properties import ENTRY_END, NAME_END
+from seglog.storage.format.record.properties import ENTRY_END, NAME_END
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
-from seglog.storage.kernels.strings import Ends, property_map, property_values
+from seglog.storage.kernels.string_columns import Ends, property_map, property_values
 
 _MANY_NAMES = 62
 """More names than bits of a number: then entries are sorted to find those that occur twice."""

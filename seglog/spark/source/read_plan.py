@@ -18,8 +18,8 @@ from seglog.spark.source.queue_path import QueuePath
 from seglog.spark.source.selection import Chooser, Selection
 from seglog.spark.source.split_rows import SplitRows, Window
 from seglog.storage.audit.splits import MIN_SPLIT_BYTES
+from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.geometry import StoreGeometry
 
 
 @dataclass(frozen=True, slots=True)

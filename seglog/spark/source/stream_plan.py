@@ -26,11 +26,11 @@ from seglog.spark.source.log_plan import LogPlan, Loss, check_log_names, cut_fil
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import Piece, loss_error, pieces_of
 from seglog.spark.source.selection import MOST, Chooser
-from seglog.storage.files import Files
+from seglog.storage.directory.directory_listing import Listing, list_store
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.kernels.walk import QueueTable, Rows, are_dispatched, places
-from seglog.storage.listing import Listing, list_store
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_scan import LogScan
+from seglog.storage.walk.log_scan import LogScan
 
 
 class StoreOffset(TypedDict):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from seglog.storage.kernels.gather import Bytes, Ints, Mask
-from seglog.storage.kernels.strings import Ends, copied
+from seglog.storage.kernels.string_columns import Ends, copied
 
 
 def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = None) -> pa.Array:

@@ -14,10 +14,10 @@ from seglog.storage.audit.queue_audit import LogView, audit_queue, overlay
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.audit.stretches import BatchRun, Interval
-from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.files import Files
-from seglog.storage.queue_files import QueueFiles
-from seglog.storage.queue_overlay import QueueState
+from seglog.storage.directory.queue_files import QueueFiles
+from seglog.storage.files.files import Files
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.scan.queue_overlays import Key, Overlays
 
 

@@ -1,7 +1,7 @@
 """Holds the files of one batch queue against what the splits saw of it.
 
-The rules are the engine's: :func:`seglog.storage.batch_overlay.overlay_batch_queue` decides. It wants the
-unit of every record; those that the files hold are read off them, the others came along.
+The rules are the engine's: :func:`seglog.storage.overlay.batch_overlay.overlay_batch_queue` decides. It
+wants the unit of every record; those that the files hold are read off them, the others came along.
 
 Memory: the units of one queue and a few times as much, about 200 bytes a record.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from seglog.storage.audit.queue_audit import LogView
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stretches import BatchRun
-from seglog.storage.batch_overlay import BatchQueueState, overlay_batch_queue
-from seglog.storage.files import Files
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT, BatchUnits
-from seglog.storage.queue_files import QueueFiles, read_units_left
-from seglog.storage.queue_overlay import LogFacts
+from seglog.storage.directory.queue_files import QueueFiles, read_units_left
+from seglog.storage.files.files import Files
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
+from seglog.storage.overlay.batch_overlay import BatchQueueState, overlay_batch_queue
+from seglog.storage.overlay.queue_overlay import LogFacts
 
 
 def overlay_batch(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from seglog.storage.audit.stretches import BatchRun
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.format.batch_consume_queue import BatchUnits, batch_in_use
+from seglog.storage.format.queue.batch_consume_queue import BatchUnits, batch_in_use
 
 _NOWHERE: Final = -1
 

@@ -1,6 +1,6 @@
 """Puts together what the splits of a plan saw: the log, its queues, and what is not as it should be.
 
-A survey (:mod:`seglog.storage.survey`) says the same of a store, whatever the splits: both stand on
+A survey (:mod:`seglog.storage.survey.survey`) says the same of a store, whatever the splits: both stand on
 :mod:`seglog.storage.scan`. But records in holes which a mend brings back are called repairable here, as
 readers call them. A survey reads one file after the other, and holds a row of every record; splits may be
 walked at once, and send runs.
@@ -23,10 +23,10 @@ from seglog.storage.audit.stitch import LogOutcome, stitch
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
-from seglog.storage.files import Files
-from seglog.storage.message_counts import count_messages, lost_of_store
+from seglog.storage.files.files import Files
 from seglog.storage.scan.conclusion import WalkedLog
 from seglog.storage.scan.conclusion import conclude as conclude_walk
+from seglog.storage.scan.message_counts import count_messages, lost_of_store
 from seglog.storage.scan.queue_overlays import batch_topics, overlay_queues
 
 

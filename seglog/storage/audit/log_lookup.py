@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import Units
-from seglog.storage.format.record import Damage, examine
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.log_facts import MOST_RECORD_BYTES
-from seglog.storage.log_files import LogReader
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.record.record import Damage, examine
 
 
 class LogLookup:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, Split, plan_splits
-from seglog.storage.files import Files
-from seglog.storage.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.known_topics import configured_kinds
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.directory.known_topics import configured_kinds
+from seglog.storage.files.files import Files
 from seglog.storage.scan.listed import ListedStore, list_whole
 from seglog.storage.scan.queue_overlays import batch_topics
 

@@ -1,8 +1,8 @@
 """Holds the files of one queue against what the splits saw of it.
 
-The rules are the engine's: :func:`seglog.storage.queue_overlay.overlay_queue` decides. It wants a row for
-every record. The splits compared each record with its unit already and sent runs, so the rows are made
-again here: those that agree are read off the units, the others stand for their kind.
+The rules are the engine's: :func:`seglog.storage.overlay.queue_overlay.overlay_queue` decides. It wants a
+row for every record. The splits compared each record with its unit already and sent runs, so the rows are
+made again here: those that agree are read off the units, the others stand for their kind.
 
 Memory: the units of one queue and a few times as much, about 150 bytes a message.
 """
@@ -20,14 +20,14 @@ import numpy.typing as npt
 from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stretches import Interval, UnitState
-from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import Units
+from seglog.storage.directory.queue_files import QueueFiles, read_units_left
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.kernels.walk import ROW, Rows
-from seglog.storage.log_scan import Hole
-from seglog.storage.queue_files import QueueFiles, read_units_left
-from seglog.storage.queue_overlay import LogFacts, QueueState, overlay_queue
-from seglog.storage.scratch import Room
+from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, overlay_queue
+from seglog.storage.segments.scratch import Room
+from seglog.storage.walk.log_scan import Hole
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
 _IN_MEMORY_BYTES: Final = 8 << 20

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.findings import Finding
-from seglog.storage.log_scan import Hole
-from seglog.storage.message_counts import MessageCounts
+from seglog.storage.findings.findings import Finding
+from seglog.storage.scan.message_counts import MessageCounts
+from seglog.storage.walk.log_scan import Hole
 
 _ORDINARY: Final = frozenset({"log-spare", "queue-deleted"})
 """Findings that a healthy store has too."""

@@ -22,16 +22,16 @@ from seglog.storage.audit.splits import Split
 from seglog.storage.audit.stretch_builder import StretchBuilder
 from seglog.storage.audit.stretches import Stopped, Stretch
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.files import Files
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.format import names
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT
-from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, RecordRow, examine
-from seglog.storage.geometry import StoreGeometry
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, RecordRow, examine
 from seglog.storage.kernels import walk_into
-from seglog.storage.kernels.keys import RecordKeys, index_keys
+from seglog.storage.kernels.index_keys import RecordKeys, index_keys
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, next_record, walk
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_scan import SHORT, ZERO, is_written
+from seglog.storage.walk.log_scan import SHORT, ZERO, is_written
 
 _WINDOW_BYTES: Final = 8 << 20
 _SMALL_WINDOW_BYTES: Final = 64 << 10

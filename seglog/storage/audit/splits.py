@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.log_files import LogFile
+from seglog.storage.directory.log_files import LogFile
 
 DEFAULT_SPLIT_BYTES: Final = 128 << 20
 MIN_SPLIT_BYTES: Final = 1 << 10

@@ -1,6 +1,6 @@
 """Puts together what the splits saw: which stretches are the log, where its holes are and where it ends.
 
-The rules are those of :mod:`seglog.storage.log_scan`, and so is the result, whatever the splits: the log
+The rules are those of :mod:`seglog.storage.walk.log_scan`, and so is the result, whatever the splits: the log
 goes on where a stretch ended; behind damage it goes on at the next record, which must be newer than all
 before it if it may lie behind a cut; if there is none it ends. A split cannot apply them, for it does not
 know what lies before it. So it may have begun in the middle of a record, or taken a record of an older life
@@ -19,9 +19,9 @@ from typing import Final
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split, owner
 from seglog.storage.audit.stretches import Head, Stretch
-from seglog.storage.format.record import Damage, RecordRow
-from seglog.storage.format.sys_flag import takes_queue_offset
-from seglog.storage.log_scan import MISSING, ZERO, Hole
+from seglog.storage.format.record.record import Damage, RecordRow
+from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.walk.log_scan import MISSING, ZERO, Hole
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
-from seglog.storage.format.record import Damage
+from seglog.storage.format.record.record import Damage
 
 
 class UnitState(enum.IntEnum):

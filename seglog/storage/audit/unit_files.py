@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.audit.stretches import UnitState
-from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import CQ_UNIT, Units, in_use
+from seglog.storage.directory.queue_files import QueueFiles, list_queue
+from seglog.storage.files.files import Files
 from seglog.storage.format.layout import Layout
 from seglog.storage.format.names import CONSUME_QUEUE, segment_file_name
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, Units, in_use
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.queue_files import QueueFiles, list_queue
-from seglog.storage.queue_overlay import may_differ_in_tags_code
+from seglog.storage.overlay.queue_overlay import may_differ_in_tags_code
 
 
 @dataclass(frozen=True, slots=True)

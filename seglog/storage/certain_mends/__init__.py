@@ -14,9 +14,9 @@ from seglog.storage.certain_mends.heads import mends_of_identities
 from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
-from seglog.storage.files import Files
-from seglog.storage.rewrite import rewrite_record
-from seglog.storage.survey import Survey
+from seglog.storage.files.files import Files
+from seglog.storage.files.rewrite import rewrite_record
+from seglog.storage.survey.survey import Survey
 
 MAX_ROUNDS: Final = 3
 """A record that is whole again may let a second look see more; a third has never been needed."""

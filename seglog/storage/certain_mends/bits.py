@@ -6,8 +6,8 @@ that results. Without that, sectors that were swapped could pass for records wit
 place.
 
 A head that was written over: magic, place and length of a record are known from elsewhere
-(:mod:`seglog.storage.format.restated`), and are written again where a checksum of the record is right then,
-and its queue unit, or the checksum of all of it, says that it belongs here.
+(:mod:`seglog.storage.format.record.self_evident_fields`), and are written again where a checksum of the
+record is right then, and its queue unit, or the checksum of all of it, says that it belongs here.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
-from seglog.storage.files import Files
-from seglog.storage.format.flipped_bit import Bit, flipped, has_crc_property, mend_record, structure_bits
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.format.layout import U32
-from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
-from seglog.storage.format.restated import restate, restated_fields
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_scan import Hole
-from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.format.record.flipped_bit import (
+    Bit,
+    flipped,
+    has_crc_property,
+    mend_record,
+    structure_bits,
+)
+from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.record.self_evident_fields import restate, restated_fields
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.walk.log_scan import Hole
 
 _MAX_RECORD_BYTES: Final = 192 << 10
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}

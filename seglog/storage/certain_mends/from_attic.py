@@ -6,7 +6,7 @@ the record states itself, of its length, topic, queue and queue offset; or into 
 prove themselves: by their checksums, or by what is certain of one flipped bit or a head that was written
 over, with the tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing
 behind the log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one
-of before the erase, :mod:`~seglog.storage.erased_places` names the record.
+of before the erase, :mod:`~seglog.storage.small_files.erased_places` names the record.
 
 A record that lies in the attic at another place than it states, as under the name of another file, is found
 by its magic; so are those of log files that a repair moved aside, because they were copies of others.
@@ -20,15 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.storage.attic import iter_kept
 from seglog.storage.certain_mends.mend import ATTIC_KIND, Mend
-from seglog.storage.erased_places import ErasedPlace, erased_places
-from seglog.storage.files import Files
-from seglog.storage.format.attic_entry import MAX_KEPT_BYTES
-from seglog.storage.format.flipped_bit import flipped, mend_record, structure_bits
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I64
 from seglog.storage.format.names import COMMIT_LOG, STRAY, parse_segment_file_name
-from seglog.storage.format.record import (
+from seglog.storage.format.ours.attic_entry import MAX_KEPT_BYTES
+from seglog.storage.format.record.flipped_bit import flipped, mend_record, structure_bits
+from seglog.storage.format.record.record import (
     MAGIC_AT,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
@@ -37,12 +36,13 @@ from seglog.storage.format.record import (
     RecordRow,
     examine,
 )
-from seglog.storage.format.restated import restate
-from seglog.storage.format.tombstone import is_tombstone
-from seglog.storage.holes_file import KnownHole, load_holes
+from seglog.storage.format.record.self_evident_fields import restate
+from seglog.storage.format.record.tombstone import is_tombstone
 from seglog.storage.kernels.walk import iter_resync
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_scan import Hole
+from seglog.storage.scan.holes_file import KnownHole, load_holes
+from seglog.storage.small_files.attic import iter_kept
+from seglog.storage.small_files.erased_places import ErasedPlace, erased_places
+from seglog.storage.walk.log_scan import Hole
 
 _MAX_RECORD_BYTES: Final = 5 << 20
 """Longer records than brokers take are not looked for."""
@@ -186,7 +186,7 @@ def log_place(name: str | None, position_bytes: int) -> int | None:
     """Returns where in the log kept bytes lay; None for those of other files.
 
     Args:
-        name: The file that they were in, as :class:`~seglog.storage.attic.Kept` has it.
+        name: The file that they were in, as :class:`~seglog.storage.small_files.attic.Kept` has it.
         position_bytes: Where in that file.
     """
     if name is None:

@@ -18,18 +18,18 @@ import numpy.typing as npt
 
 from seglog.storage.certain_mends.log_neighbours import neighbours
 from seglog.storage.certain_mends.mend import BIT, HEAD, MAX_DOUBTED, Mend
-from seglog.storage.files import Files
-from seglog.storage.format.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.flipped_bit import bits_between
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.queue_files import read_units
+from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record import HEAD_V4, Damage, examine
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.record.flipped_bit import bits_between
+from seglog.storage.format.record.record import HEAD_V4, Damage, examine
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_records import has_record_crc
-from seglog.storage.queue_files import read_units
-from seglog.storage.queue_overlay import is_message
-from seglog.storage.survey import Survey
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.log_records import has_record_crc
 
 _OTHERWISE: Final = frozenset({"queue-unit-wrong", "queue-unit-stray", "queue-beyond-log"})
 _Mask = npt.NDArray[np.bool_]

@@ -2,8 +2,8 @@
 
 They are decimal numbers in a property, which nothing covers without ``__CRC32#``. One counts as wrong where
 the queue's other records in the log leave no place for it, as
-:mod:`seglog.storage.queue_offsets` works out; the right one is the one that they leave, or that the queue's
-file has between theirs. So a wrong queue file changes no record that the log agrees with.
+:mod:`seglog.storage.walk.queue_offsets` works out; the right one is the one that they leave, or that the
+queue's file has between theirs. So a wrong queue file changes no record that the log agrees with.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from contextlib import closing
 import numpy as np
 
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
-from seglog.storage.files import Files
-from seglog.storage.format import properties as props
-from seglog.storage.format.flipped_bit import bits_between
-from seglog.storage.format.lmq import multi_queues
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record import RecordRow, examine
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_records import has_record_crc
-from seglog.storage.survey import Survey
+from seglog.storage.format.queue.lmq import multi_queues
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.flipped_bit import bits_between
+from seglog.storage.format.record.record import RecordRow, examine
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.log_records import has_record_crc
 
 _ENTRY = props.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _END = b"\x02"

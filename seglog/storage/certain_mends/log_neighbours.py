@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seglog.storage.gathered import parts
 from seglog.storage.kernels.walk import Rows, places
+from seglog.storage.walk.growable_rows import parts
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.storage.findings import Finding
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 
 BIT: Final = "bit"

@@ -17,19 +17,19 @@ import numpy as np
 
 from seglog.storage.certain_mends.heads import rows_led_to
 from seglog.storage.certain_mends.mend import BIT, MAX_DOUBTED, Mend
-from seglog.storage.files import Files
-from seglog.storage.format.flipped_bit import Bit, flipped
+from seglog.storage.directory.index_files import known_hashes, list_index_files
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.queue_files import read_units
+from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.properties import CRC_NAME, CRC_PROPERTY_BYTES
-from seglog.storage.format.record import Damage, examine, unit_tags_code
-from seglog.storage.format.tombstone import LOST_TAGS_CODE
-from seglog.storage.index_files import known_hashes, list_index_files
-from seglog.storage.index_times import is_of_log
-from seglog.storage.kernels.keys import index_keys
-from seglog.storage.log_files import LogReader
-from seglog.storage.queue_files import read_units
-from seglog.storage.queue_overlay import QueueState, has_own_tags_code
-from seglog.storage.survey import Survey
+from seglog.storage.format.record.flipped_bit import Bit, flipped
+from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record.record import Damage, examine, unit_tags_code
+from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
+from seglog.storage.index.index_times import is_of_log
+from seglog.storage.kernels.index_keys import index_keys
+from seglog.storage.overlay.queue_overlay import QueueState, has_own_tags_code
+from seglog.storage.survey.survey import Survey
 
 _MAX_PROPERTIES_BYTES: Final = 4096
 

@@ -9,14 +9,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from seglog.storage.batch_overlay import BatchQueueState
 from seglog.storage.certain_mends.mend import Mend
-from seglog.storage.findings import Finding
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.lost_messages import LostMessages, Offsets
-from seglog.storage.lost_tail import lost_findings
-from seglog.storage.queue_overlay import QueueState, is_message
+from seglog.storage.format.record.tombstone import LostRecord
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.lost_messages import LostMessages, Offsets
+from seglog.storage.overlay.lost_tail import lost_findings
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.scan.listed import ListedStore

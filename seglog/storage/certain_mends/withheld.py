@@ -12,10 +12,10 @@ import numpy as np
 
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
-from seglog.storage.queue_offsets import with_queue_offset
-from seglog.storage.queue_overlay import is_message
+from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
-from seglog.storage.survey import Survey
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.queue_offsets import with_queue_offset
 
 
 def withhold(found: Survey, mends: Sequence[Mend]) -> None:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import Message
-from seglog.storage.get_status import GetStatus
-from seglog.storage.kernels.found import PythonFound
-from seglog.storage.kernels.lane import LaneOwner
-from seglog.storage.kernels.tips import PythonLogTip, PythonQueueTip
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import Message
+from seglog.storage.kernels.fast_path import FastPathOwner
+from seglog.storage.kernels.read_result import PythonReadResult
+from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
-_F = TypeVar("_F", bound=Found | PythonFound)
+_F = TypeVar("_F", bound=Found | PythonReadResult)
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -129,7 +129,7 @@ def key_rows(
     """
 
 def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memoryview, /) -> int:
-    """Does what :func:`seglog.storage.format.index_build.put_keys` does.
+    """Does what :func:`seglog.storage.format.index.index_build.put_keys` does.
 
     Raises:
         TruncatedError: As of :func:`walk_stretch`.
@@ -152,18 +152,20 @@ def group_rows(
     """
 
 def rows_stand_in(rows: memoryview, units: memoryview, /) -> bool:
-    """Returns what :func:`seglog.storage.kernels.units.stand_in` does, of the bytes of both."""
+    """Returns what :func:`seglog.storage.kernels.queue_rows.stand_in` does, of the bytes of both."""
 
 def entries_extent(entries: memoryview, /) -> tuple[int, int, bool]:
-    """Returns what :func:`seglog.storage.kernels.entries.extent_of` does, of the bytes of entries."""
+    """Returns what :func:`seglog.storage.kernels.index_entries.extent_of` does, of the bytes of entries."""
 
 def follow_entries(
     entries: memoryview, first: int, newest: memoryview, most: int, /
 ) -> list[tuple[int, int]]:
-    """Does what :func:`seglog.storage.kernels.entries.follow` does, naming the first ``most`` wrong ones."""
+    """Does what :func:`seglog.storage.kernels.index_entries.follow` does, naming the first ``most`` wrong
+    ones.
+    """
 
 def entries_stand_for(rows: memoryview, entries: memoryview, begin_ms: int, starts_file: bool, /) -> bool:
-    """Returns what :func:`seglog.storage.kernels.entries.stand_for` does, of the bytes of both."""
+    """Returns what :func:`seglog.storage.kernels.index_entries.stand_for` does, of the bytes of both."""
 
 def have_key(buffer: memoryview, first: int, places: memoryview, key: bytes, /) -> bytes:
     """Whether records may have a key: one that was read and has others surely has not.
@@ -323,7 +325,8 @@ def populate(pages: memoryview, /) -> bool:
     """
 
 class Draft:
-    """What ``PythonDraft`` is, for usual values: of all others ``Draft(...)`` makes a ``PythonDraft``.
+    """What ``PythonPendingRecord`` is, for usual values: of all others ``Draft(...)`` makes a
+    ``PythonPendingRecord``.
 
     Usual are topics of one length byte but the delay topic, and properties that are stored as they are given.
     """
@@ -354,15 +357,15 @@ class Draft:
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int, /
     ) -> None: ...
 
-class LogTip:
-    """What ``PythonLogTip`` is; its numbers have 64 bits."""
+class LogTail:
+    """What ``PythonLogTail`` is; its numbers have 64 bits."""
 
     end_phy_offset: int
     last_phy_offset: int
     last_store_ms: int
     newest_store_ms: int
     keyed_end: int
-    nudge_at: int
+    wake_allocator_at: int
     @property
     def is_shut(self) -> bool: ...
     def __init__(
@@ -379,10 +382,10 @@ class LogTip:
         descriptor: int,
         /,
     ) -> None: ...
-    def take_back(self) -> None: ...
+    def revoke(self) -> None: ...
 
-class QueueTip:
-    """What ``PythonQueueTip`` is; its numbers have 64 bits."""
+class QueueTail:
+    """What ``PythonQueueTail`` is; its numbers have 64 bits."""
 
     min_offset: int
     max_offset: int
@@ -398,17 +401,17 @@ class QueueTip:
         descriptor: int,
         /,
     ) -> None: ...
-    def take_back(self) -> None: ...
+    def revoke(self) -> None: ...
 
 class Lane(Generic[_R, _B, _D]):
-    """What ``PythonLane`` is; it takes batches and messages of brokers too.
+    """What ``PythonFastPath`` is; it takes batches and messages of brokers too.
 
     It never lets go of the GIL between looking at the tips and changing them, so puts need no lock. While
     ``is_shut`` of the log's tip says that somebody holds the append lock, it leaves them to the ordinary way.
     """
 
-    def __init__(self, tip: LogTip, owner: LaneOwner[_R, _B, _D], /) -> None: ...
-    def add(self, topic: str, queue_id: int, tip: QueueTip, /) -> None: ...
+    def __init__(self, tip: LogTail, owner: FastPathOwner[_R, _B, _D], /) -> None: ...
+    def add(self, topic: str, queue_id: int, tip: QueueTail, /) -> None: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...
     def put(
@@ -423,13 +426,13 @@ class Lane(Generic[_R, _B, _D]):
         flag: int = 0,
         durability: _D | None = None,
     ) -> _R: ...
-    put_soon: Callable[..., _R | None]
+    try_put: Callable[..., _R | None]
     put_batch: Callable[..., _B]
     append: Callable[..., _R]
     append_batch: Callable[..., _B]
 
 class Found:
-    """``PythonFound`` whose runs and records are made when they are first asked for."""
+    """``PythonReadResult`` whose runs and records are made when they are first asked for."""
 
     decoded: list[Message] | None
 
@@ -443,7 +446,7 @@ class Found:
         lost: tuple[range, ...] = ...,
         sizes: Sequence[int] | None = None,
     ) -> None:
-        """As ``PythonFound``.
+        """As ``PythonReadResult``.
 
         Raises:
             ValueError: The records do not fill the runs.
@@ -529,12 +532,12 @@ class Reads(Generic[_F]):
         filter_type: type,
         found: GetStatus,
         no_match: GetStatus,
-        log_tip: LogTip | PythonLogTip,
+        log_tip: LogTail | PythonLogTail,
         log_maps: Maps,
         limits: tuple[int, int, int],
         /,
     ) -> None:
-        """As :func:`seglog.storage.kernels.pulls.new_reads` says."""
+        """As :func:`seglog.storage.kernels.native_reads.new_reads` says."""
     get: Callable[..., _F]
     """Takes the arguments of ``MessageStore.get``."""
     def record_at(self, phy_offset: int, /) -> memoryview | None:
@@ -543,7 +546,7 @@ class Reads(Generic[_F]):
         Its checksums and its own offset are not looked at.
         """
 
-    def add(self, topic: str, queue_id: int, tip: QueueTip | PythonQueueTip, maps: Maps, /) -> None:
+    def add(self, topic: str, queue_id: int, tip: QueueTail | PythonQueueTail, maps: Maps, /) -> None:
         """Tells of a queue of 20-byte units."""
 
     def know(self, expression: str, tags: TagSet | None, /) -> None:

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.layout import I32_ITEMS, Layout
-from seglog.storage.format.record import CRC_MASK
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.record import CRC_MASK
 
 Places: TypeAlias = npt.NDArray[np.int64]
 _BYTES_OF_SIZE: Final = np.arange(I32_ITEMS.itemsize)

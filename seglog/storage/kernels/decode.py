@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from seglog.storage.format.message import Message, new_host
-from seglog.storage.format.message import decode_message as python_decode_message
+from seglog.storage.format.record.message import Message, new_host
+from seglog.storage.format.record.message import decode_message as python_decode_message
 from seglog.storage.kernels import KERNELS, NATIVE
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.layout import I16_ITEMS, Layout
-from seglog.storage.format.record import HEAD_V4, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2
+from seglog.storage.format.record.record import HEAD_V4, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

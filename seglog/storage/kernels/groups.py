@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from seglog.storage.format.sys_flag import INNER_BATCH
+from seglog.storage.format.record.sys_flag import INNER_BATCH
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from seglog.storage.format import index_build
-from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.index_build import KEY_ROW, KeyRows
+from seglog.storage.format.index import index_build
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
 from seglog.storage.kernels import KERNELS, NATIVE
 
 ROOM: Final = 1 << 18

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format.record import (
+from seglog.storage.format.record.record import (
     FILLER,
     FILLER_BYTES,
     MAGIC_AT,
@@ -28,7 +28,7 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.record.sys_flag import (
     INNER_BATCH,
     TRANSACTION_MASK,
     TRANSACTION_PREPARED,

@@ -4,7 +4,8 @@ Memory that was just given back costs the system more than the walk of a window 
 processor's caches right after its checksums. The buffer may be the map of a file that another process cuts.
 
 There is no Python kernel of this: without the native ones callers walk windows and ask for their keys, which
-gives the same (:func:`seglog.storage.kernels.walk.walk`, :func:`seglog.storage.kernels.keys.index_keys`).
+gives the same (:func:`seglog.storage.kernels.walk.walk`,
+:func:`seglog.storage.kernels.index_keys.index_keys`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from seglog.storage.format.index_build import KEY_ROW, KeyRows
+from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.kernels.keys import RecordKeys
+from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import QueueTable, Rows
 
 KEYS_ROOM: Final = 1 << 16

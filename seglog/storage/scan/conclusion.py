@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seglog.storage.batch_overlay import batch_behind_findings
-from seglog.storage.derived_findings import LogEnd, checkpoint_findings, config_findings
-from seglog.storage.files import Files
-from seglog.storage.findings import Finding
-from seglog.storage.format.record import Damage
-from seglog.storage.format.tombstone import LostRecord
-from seglog.storage.holes_file import KnownHole
-from seglog.storage.listing import no_queue_length
-from seglog.storage.log_files import LogReader
-from seglog.storage.log_gone import log_gone
-from seglog.storage.log_records import RecordsBehind
-from seglog.storage.log_scan import Hole
-from seglog.storage.lost_messages import LostMessages, lost_in_holes
-from seglog.storage.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
-from seglog.storage.message_counts import standing_losses
-from seglog.storage.queue_overlay import behind_findings
+from seglog.storage.directory.directory_listing import no_queue_length
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.log_gone import log_gone
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.record.record import Damage
+from seglog.storage.format.record.tombstone import LostRecord
+from seglog.storage.overlay.batch_overlay import batch_behind_findings
+from seglog.storage.overlay.lost_messages import LostMessages, lost_in_holes
+from seglog.storage.overlay.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
+from seglog.storage.overlay.queue_overlay import behind_findings
+from seglog.storage.scan.derived_findings import LogEnd, checkpoint_findings, config_findings
 from seglog.storage.scan.file_findings import (
     empty_file_findings,
     log_findings,
     queue_file_findings,
     tombstone_findings,
 )
+from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
+from seglog.storage.scan.message_counts import standing_losses
 from seglog.storage.scan.queue_overlays import Overlays
+from seglog.storage.walk.log_records import RecordsBehind
+from seglog.storage.walk.log_scan import Hole
 
 
 @dataclass(frozen=True, slots=True)

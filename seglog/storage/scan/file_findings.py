@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from seglog.storage.files import Files
-from seglog.storage.findings import Finding
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_files import LogFile
+from seglog.storage.directory.queue_files import QueueFiles, data_end
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.record import Damage
-from seglog.storage.geometry import StoreGeometry
-from seglog.storage.holes_file import KnownHole
-from seglog.storage.log_files import LogFile
-from seglog.storage.log_scan import Hole
-from seglog.storage.lost_messages import LostMessages, tell_lost
-from seglog.storage.queue_files import QueueFiles, data_end
+from seglog.storage.format.record.record import Damage
+from seglog.storage.overlay.lost_messages import LostMessages, tell_lost
+from seglog.storage.scan.holes_file import KnownHole
+from seglog.storage.walk.log_scan import Hole
 
 
 def log_findings(

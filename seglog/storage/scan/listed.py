@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.errors import NotFoundError
-from seglog.storage.checkpoint_file import read_checkpoint
-from seglog.storage.files import Files
-from seglog.storage.findings import Finding
+from seglog.storage.directory.directory_listing import check_is_store, list_store
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
+from seglog.storage.directory.lengths import Lengths
+from seglog.storage.directory.log_files import LogFile, log_start
+from seglog.storage.directory.queue_files import QueueFiles
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.names import ABORT_FILE
-from seglog.storage.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
-from seglog.storage.lengths import Lengths
-from seglog.storage.listing import check_is_store, list_store
-from seglog.storage.log_files import LogFile, log_start
-from seglog.storage.queue_files import QueueFiles
+from seglog.storage.small_files.checkpoint_file import read_checkpoint
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ def list_whole(
         files: Where it is.
         root: The store directory.
         given: Lengths of files that the caller knows.
-        asks_queues: As :func:`~seglog.storage.lengths.find_lengths` takes it.
+        asks_queues: As :func:`~seglog.storage.directory.lengths.find_lengths` takes it.
 
     Raises:
         NotFoundError: There is nothing at ``root``.

@@ -1,7 +1,7 @@
 """The queues of a store, each worked out from what a walk saw of its records and held against its files.
 
-The rules for one queue are those of :mod:`seglog.storage.queue_overlay` and
-:mod:`seglog.storage.batch_overlay`. Here is which queues there are, and of which kind.
+The rules for one queue are those of :mod:`seglog.storage.overlay.queue_overlay` and
+:mod:`seglog.storage.overlay.batch_overlay`. Here is which queues there are, and of which kind.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from seglog.storage.batch_overlay import BatchQueueState
-from seglog.storage.files import Files
-from seglog.storage.findings import Finding
+from seglog.storage.directory.known_topics import known_topics
+from seglog.storage.directory.queue_files import QueueFiles, queue_directory
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT
-from seglog.storage.known_topics import known_topics
-from seglog.storage.queue_files import QueueFiles, queue_directory
-from seglog.storage.queue_overlay import QueueState
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.scan.listed import ListedStore
 
 Key: TypeAlias = tuple[str, int]

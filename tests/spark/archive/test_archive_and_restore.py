@@ -17,8 +17,8 @@ from seglog.errors import NotFoundError, StoreError
 from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.restore import Sizes, restore_store
 from seglog.spark.compact.swap import discard_old
-from seglog.storage.files import RealFiles
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import IndexGeometry
 from tests.support.compactions import fill_random, said
 from tests.support.golden import extract
 from tests.support.narrow import not_none

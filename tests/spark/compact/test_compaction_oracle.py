@@ -15,10 +15,10 @@ from seglog.errors import FileKindError, SeglogError, StoreError, UnsupportedSto
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy, Verdict
 from seglog.spark.compact.swap import old_store
-from seglog.storage.files import RealFiles
-from seglog.storage.format.compaction import compaction_sizes
-from seglog.storage.format.record import HEAD_V4
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.queue.compaction import compaction_sizes
+from seglog.storage.format.record.record import HEAD_V4
 from tests.support.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
 from tests.support.local_runner import LocalRunner
 from tests.support.records import Record

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from seglog.spark.compact.crc_moves import move_crcs
-from seglog.storage.format.record import PHY_OFFSET_AT, Damage, examine
+from seglog.storage.format.record.record import PHY_OFFSET_AT, Damage, examine
 from tests.support.records import Record
 
 

@@ -21,7 +21,7 @@ from seglog.errors import NotFoundError, SeglogError, StoreLockedError, UndoErro
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_store, undo_swap, work_folder
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support.compactions import STEP_MS, fill_random, said
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.local_runner import LocalRunner

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from seglog.storage.format.message import message_id
-from seglog.storage.format.properties import decode_properties
-from seglog.storage.format.record import Damage, examine
+from seglog.storage.format.record.message import message_id
+from seglog.storage.format.record.properties import decode_properties
+from seglog.storage.format.record.record import Damage, examine
 from tests.spark.reconcile.planted import DELAY, HALF, OP, WHEEL, Planted
 from tests.support.log_records import iter_log
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seglog.clock import VirtualClock
-from seglog.storage.format.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP, TRANSACTION_COMMIT
-from seglog.storage.format.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
+from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP, TRANSACTION_COMMIT
+from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
 from seglog.storage.store import MessageStore
 from tests.support.log_records import iter_log
 from tests.support.stores import SMALL_INDEX

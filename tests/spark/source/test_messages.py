@@ -13,10 +13,10 @@ from seglog.errors import CorruptError
 from seglog.spark.source.columns import BIGINT, COLUMNS, Wanted
 from seglog.spark.source.options import Options
 from seglog.spark.source.read_plan import plan_pieces, read_piece
-from seglog.storage.files import RealFiles
-from seglog.storage.format.host import Host
-from seglog.storage.format.tombstone import LOST_FLAG
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.tombstone import LOST_FLAG
+from seglog.storage.survey.survey import survey
 from tests.support.golden import expected, extract, golden_names
 
 EVERYTHING = tuple(

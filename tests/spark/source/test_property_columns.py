@@ -8,7 +8,7 @@ from hypothesis import given
 
 from seglog.spark.source.columns import PROPERTY_MAP
 from seglog.spark.source.property_columns import PropertyColumns
-from seglog.storage.format.properties import decode_properties
+from seglog.storage.format.record.properties import decode_properties
 from tests.storage.kernels.test_strings import laid_out, stored
 from tests.support.kernels import BOTH, running
 

@@ -16,7 +16,7 @@ from seglog.spark.source.queue_path import QueuePath
 from seglog.spark.source.read_plan import plan_pieces, read_piece
 from seglog.spark.source.selection import Selection, Span
 from seglog.spark.source.split_rows import SplitRows
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from tests.support.golden import extract, golden_names
 
 SPLIT_BYTES = 20_000

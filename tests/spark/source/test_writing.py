@@ -14,7 +14,7 @@ from seglog.spark.source import append_job
 from seglog.spark.source.append_job import AppendJob
 from seglog.spark.source.columns import BY_NAME
 from seglog.spark.source.staging import check_written_schema, stage
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 
 ROWS = [
     {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog import MessageStore, VirtualClock
-from seglog.storage.files import RealFiles
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.survey.survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
 from tests.support.golden import config_names, extract, golden_names
 from tests.support.mixed import fill_mixed

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seglog.storage.files import RealFiles
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
-from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.survey import survey
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.survey.survey import survey
 from tests.support.audits import audit_as_survey, write_log
 from tests.support.records import Record, pack_log
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.audit.splits import MIN_SPLIT_BYTES, owner, plan_splits
-from seglog.storage.log_files import LogFile
+from seglog.storage.directory.log_files import LogFile
 
 SEGMENT_BYTES = 65536
 

@@ -9,8 +9,8 @@ import pytest
 from seglog.storage.audit.conclude import conclude
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.files import RealFiles
-from seglog.storage.survey import survey
+from seglog.storage.files.files import RealFiles
+from seglog.storage.survey.survey import survey
 from tests.support.audits import assert_agrees, audit_as_survey, write_log
 from tests.support.records import Record, pack_log
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from seglog.storage.audit.stretches import UnitState
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.files import RealFiles
-from seglog.storage.format.consume_queue import CQ_UNIT
+from seglog.storage.directory.queue_files import list_queues, read_units
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.queue_files import list_queues, read_units
 
 FILE_BYTES = 100
 

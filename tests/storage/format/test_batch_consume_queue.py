@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.batch_consume_queue import (
+from seglog.storage.format.queue.batch_consume_queue import (
     BATCH_UNIT,
     BATCH_UNIT_BYTES,
     END_UNIT,
@@ -18,7 +18,7 @@ from seglog.storage.format.batch_consume_queue import (
     valid_batch_prefix,
     view_batch_units,
 )
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.properties import encode_properties
 from tests.support.golden import extract
 from tests.support.log_records import iter_log
 

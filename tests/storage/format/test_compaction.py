@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, InvalidArgumentError, MessageIllegalError, TruncatedError
-from seglog.storage.format.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.compaction import (
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.compaction import (
     compaction_key,
     compaction_record,
     compaction_rolls,
@@ -19,8 +19,8 @@ from seglog.storage.format.compaction import (
     encode_positions,
     is_kept,
 )
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.properties import encode_properties
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import encode_properties
 from tests.support.golden import config_names, extract, golden_names
 from tests.support.log_records import iter_log
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seglog.storage.format.batch_consume_queue import (
+from seglog.storage.format.queue.batch_consume_queue import (
     END_UNIT,
     make_batch_units,
     valid_batch_prefix,
     view_batch_units,
 )
-from seglog.storage.format.compaction import (
+from seglog.storage.format.queue.compaction import (
     compaction_key,
     compaction_record,
     compaction_rolls,
@@ -28,9 +28,9 @@ from seglog.storage.format.compaction import (
     encode_positions,
     is_kept,
 )
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.lmq import lmq_names, multi_queues
-from seglog.storage.format.record import FILLER, MAGIC_BLANK
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.queue.lmq import lmq_names, multi_queues
+from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
 from tests.support.archives import unpack
 from tests.support.log_records import iter_log
 

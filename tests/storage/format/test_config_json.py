@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config_json import MAX_DEPTH, decode_config, encode_config
+from seglog.storage.format.config.config_json import MAX_DEPTH, decode_config, encode_config
 from tests.support.config_files import read_config
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"

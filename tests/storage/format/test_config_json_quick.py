@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config_json import MAX_DEPTH, decode_closely, encode_config
-from seglog.storage.format.config_json_quick import decode_quickly
+from seglog.storage.format.config.config_json import MAX_DEPTH, decode_closely, encode_config
+from seglog.storage.format.config.config_json_quick import decode_quickly
 
 CONFIG = Path(__file__).parents[2] / "golden" / "config"
 

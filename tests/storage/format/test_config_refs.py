@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config_json import decode_config, encode_config
-from seglog.storage.format.config_refs import MAX_HEIGHT
-from seglog.storage.format.config_value import ConfigValue
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.config.config_refs import MAX_HEIGHT
+from seglog.storage.format.config.config_value import ConfigValue
 from tests.support.golden import config_names, extract
 
 # Written by fastjson 1.2.83 from maps and lists that share parts.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.consume_queue import (
+from seglog.storage.format.queue.consume_queue import (
     CQ_UNIT,
     in_use,
     pre_blanks,

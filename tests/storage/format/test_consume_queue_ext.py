@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, InvalidArgumentError, StoreError, TruncatedError
-from seglog.storage.format.consume_queue import CQ_UNIT
-from seglog.storage.format.consume_queue_ext import (
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.queue.consume_queue_ext import (
     EXT_HEAD_BYTES,
     MAX_EXT_ADDRESS,
     ExtUnit,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.format.consume_queue_ext import decode_ext_unit
-from seglog.storage.format.properties import decode_properties
+from seglog.storage.format.queue.consume_queue_ext import decode_ext_unit
+from seglog.storage.format.record.properties import decode_properties
 from tests.support.config_files import read_config
 from tests.support.ext_units import ext_positions
 from tests.support.golden import config_names, extract

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seglog.storage.format.flipped_bit import (
+from seglog.storage.format.record.flipped_bit import (
     MAX_BYTES,
     find_flipped_bits,
     flipped,

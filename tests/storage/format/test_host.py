@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.host import Host
+from seglog.storage.format.record.host import Host
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, TruncatedError
-from seglog.storage.format.index import (
+from seglog.storage.format.index.index import (
     DEFAULT_INDEX_GEOMETRY,
     IndexGeometry,
     IndexHeader,
@@ -22,15 +22,15 @@ from seglog.storage.format.index import (
     is_index_file_name,
     key_hash,
 )
-from seglog.storage.format.index_build import KEY_ROW, begin_index_file, put_keys
-from seglog.storage.format.index_geometry import index_damage, infer_index_geometry
-from seglog.storage.format.index_keys import IndexedRecord, indexes_tags, record_keys
-from seglog.storage.format.index_rows import key_rows
-from seglog.storage.format.index_view import IndexView
-from seglog.storage.format.properties import encode_properties
-from seglog.storage.format.string_hash import slice_hashes
-from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from seglog.storage.format.tags import java_string_hash
+from seglog.storage.format.index.index_build import KEY_ROW, begin_index_file, put_keys
+from seglog.storage.format.index.index_geometry import index_damage, infer_index_geometry
+from seglog.storage.format.index.index_keys import IndexedRecord, indexes_tags, record_keys
+from seglog.storage.format.index.index_rows import key_rows
+from seglog.storage.format.index.index_view import IndexView
+from seglog.storage.format.index.string_hash import slice_hashes
+from seglog.storage.format.record.properties import encode_properties
+from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from seglog.storage.format.record.tags import java_string_hash
 from tests.support.index_files import build_index_files, select_from_files
 from tests.support.narrow import not_none
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, MessageIllegalError
-from seglog.storage.format.batch_consume_queue import batch_range
-from seglog.storage.format.inner_batch import (
+from seglog.storage.format.queue.batch_consume_queue import batch_range
+from seglog.storage.format.record.inner_batch import (
     MIN_BATCH_MESSAGE_BYTES,
     BatchMessage,
     count_batch,
     encode_batch,
     iter_batch,
 )
-from seglog.storage.format.properties import MAX_PROPERTIES_BYTES
-from seglog.storage.format.sys_flag import INNER_BATCH, NEED_UNWRAP
+from seglog.storage.format.record.properties import MAX_PROPERTIES_BYTES
+from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
 from tests.support.golden import extract
 from tests.support.log_records import iter_log
 

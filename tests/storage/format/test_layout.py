@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.storage.format.checkpoint import CHECKPOINT
-from seglog.storage.format.consume_queue import CQ_UNIT
 from seglog.storage.format.layout import I64, Field, Layout
-from seglog.storage.format.record import FILLER, HEADS
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.record import FILLER, HEADS
 
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "i32": 4, "u32": 4, "i64": 8, "b4": 4, "b16": 16}
 ALL = [CQ_UNIT, CHECKPOINT, FILLER, *HEADS.values()]

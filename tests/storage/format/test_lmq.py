@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.lmq import (
+from seglog.storage.format.queue.lmq import (
     MultiQueue,
     is_queue_name,
     lmq_names,
@@ -15,7 +15,7 @@ from seglog.storage.format.lmq import (
     topic_allows_lmq,
     with_queue_offsets,
 )
-from seglog.storage.format.properties import decode_properties, encode_properties
+from seglog.storage.format.record.properties import decode_properties, encode_properties
 
 NAMES = st.lists(
     st.text("abc%LMQ-_é", min_size=1, max_size=8).map(lambda name: f"%LMQ%{name}"), min_size=1, max_size=5

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, TruncatedError
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import MAX_INFLATED_BYTES, decode_message, inflate
-from seglog.storage.format.properties import decode_properties
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import MAX_INFLATED_BYTES, decode_message, inflate
+from seglog.storage.format.record.properties import decode_properties
 from tests.support.narrow import not_none
 from tests.support.records import Record, records
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import MessageIllegalError
-from seglog.storage.format.properties import (
+from seglog.storage.format.record.properties import (
     CRC_NAME,
     crc_property,
     decode_properties,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.record import (
+from seglog.storage.format.record.record import (
     DELAY_LEVELS_S,
     MIN_RECORD_BYTES,
     Damage,
@@ -18,7 +18,7 @@ from seglog.storage.format.record import (
     examine,
     unit_tags_code,
 )
-from seglog.storage.format.tags import tags_code
+from seglog.storage.format.record.tags import tags_code
 from tests.support.records import Record, records
 
 PLAIN = Record(properties=b"TAGS\x01TagA\x02", phy_offset=4096, queue_offset=7, queue_id=2)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.recovery_point import (
+from seglog.storage.format.ours.recovery_point import (
     RECOVERY_POINT_HEAD,
     QueueSum,
     RecoveryPoint,
     decode_recovery_point,
     encode_recovery_point,
 )
-from seglog.storage.format.seal import checksum
+from seglog.storage.format.ours.seal import checksum
 
 I63 = st.integers(0, 2**63 - 1)
 U32 = st.integers(0, 2**32 - 1)

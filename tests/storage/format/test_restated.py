@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.format.restated import restate, restated_fields
+from seglog.storage.format.record.self_evident_fields import restate, restated_fields
 from tests.support.records import Record
 
 PLACE = 70_000

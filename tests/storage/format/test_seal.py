@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seglog.errors import CorruptError, TruncatedError
-from seglog.storage.format.seal import (
+from seglog.storage.format.ours.seal import (
     SEAL_BLOCK,
     SEAL_BLOCK_BYTES,
     SEAL_END,

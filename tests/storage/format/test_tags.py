@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.tags import java_string_hash, tags_code
+from seglog.storage.format.record.tags import java_string_hash, tags_code
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import StoreError
-from seglog.storage.format.properties import decode_properties
-from seglog.storage.format.tags import java_string_hash
-from seglog.storage.format.timer import (
+from seglog.storage.format.record.properties import decode_properties
+from seglog.storage.format.record.tags import java_string_hash
+from seglog.storage.format.timer.timer import (
     DEFAULT_SLOT_COUNT,
     TIMER_DELETE,
     TIMER_SLOT,
@@ -28,7 +28,7 @@ from seglog.storage.format.timer import (
     read_timer_log,
     view_timer_slots,
 )
-from seglog.storage.format.timer_checkpoint import (
+from seglog.storage.format.timer.timer_checkpoint import (
     TimerCheckpoint,
     decode_timer_checkpoint,
     encode_timer_checkpoint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seglog.storage.format.timer import (
+from seglog.storage.format.timer.timer import (
     TIMER_DELETE,
     TIMER_NORMAL,
     TIMER_ROLL,
@@ -14,7 +14,7 @@ from seglog.storage.format.timer import (
     TIMER_WHEEL_FILE_BYTES,
     read_timer_log,
 )
-from seglog.storage.format.timer_build import (
+from seglog.storage.format.timer.timer_build import (
     ROLL_WINDOW_MS,
     due_unit,
     iter_timer_log,

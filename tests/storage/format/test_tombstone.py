@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.batch_consume_queue import batch_range
-from seglog.storage.format.lmq import multi_queues
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.record import Damage, examine
-from seglog.storage.format.sys_flag import takes_queue_offset
-from seglog.storage.format.tombstone import (
+from seglog.storage.format.queue.batch_consume_queue import batch_range
+from seglog.storage.format.queue.lmq import multi_queues
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.record import Damage, examine
+from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record.tombstone import (
     LOST_FLAG,
     LOST_TAGS_CODE,
     MAX_FILLER_BYTES,

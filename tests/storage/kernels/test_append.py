@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import decode_message
-from seglog.storage.kernels import append
-from seglog.storage.kernels.append import Draft, filler
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.kernels import pending_record as append
+from seglog.storage.kernels.pending_record import Draft, filler
 from tests.support.records import Record, records
 
 pytestmark = pytest.mark.usefixtures("kernels")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, TruncatedError
-from seglog.storage.format.host import Host
-from seglog.storage.format.message import Message, decode_message, new_host
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import Message, decode_message, new_host
 from tests.support.kernels import native
 from tests.support.records import Record, records
 

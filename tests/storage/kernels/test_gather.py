@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.message import decode_message
-from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import gather
 from tests.support.records import Record, pack_log, records
 

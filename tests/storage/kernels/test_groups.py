@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog.storage.format.sys_flag import (
+from seglog.storage.format.record.sys_flag import (
     INNER_BATCH,
     TRANSACTION_COMMIT,
     TRANSACTION_PREPARED,

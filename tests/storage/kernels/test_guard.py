@@ -13,12 +13,12 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import TruncatedError
-from seglog.storage.files import RealFiles
-from seglog.storage.kernels.side_by_side import Walkers
+from seglog.storage.files.files import RealFiles
+from seglog.storage.kernels.parallel_walk import Walkers
 from seglog.storage.kernels.walk import QueueTable
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import survey
-from seglog.storage.verify import verify_store
+from seglog.storage.survey.survey import survey
+from seglog.storage.survey.verify import verify_store
 from tests.support.kernels import native, running
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog.errors import TruncatedError
-from seglog.storage.format import index_build
-from seglog.storage.format.index import (
+from seglog.storage.format.index import index_build
+from seglog.storage.format.index.index import (
     INDEX_HEADER,
     IndexGeometry,
     IndexHeader,
     decode_index_header,
     encode_index_header,
 )
-from seglog.storage.format.index_build import KEY_ROW
+from seglog.storage.format.index.index_build import KEY_ROW
 from seglog.storage.kernels import NATIVE, PYTHON, indexing
 from seglog.storage.kernels.indexing import KeyReader, put_keys
-from seglog.storage.log_records import LogWindows, iter_key_rows
+from seglog.storage.walk.log_records import LogWindows, iter_key_rows
 from tests.storage.kernels.test_guard import cut, map_of
 from tests.storage.kernels.test_native_equals_python import exact, made
 from tests.support.damage import damaged_bytes

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog.storage.format.index import key_hash
-from seglog.storage.format.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from seglog.storage.format.tombstone import LOST_FLAG
-from seglog.storage.kernels.keys import index_keys
+from seglog.storage.format.index.index import key_hash
+from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from seglog.storage.format.record.tombstone import LOST_FLAG
+from seglog.storage.kernels.index_keys import index_keys
 from tests.support.kernels import BOTH, native, running
 from tests.support.records import Record, pack_log, records
 from tests.support.scale import scaled

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog.storage.format import properties as props
 from seglog.storage.format.names import SCHEDULE_TOPIC
-from seglog.storage.format.record import CRC_MASK, Damage, examine
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import CRC_MASK, Damage, examine
 from seglog.storage.kernels.walk import QueueTable, iter_resync, walk
 from tests.support.damage import damaged_bytes
 from tests.support.kernels import native, running

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.host import Host
-from seglog.storage.format.index_build import KEY_ROW
-from seglog.storage.kernels.append import PythonDraft
+from seglog.storage.format.index.index_build import KEY_ROW
+from seglog.storage.format.record.host import Host
+from seglog.storage.kernels.pending_record import PythonPendingRecord
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, walk
 from tests.support.case_names import said
 from tests.support.kernels import native, running
@@ -140,7 +140,7 @@ def new_draft(**other):
     ids=said,
 )
 def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
-    made, twin = new_draft(**other), PythonDraft(*(USUAL | other).values())
+    made, twin = new_draft(**other), PythonPendingRecord(*(USUAL | other).values())
     assert type(made) is native().Draft
     buffers = bytearray(made.size_bytes), bytearray(twin.size_bytes)
     for each, buffer in zip((made, twin), buffers, strict=True):
@@ -161,11 +161,11 @@ def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
     ids=said,
 )
 def test_unusual_drafts_are_left_to_python(other):
-    assert type(new_draft(**other)) is PythonDraft
+    assert type(new_draft(**other)) is PythonPendingRecord
 
 
 def test_named_parameters_are_left_to_python():
-    assert type(native().Draft(**USUAL)) is PythonDraft
+    assert type(native().Draft(**USUAL)) is PythonPendingRecord
 
 
 def test_wrong_values_are_the_errors_of_python():

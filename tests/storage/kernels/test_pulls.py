@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.errors import ClosedError, InvalidArgumentError, NotFoundError
-from seglog.storage import plain_reads
 from seglog.storage import store as store_module
-from seglog.storage.format.message import decode_message
-from seglog.storage.get import GetResult
-from seglog.storage.get_status import GetStatus
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import NATIVE, PYTHON
-from seglog.storage.kernels.found import PythonFound
-from seglog.storage.message_filter import TagFilter
+from seglog.storage.kernels.read_result import PythonReadResult
+from seglog.storage.reads import sequential_reads as plain_reads
+from seglog.storage.reads.get import GetResult
+from seglog.storage.reads.message_filter import TagFilter
 from seglog.storage.store import MessageStore
 from tests.support.kernels import BOTH, native
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
@@ -260,7 +260,7 @@ def test_a_store_that_nobody_has_any_more_is_collected(tmp_path):
 
 
 def found_types(kernels):
-    return PythonFound if kernels == "python" else native().Found
+    return PythonReadResult if kernels == "python" else native().Found
 
 
 RUNS = [memoryview(b"aabbb"), memoryview(b"c")]
@@ -323,12 +323,12 @@ def test_maps_hold_no_memory_that_they_were_told_to_drop():
 
 def test_objects_of_others_are_refused():
     module = native()
-    tip, maps = module.QueueTip(0, 0, -1), module.Maps(20)
+    tip, maps = module.QueueTail(0, 0, -1), module.Maps(20)
     for arguments in ((tip, tip), (maps, maps), (None, None)):
         with pytest.raises(TypeError):
             module.Reads(len, GetResult, TagFilter, 1, 2, *arguments, (1, 1, 1))
     with pytest.raises(TypeError):
-        module.Reads(len, dict, TagFilter, 1, 2, module.LogTip(0, -1, 0, 0), maps, (1, 1, 1))
+        module.Reads(len, dict, TagFilter, 1, 2, module.LogTail(0, -1, 0, 0), maps, (1, 1, 1))
     for arguments in (([1], None), ((1,), ["a"]), ((1,), ("a",)), ((2**64,), None), (("1",), None)):
         with pytest.raises((TypeError, OverflowError)):
             module.TagSet(*arguments)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog.storage.kernels.side_by_side import Walkers
+from seglog.storage.kernels.parallel_walk import Walkers
 from seglog.storage.kernels.walk import ROW, QueueTable, walk
 from tests.storage.kernels.test_native_equals_python import exact, logs, some_logs
 from tests.support.kernels import native, running

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.format.properties import decode_properties, find_property
-from seglog.storage.kernels import NATIVE, strings
+from seglog.storage.format.record.properties import decode_properties, find_property
+from seglog.storage.kernels import NATIVE
+from seglog.storage.kernels import string_columns as strings
 from tests.support.kernels import BOTH, native, running
 
 PIECES = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.kernels.tips import NEVER, PythonLogTip, PythonQueueTip
+from seglog.storage.kernels.tails import NEVER, PythonLogTail, PythonQueueTail
 from tests.support.kernels import BOTH, native
 
 
 def types(kernels):
-    return (PythonLogTip, PythonQueueTip) if kernels == "python" else (native().LogTip, native().QueueTip)
+    return (PythonLogTail, PythonQueueTail) if kernels == "python" else (native().LogTail, native().QueueTail)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -17,7 +17,7 @@ def test_tips_say_what_was_stated_of_them_last(kernels):
     log_tip, queue_tip = types(kernels)
     log = log_tip(10, -1, 5, 7)
     assert (log.end_phy_offset, log.last_phy_offset, log.last_store_ms, log.newest_store_ms) == (10, -1, 5, 7)
-    assert (log.nudge_at, log.is_shut) == (NEVER, False)
+    assert (log.wake_allocator_at, log.is_shut) == (NEVER, False)
     log.end_phy_offset = NEVER
     with log:
         assert (log.end_phy_offset, log.is_shut) == (NEVER, True)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seglog.storage import queue_overlay
-from seglog.storage.format.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
-from seglog.storage.format.record import MIN_RECORD_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import PYTHON
-from seglog.storage.kernels.units import stand_in, units_of
+from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.log_scan import Hole
-from seglog.storage.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.overlay import queue_overlay
+from seglog.storage.overlay.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.walk.log_scan import Hole
 from tests.support.kernels import BOTH, running
 from tests.support.scale import scaled
 

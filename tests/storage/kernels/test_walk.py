@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.kernels.append import filler
+from seglog.storage.kernels.pending_record import filler
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, iter_resync, places, walk
 from tests.support.records import Record, pack_log, records
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.storage.format.record import FILLER
+from seglog.storage.format.record.record import FILLER
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
 
 pytestmark = pytest.mark.usefixtures("kernels")

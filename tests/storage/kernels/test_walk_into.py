@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog.storage.kernels.keys import index_keys
+from seglog.storage.kernels.index_keys import index_keys
 from seglog.storage.kernels.walk import ROW, QueueTable, walk
 from seglog.storage.kernels.walk_into import new_keys, walk_into
 from tests.storage.kernels.test_keys import made

@@ -17,14 +17,18 @@ import numpy as np
 
 from seglog.doctor.erased_record import erase_record
 from seglog.errors import SeglogError
-from seglog.storage.format import properties as props
-from seglog.storage.format.offset_history import decode_changes, encode_changes
-from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2, SYS_FLAG_AT
-from seglog.storage.format.recovery_point import RecoveryPoint, decode_recovery_point, encode_recovery_point
-from seglog.storage.format.seal import Seal, decode_seal, encode_seal
-from seglog.storage.format.undo_journal import UndoEntry, UndoKind
-from seglog.storage.listing import list_store
-from seglog.storage.store_root import StoreRoot
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.ours.offset_history import decode_changes, encode_changes
+from seglog.storage.format.ours.recovery_point import (
+    RecoveryPoint,
+    decode_recovery_point,
+    encode_recovery_point,
+)
+from seglog.storage.format.ours.seal import Seal, decode_seal, encode_seal
+from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2, SYS_FLAG_AT
 from tests.support.hostile.values import NAMES, noise, number
 from tests.support.packs import BEGIN, entries_of, file_entry, journal_bytes
 

@@ -1,4 +1,4 @@
-/* The type FastPath: what a store's puts enter first. Its contract is that of PythonLane. */
+/* The type FastPath: what a store's puts enter first. Its contract is that of PythonFastPath. */
 
 #include "fast_path.h"
 
@@ -143,7 +143,7 @@ static void fast_path_dealloc(PyObject *object)
 
 static PyMethodDef methods[] = {
     FAST_METHOD("put", fast_path_put),
-    FAST_METHOD("put_soon", fast_path_try_put),
+    FAST_METHOD("try_put", fast_path_try_put),
     FAST_METHOD("put_batch", fast_path_put_batch),
     FAST_METHOD("append", fast_path_append_one),
     FAST_METHOD("append_batch", fast_path_append_batch),

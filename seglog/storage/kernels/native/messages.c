@@ -116,7 +116,7 @@ int tag_set_add(PyObject *module)
     return tag_set_type ? 0 : -1;
 }
 
-/* Fills messages without a line of Python: what decode_message in seglog/storage/format/message.py does, for
+/* Fills messages without a line of Python: what decode_message in seglog/storage/format/record/message.py does, for
  * records that are right. Of others the Python function says what is wrong.
  */
 

@@ -1,4 +1,4 @@
-/* The bytes of new records, as seglog/storage/kernels/append.py makes them, and the type PendingRecord. */
+/* The bytes of new records, as seglog/storage/kernels/pending_record.py makes them, and the type PendingRecord. */
 
 #include "fast_path.h"
 #include "record.h"
@@ -239,8 +239,8 @@ static PyObject *make(PyTypeObject *type, PyObject **given, bool *is_usual)
 
 static PyObject *call_twin(PyObject *args, PyObject *keywords)
 {
-    PyObject *module = PyImport_ImportModule("seglog.storage.kernels.append");
-    PyObject *twin = module ? PyObject_GetAttrString(module, "PythonDraft") : NULL;
+    PyObject *module = PyImport_ImportModule("seglog.storage.kernels.pending_record");
+    PyObject *twin = module ? PyObject_GetAttrString(module, "PythonPendingRecord") : NULL;
     PyObject *self = twin ? PyObject_Call(twin, args, keywords) : NULL;
     Py_XDECREF(module);
     Py_XDECREF(twin);

@@ -109,7 +109,7 @@ struct pull {
     struct file_map *unchecked;
 };
 
-/* Goes from queue units to records as `read_queue` in seglog/storage/get.py does: the plain case, in which
+/* Goes from queue units to records as `read_queue` in seglog/storage/reads/get.py does: the plain case, in which
  * every unit leads to a message that lies in the log as it was written. Nothing else runs meanwhile. The
  * records are the caller's only if it ends with PULL_DONE.
  */

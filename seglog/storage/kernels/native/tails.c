@@ -160,7 +160,7 @@ static PyObject *log_tail_exit(PyObject *self, PyObject *Py_UNUSED(args))
 
 static PyMethodDef log_tail_methods[] = {
     {"lend", tail_grant, METH_VARARGS, NULL},
-    {"take_back", tail_revoke, METH_NOARGS, NULL},
+    {"revoke", tail_revoke, METH_NOARGS, NULL},
     {"__enter__", log_tail_enter, METH_NOARGS, NULL},
     {"__exit__", log_tail_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -168,7 +168,7 @@ static PyMethodDef log_tail_methods[] = {
 
 static PyMethodDef queue_tail_methods[] = {
     {"lend", tail_grant, METH_VARARGS, NULL},
-    {"take_back", tail_revoke, METH_NOARGS, NULL},
+    {"revoke", tail_revoke, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -178,7 +178,7 @@ static PyMemberDef log_tail_members[] = {
     {"last_store_ms", T_LONGLONG, offsetof(LogTail, last_store_ms), 0, NULL},
     {"newest_store_ms", T_LONGLONG, offsetof(LogTail, newest_store_ms), 0, NULL},
     {"keyed_end", T_LONGLONG, offsetof(LogTail, keyed_end), 0, NULL},
-    {"nudge_at", T_LONGLONG, offsetof(LogTail, wake_allocator_at), 0, NULL},
+    {"wake_allocator_at", T_LONGLONG, offsetof(LogTail, wake_allocator_at), 0, NULL},
     {"is_shut", T_BOOL, offsetof(LogTail, is_shut), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -207,14 +207,14 @@ static PyType_Slot queue_tail_slots[] = {
 };
 
 static PyType_Spec log_tail_spec = {
-    .name = "seglog.storage.kernels._native.LogTip",
+    .name = "seglog.storage.kernels._native.LogTail",
     .basicsize = sizeof(LogTail),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = log_tail_slots,
 };
 
 static PyType_Spec queue_tail_spec = {
-    .name = "seglog.storage.kernels._native.QueueTip",
+    .name = "seglog.storage.kernels._native.QueueTail",
     .basicsize = sizeof(QueueTail),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = queue_tail_slots,
@@ -230,17 +230,17 @@ static PyObject *checked(PyObject *value, PyTypeObject *type, const char *name)
 
 LogTail *as_log_tail(PyObject *value)
 {
-    return (LogTail *)checked(value, log_tail_type, "a LogTip");
+    return (LogTail *)checked(value, log_tail_type, "a LogTail");
 }
 
 QueueTail *as_queue_tail(PyObject *value)
 {
-    return (QueueTail *)checked(value, queue_tail_type, "a QueueTip");
+    return (QueueTail *)checked(value, queue_tail_type, "a QueueTail");
 }
 
 int tails_add(PyObject *module)
 {
-    log_tail_type = type_add(module, &log_tail_spec, "LogTip");
-    queue_tail_type = type_add(module, &queue_tail_spec, "QueueTip");
+    log_tail_type = type_add(module, &log_tail_spec, "LogTail");
+    queue_tail_type = type_add(module, &queue_tail_spec, "QueueTail");
     return log_tail_type && queue_tail_type ? 0 : -1;
 }

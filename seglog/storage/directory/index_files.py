@@ -1,0 +1,248 @@
+"""The key-index files of a store as they lie there, and lookups in them through ``pread``.
+
+Truth: none. A file that does not explain itself counts as absent; what it should have covered is looked up
+in the log instead.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.arguments import as_int
+from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.storage.files.files import Files, OpenFile
+from seglog.storage.format.index.index import (
+    INDEX_ENTRY,
+    INDEX_HEADER,
+    INDEX_SLOT,
+    IndexGeometry,
+    IndexHeader,
+    decode_index_header,
+    is_index_file_name,
+)
+from seglog.storage.format.index.index_geometry import infer_index_geometry
+from seglog.storage.format.names import INDEX
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Entries: TypeAlias = npt.NDArray[np.void]
+_SECOND_MS = 1000
+_DEFAULT_RATIO = 4
+_CHUNK_BYTES = 4 << 20
+MAX_INDEX_FILE_BYTES = 1 << 30
+"""More than twice RocketMQ's default division; a longer file is not read."""
+_LEAST_ENTRIES = 2
+"""The first entry of a file is never used."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One file of the index, as it was when it was looked at."""
+
+    path: Path
+    header: IndexHeader
+    geometry: IndexGeometry
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next entry needs another file."""
+        return self.header.index_count >= self.geometry.entry_count
+
+
+def list_index_files(
+    files: Files, root: Path, likely: IndexGeometry | None = None
+) -> tuple[list[IndexFile], list[Path]]:
+    """Returns the files of the index in order, and those that cannot be understood.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        likely: Division that they had when they were looked at before.
+    """
+    folder = root / INDEX
+    named = [
+        (folder / entry.name, entry.size_bytes)
+        for entry in files.list_dir(folder)
+        if not entry.is_dir and is_index_file_name(entry.name)
+    ]
+    return understood(files, named, likely)
+
+
+def understood(
+    files: Files, named: Iterable[tuple[Path, int]], likely: IndexGeometry | None = None
+) -> tuple[list[IndexFile], list[Path]]:
+    """Returns index files as they are, and those that cannot be understood.
+
+    Args:
+        files: Where they are.
+        named: Path and length of each, in order.
+        likely: Division that is tried first.
+    """
+    found: list[IndexFile] = []
+    damaged: list[Path] = []
+    for path, size_bytes in named:
+        try:
+            file = _look(files, path, size_bytes, likely)
+        except FileNotFoundError:  # retention took it while we looked
+            continue
+        except CorruptError:
+            damaged.append(path)
+        else:
+            likely = file.geometry
+            found.append(file)
+    return found, damaged
+
+
+def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
+    """Returns how many of the last entries are of the record at ``phy_offset``."""
+    handle = files.open(file.path, writable=False)
+    try:
+        entry = file.header.index_count - 1
+        while entry > 0 and INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))[1] == phy_offset:
+            entry -= 1
+    finally:
+        handle.close()
+    return file.header.index_count - 1 - entry
+
+
+def read_entries(files: Files, file: IndexFile, numbers: range) -> Entries:
+    """Returns entries of a file, one behind the other; zeros where it is shorter."""
+    handle = files.open(file.path, writable=False)
+    try:
+        size_bytes = len(numbers) * INDEX_ENTRY.size_bytes
+        return np.frombuffer(
+            read_padded(handle, entry_at(file, numbers.start), size_bytes), INDEX_ENTRY.dtype
+        )
+    finally:
+        handle.close()
+
+
+def known_hashes(files: Files, index: Iterable[IndexFile], phy_offset: int, store_ms: int) -> set[int]:
+    """Returns the key hashes that all files of an index have of a record; see :func:`hashes_at`."""
+    return set().union(*(hashes_at(files, file, phy_offset, store_ms) for file in index))
+
+
+def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | None = None) -> set[int]:
+    """Returns the key hashes of the entries that lead to a record, found by its place.
+
+    Entries lie in the order of the log; where damage broke that order, some may not be found.
+
+    Args:
+        files: Where the index is.
+        file: One of its files.
+        phy_offset: Where the record starts.
+        store_ms: Its time: entries of another time, as of an older life of the log, are left out.
+    """
+    numbers = range(1, min(file.header.index_count, file.geometry.entry_count))
+    found: set[int] = set()
+    handle = files.open(file.path, writable=False)
+    try:
+
+        def place_of(entry: int) -> int:
+            return int(INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))[1])
+
+        for entry in numbers[bisect_left(numbers, phy_offset, key=place_of) :]:
+            hashed, place, diff_s, _next = INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))
+            if place != phy_offset:
+                break
+            # The difference of entry 1 counts from the end of the file before.
+            seconds = None if store_ms is None or entry == 1 else store_ms - file.header.begin_timestamp_ms
+            if seconds is None or diff_s == max(0, seconds // _SECOND_MS):
+                found.add(hashed)
+    finally:
+        handle.close()
+    return found
+
+
+def load_index_file(files: Files, path: Path) -> memoryview:
+    """Returns a whole file; pages that were never written take no memory."""
+    handle = files.open(path, writable=False)
+    try:
+        buffer = memoryview(np.zeros(handle.size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
+        at = handle.next_data(0)
+        while at is not None:
+            at += handle.read_into(buffer[at : at + _CHUNK_BYTES], at)
+            at = handle.next_data(at)
+    finally:
+        handle.close()
+    return buffer
+
+
+def _look(files: Files, path: Path, size_bytes: int, likely: IndexGeometry | None) -> IndexFile:
+    if size_bytes > MAX_INDEX_FILE_BYTES:
+        raise CorruptError("index-size", expected=f"at most {MAX_INDEX_FILE_BYTES} bytes", found=size_bytes)
+    handle = files.open(path, writable=False)
+    try:
+        header = decode_index_header(read_padded(handle, 0, INDEX_HEADER.size_bytes))
+        for geometry in _likely(size_bytes, likely):
+            if _ends_fit(handle, IndexFile(path, header, geometry)):
+                return IndexFile(path, header, geometry)
+    finally:
+        handle.close()
+    return IndexFile(path, header, infer_index_geometry(load_index_file(files, path), likely))
+
+
+def _likely(size_bytes: int, likely: IndexGeometry | None) -> Iterator[IndexGeometry]:
+    if likely is not None and likely.file_size_bytes == size_bytes:
+        yield likely
+    per_slot = INDEX_SLOT.size_bytes + _DEFAULT_RATIO * INDEX_ENTRY.size_bytes
+    slots, rest = divmod(size_bytes - INDEX_HEADER.size_bytes, per_slot)
+    if rest == 0 and slots > 0:
+        yield IndexGeometry(slots, _DEFAULT_RATIO * slots)
+
+
+def _ends_fit(handle: OpenFile, file: IndexFile) -> bool:
+    """Returns whether the first and last entry are of the records that the header names."""
+    last = file.header.index_count - 1
+    if last < 1:
+        return last == 0
+    if last >= file.geometry.entry_count:
+        return False
+    first, newest = (INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry)) for entry in (1, last))
+    return bool(first[1] == file.header.begin_phy_offset and newest[1] == file.header.end_phy_offset)
+
+
+def read_entry(handle: OpenFile, file: IndexFile, entry: int) -> bytearray:
+    """Returns an entry of an open file."""
+    return read_padded(handle, entry_at(file, entry), INDEX_ENTRY.size_bytes)
+
+
+def entry_at(file: IndexFile, entry: int) -> int:
+    """Returns where in a file an entry lies."""
+    return file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry
+
+
+def read_padded(handle: OpenFile, position: int, size_bytes: int) -> bytearray:
+    """Returns bytes; zeros where the file is shorter, which no chain survives."""
+    buffer = bytearray(size_bytes)
+    handle.read_into(memoryview(buffer), position)
+    return buffer
+
+
+def checked_division(name: str, slot_count: int, entry_count: int) -> IndexGeometry:
+    """Returns a division that an index file can have.
+
+    Args:
+        name: What the caller calls it, for the error.
+        slot_count: ``maxHashSlotNum``.
+        entry_count: ``maxIndexNum``.
+
+    Raises:
+        InvalidArgumentError: A file could not hold an entry, or would be too long.
+    """
+    found = IndexGeometry(
+        as_int(f"{name} slot_count", slot_count), as_int(f"{name} entry_count", entry_count)
+    )
+    is_long = found.file_size_bytes > MAX_INDEX_FILE_BYTES
+    if found.slot_count < 1 or found.entry_count < _LEAST_ENTRIES or is_long:
+        raise InvalidArgumentError(
+            f"{name} {found.slot_count} {found.entry_count}: no index file of up to"
+            f" {MAX_INDEX_FILE_BYTES} bytes"
+        )
+    return found

@@ -1,0 +1,109 @@
+"""Files of one store in another: by a second name where the file system allows it, else by a copy.
+
+What is copied or linked is a regular file below the first store, and what is made lies below the second.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.files.files import OpenFile, RestoringFiles
+from seglog.storage.files.hardlinks import can_link, copy_bytes
+from seglog.storage.files.os_errors import is_full, translate
+from seglog.storage.files.store_root import StoreRoot
+
+_CHUNK_BYTES: Final = 8 << 20
+
+
+def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, end: int | None = None) -> None:
+    """Copies a file durably: holes stay holes, and its time of change is kept.
+
+    Args:
+        files: Where the file is.
+        source: The file.
+        other: Where the copy is to be.
+        target: Must not exist.
+        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+
+    Raises:
+        FileKindError: It is no regular file.
+    """
+    read = files.open(source, writable=False)
+    try:
+        write = other.create(target, 0)
+        try:
+            copy_bytes(read.descriptor, write.descriptor, end)
+        except OSError as error:
+            raise translate(error, target if is_full(error) else source) from error
+        finally:
+            write.close()
+    finally:
+        read.close()
+
+
+def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path) -> bool:
+    """Makes a second name for a file, or a copy where there can be none; returns whether it is a name."""
+    try:
+        files.link(source, other, target)
+    except OSError as error:
+        if can_link(error):
+            raise
+        copy_file(files, source, other, target)
+        return False
+    made = other.open(target, writable=False)
+    try:
+        os.fsync(made.descriptor)  # what was linked may be in the page cache only
+    finally:
+        made.close()
+    return True
+
+
+def copy_tree(files: RestoringFiles, source: Path, target: Path, *, is_dir: bool) -> None:
+    """Copies a file, or a folder and all that is in it, durably; holes stay holes.
+
+    Args:
+        files: Where both are.
+        source: What is copied.
+        target: Must not exist.
+        is_dir: Whether it is a folder.
+    """
+    if is_dir:
+        files.make_dirs(target)
+        for entry in files.list_dir(source):
+            copy_tree(files, source / entry.name, target / entry.name, is_dir=entry.is_dir)
+        files.sync_dir(target)
+        return
+    read = files.open(source, writable=False)
+    try:
+        write = files.create(target, read.size_bytes)
+        try:
+            _copy_data(read, write)
+            write.sync()
+        finally:
+            write.close()
+    finally:
+        read.close()
+    files.set_stamp(target, files.stamp(source))
+
+
+def remove_tree(files: RestoringFiles, folder: Path) -> None:
+    """Removes a folder and all that is in it."""
+    for entry in files.list_dir(folder):
+        if entry.is_dir:
+            remove_tree(files, folder / entry.name)
+        else:
+            files.remove(folder / entry.name)
+    files.remove_dir(folder)
+
+
+def _copy_data(read: OpenFile, write: OpenFile) -> None:
+    buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, read.size_bytes))))
+    at = read.next_data(0)
+    while at is not None:
+        count = read.read_into(buffer, at)
+        if not count:
+            return
+        write.write_at(buffer[:count], at)
+        at = read.next_data(at + count)

@@ -1,0 +1,424 @@
+"""The file calls of the engine, as a seam: what touches a disk goes through :class:`Files`.
+
+Tests put file systems behind it that crash, lie or fill up. The real files of a store are those of a
+:class:`~seglog.storage.files.store_root.StoreRoot`. Paths are :class:`pathlib.Path`; errors are the operating
+system's ``OSError``, translated where their meaning is known (``ENOSPC`` at an allocation becomes
+:class:`~seglog.errors.FullError`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from seglog.errors import CorruptError
+from seglog.storage.files.exchange import exchange
+from seglog.storage.files.hardlinks import break_link, unfinished_path
+from seglog.storage.files.os_errors import translate, with_path
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.files.store_lock import StoreLock
+
+MAX_WHOLE_BYTES = 128 << 20
+"""What is read as a whole: config, tables, journals; RocketMQ's longest are timer logs of 100 MiB.
+
+How long a file claims to be must not decide how much memory a store takes.
+"""
+TOO_LONG = "file-too-long"
+"""Kind of the damage of one that is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory."""
+
+    name: str
+    is_dir: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """How full a file system is.
+
+    Attributes:
+        used_bytes: In use by anybody.
+        available_bytes: Left for us; what is kept for the system's owner does not count.
+    """
+
+    used_bytes: int
+    available_bytes: int
+
+    @property
+    def used_percent(self) -> int:
+        """Share in use, rounded up, as RocketMQ counts it."""
+        return -(-100 * self.used_bytes // max(1, self.used_bytes + self.available_bytes))
+
+
+class OpenFile(Protocol):
+    """An open file; positions are bytes from its start. Calls on one file may come from any thread."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file now."""
+        ...
+
+    @property
+    def descriptor(self) -> int:
+        """The operating system's number of the file, to be written to beside this object; -1 for none."""
+        ...
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Reads up to ``len(buffer)`` bytes; fewer only at the end of the file. Returns how many."""
+        ...
+
+    def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Writes all of ``data``."""
+        ...
+
+    def next_data(self, position: int) -> int | None:
+        """Returns where the next bytes that were ever written start, None if only holes follow.
+
+        A file system that knows no holes may return ``position`` itself.
+        """
+        ...
+
+    def set_size(self, size_bytes: int) -> None:
+        """Cuts the file or extends it by a hole."""
+        ...
+
+    def reserve(self, position: int, size_bytes: int) -> None:
+        """Makes sure that writes to the range find space.
+
+        Raises:
+            FullError: The file system has not enough space; what is in the file stays.
+        """
+        ...
+
+    def map(self) -> memoryview:
+        """Returns the whole file as writable memory, which stays valid as long as a view of it lives."""
+        ...
+
+    def sync(self) -> None:
+        """Returns once all data of the file, and the size it needs, is on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Gives the descriptor back; maps stay."""
+        ...
+
+
+class HeldLock(Protocol):
+    """The exclusive right to write to one store."""
+
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        ...
+
+    def mark(self) -> None:
+        """Leaves a mark in the ``lock`` file that a RocketMQ overwrites when it starts, durably."""
+        ...
+
+    def release(self) -> None:
+        """Lets others in; a second call does nothing."""
+        ...
+
+
+class Files(Protocol):
+    """A file system."""
+
+    def list_dir(self, path: Path) -> list[Entry]:
+        """Returns the entries of a directory sorted by name; an absent directory has none."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is anything of that name."""
+        ...
+
+    def is_dir(self, path: Path) -> bool:
+        """Whether there is a directory of that name."""
+        ...
+
+    def open(self, path: Path, *, writable: bool) -> OpenFile:
+        """Opens an existing file; one that is to be written gets bytes that no other name shares."""
+        ...
+
+    def create(self, path: Path, size_bytes: int) -> OpenFile:
+        """Creates a file of that size, all holes; it must not exist."""
+        ...
+
+    def read_file(self, path: Path) -> bytes:
+        """Returns the whole content.
+
+        Raises:
+            CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`.
+        """
+        ...
+
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Creates or replaces a small file in place; not atomic."""
+        ...
+
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames atomically, replacing ``target``."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Removes a file."""
+        ...
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        ...
+
+    def sync_dir(self, path: Path) -> None:
+        """Returns once the names in the directory are on the disk."""
+        ...
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Returns how full the file system is that a folder lies on."""
+        ...
+
+    def lock(self, root: Path) -> HeldLock:
+        """Takes the lock of a store directory, and creates its ``lock`` file where it is missing.
+
+        Raises:
+            StoreLockedError: Another process, or this one, holds it.
+            ReadOnlyError: The directory cannot be written.
+        """
+        ...
+
+
+class Stamp(NamedTuple):
+    """What a file system keeps beside the content of a file: rights, and when it was changed last."""
+
+    mode: int
+    modified_ns: int
+
+
+class StampingFiles(Files, Protocol):
+    """A file system that takes rights and times, or does not care for them as a draft."""
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        ...
+
+
+class RestoringFiles(StampingFiles, Protocol):
+    """A file system on which a store can be put back as it was, rights, times and folders too."""
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        ...
+
+
+class SwappingFiles(RestoringFiles, Protocol):
+    """A file system on which one folder can take another's place."""
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Exchanges two folders at once; returns False, and does nothing, where the system cannot."""
+        ...
+
+
+class RealFiles:
+    """The operating system's files, by any path: for folders of the caller's own, such as staging folders.
+
+    The files of a store are those of a :class:`~seglog.storage.files.store_root.StoreRoot`, which no name in
+    it leads out of.
+    """
+
+    def list_dir(self, path: Path) -> list[Entry]:
+        """Returns the entries of a directory sorted by name; an absent directory has none."""
+        try:
+            with os.scandir(path) as found:
+                names = sorted(found, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        entries: list[Entry] = []
+        for item in names:
+            try:
+                status = item.stat()
+            except FileNotFoundError:  # removed by its owner while we looked, or a dangling link
+                continue
+            entries.append(Entry(item.name, stat.S_ISDIR(status.st_mode), status.st_size))
+        return entries
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is anything of that name."""
+        return path.exists()
+
+    def is_dir(self, path: Path) -> bool:
+        """Whether there is a directory of that name."""
+        return path.is_dir()
+
+    def open(self, path: Path, *, writable: bool) -> RealFile:
+        """Opens an existing file; breaks the hard links of one that is to be written."""
+        if not writable:
+            return RealFile(path, os.O_RDONLY)
+        if path.stat().st_nlink > 1:
+            try:
+                break_link((None, str(path)), (None, str(unfinished_path(path))))
+            except OSError as error:
+                raise translate(error, path) from error
+        return RealFile(path, os.O_RDWR)
+
+    def create(self, path: Path, size_bytes: int) -> RealFile:
+        """Creates a sparse file of that size; leaves none behind if that fails."""
+        try:
+            made = RealFile(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except OSError as error:
+            raise translate(error, path) from error
+        try:
+            made.set_size(size_bytes)
+        except BaseException:
+            made.close()
+            path.unlink()
+            raise
+        return made
+
+    def read_file(self, path: Path) -> bytes:
+        """Returns the whole content."""
+        with path.open("rb") as file:
+            check_whole(os.fstat(file.fileno()).st_size, path)
+            return file.read()
+
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Creates or replaces a small file in place; not atomic."""
+        is_new = not path.exists()
+        if not is_new and path.stat().st_nlink > 1:
+            path.unlink()  # the other names keep what they have
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise translate(error, path) from error
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError as error:
+            os.close(descriptor)
+            if is_new:
+                path.unlink()
+            raise translate(error, path) from error
+        try:
+            if sync:
+                os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
+        except OSError as error:
+            raise with_path(error, path) from error
+        finally:
+            os.close(descriptor)
+
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
+        if path.is_dir():
+            return
+        self.make_dirs(path.parent, sync=sync)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise translate(error, path) from error
+        if sync:
+            self.sync_dir(path.parent)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames atomically, replacing ``target``."""
+        try:
+            source.replace(target)
+        except OSError as error:
+            raise translate(error, target) from error
+
+    def remove(self, path: Path) -> None:
+        """Removes a file."""
+        path.unlink()
+
+    def sync_dir(self, path: Path) -> None:
+        """Syncs the directory itself."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise with_path(error, path) from error
+        finally:
+            os.close(descriptor)
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Asks with ``statvfs``."""
+        found = os.statvfs(path)
+        used_bytes = (found.f_blocks - found.f_bfree) * found.f_frsize
+        return DiskUsage(used_bytes, found.f_bavail * found.f_frsize)
+
+    def lock(self, root: Path) -> StoreLock:
+        """Takes the lock that RocketMQ honours too."""
+        return StoreLock(root)
+
+    def stamp(self, path: Path) -> Stamp:
+        """Returns the rights and the time of a file."""
+        status = path.stat()
+        return Stamp(stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+
+    def set_stamp(self, path: Path, stamp: Stamp) -> None:
+        """Gives a file rights and a time."""
+        path.chmod(stamp.mode)
+        os.utime(path, ns=(path.stat().st_atime_ns, stamp.modified_ns))
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        path.rmdir()
+
+    def exchange(self, first: Path, second: Path) -> bool:
+        """Exchanges with ``renameat2``; a system or file system without it says so."""
+        return exchange((None, str(first)), (None, str(second)))
+
+
+def check_whole(size_bytes: int, path: Path) -> None:
+    """Does nothing for a length at which a file may be read as a whole.
+
+    Raises:
+        CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`, as no such file of RocketMQ or ours is.
+    """
+    if size_bytes > MAX_WHOLE_BYTES:
+        expected = f"at most {MAX_WHOLE_BYTES} bytes"
+        raise CorruptError(TOO_LONG, file=str(path), expected=expected, found=f"{size_bytes} bytes")
+
+
+def read_part(handle: OpenFile, position_bytes: int, size_bytes: int) -> memoryview:
+    """Returns up to so many bytes of an open file; fewer where it ends."""
+    buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position_bytes))))
+    return buffer[: handle.read_into(buffer, position_bytes)]
+
+
+def read_whole(handle: OpenFile, path: Path) -> bytes:
+    """Returns the whole content of an open file.
+
+    Raises:
+        CorruptError: As :func:`check_whole`.
+    """
+    check_whole(handle.size_bytes, path)
+    return bytes(read_part(handle, 0, handle.size_bytes))
+
+
+def read_all(files: Files, path: Path) -> bytes:
+    """Returns the whole content of a file that this program made, whatever its length."""
+    handle = files.open(path, writable=False)
+    try:
+        return bytes(read_part(handle, 0, handle.size_bytes))
+    finally:
+        handle.close()
+
+
+def read_start(files: Files, path: Path, size_bytes: int) -> bytes:
+    """Returns up to so many bytes of a file, from its start; none where there is no file."""
+    try:
+        handle = files.open(path, writable=False)
+    except (FileNotFoundError, IsADirectoryError):
+        return b""
+    try:
+        return bytes(read_part(handle, 0, size_bytes))
+    finally:
+        handle.close()

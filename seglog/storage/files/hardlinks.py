@@ -1,0 +1,131 @@
+"""Files with several names: hard links for backups and branches, and copies in place of them.
+
+A link is a second name for the same bytes, so a file with several names must not be written: whoever wants
+to write breaks the link first, by a copy that takes the name over. Real files do so whenever one is opened
+for writing. Times of change are kept: RocketMQ's retention goes by them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
+
+Place = tuple[int | None, str]
+"""Descriptor of a folder and a name in it; None and a path of the caller's own."""
+
+_CHUNK_BYTES: Final = 8 << 20
+_UNFINISHED: Final = ".own"
+_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
+"""Another file system, one without links, or too many of them."""
+
+
+def unfinished_path(path: Path) -> Path:
+    """Returns what the copy of a file is called until it is finished.
+
+    It lies beside the folder of a file whose name is a number: in it, it would keep RocketMQ from starting.
+    """
+    if path.name.isdecimal():
+        return path.parent.with_name(f"{path.parent.name}-{path.name}{_UNFINISHED}")
+    return path.with_name(path.name + _UNFINISHED)
+
+
+def break_link(file: Place, made: Place) -> None:
+    """Gives a file bytes of its own, durably; the other names keep the old ones.
+
+    Args:
+        file: The file.
+        made: Where its copy is until it is finished, on the same file system.
+    """
+    folder, name = file
+    made_folder, made_name = made
+    with suppress(FileNotFoundError):
+        os.unlink(made_name, dir_fd=made_folder)
+    try:
+        _copy_whole(file, made)
+        os.replace(made_name, name, src_dir_fd=made_folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(made_name, dir_fd=made_folder)
+        raise
+    if folder is None:
+        sync_dir(Path(name).parent)
+
+
+def _copy_whole(source: Place, target: Place) -> None:
+    read = os.open(source[1], os.O_RDONLY | _SAFE, dir_fd=source[0])
+    try:
+        write = os.open(target[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o644, dir_fd=target[0])
+        try:
+            copy_bytes(read, write)
+        finally:
+            os.close(write)
+    finally:
+        os.close(read)
+
+
+def can_link(error: OSError) -> bool:
+    """Returns whether a second name was refused for another reason than that there can be none."""
+    return error.errno not in _NO_LINKS
+
+
+def copy_bytes(read: int, write: int, end: int | None = None) -> None:
+    """Copies an open file into an empty one durably: holes stay holes, and its time of change is kept.
+
+    Args:
+        read: Descriptor of the file.
+        write: Descriptor of the copy.
+        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+
+    Raises:
+        FileKindError: It is no regular file.
+    """
+    status = os.fstat(read)
+    if not stat.S_ISREG(status.st_mode):
+        raise kind_error("what was to be copied", kind_of(status.st_mode), FILE)
+    os.ftruncate(write, status.st_size)
+    _copy_data(read, write, status.st_size if end is None else min(end, status.st_size))
+    os.utime(write, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.fsync(write)
+
+
+def sync_dir(folder: Path) -> None:
+    """Returns once the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_data(read: int, write: int, end: int) -> None:
+    at = 0
+    while at < end:
+        start, data_end = _next_data(read, at, end)
+        for position in range(start, data_end, _CHUNK_BYTES):
+            rest = memoryview(os.pread(read, min(_CHUNK_BYTES, data_end - position), position))
+            while rest:
+                count = os.pwrite(write, rest, position)
+                rest, position = rest[count:], position + count  # noqa: PLW2901 - a short write goes on
+        at = data_end
+
+
+def _next_data(descriptor: int, at: int, end: int) -> tuple[int, int]:
+    """Returns where data starts at or behind ``at`` and where it ends."""
+    if not hasattr(os, "SEEK_DATA"):
+        return at, end
+    try:
+        start = min(os.lseek(descriptor, at, os.SEEK_DATA), end)
+        return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), end)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # nothing but a hole is left
+            return end, end
+        if error.errno == errno.EINVAL:
+            return at, end
+        raise

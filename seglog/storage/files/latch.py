@@ -1,0 +1,209 @@
+"""The latch of a store: after the first sync that failed, nothing is acknowledged or changed any more.
+
+The kernel reports a lost write once and then forgets it: the next sync of the same file succeeds, reads
+show the new bytes, and the disk has the old ones. Trying again would acknowledge what is not there. Only
+opening the store again helps, which reads what really is on the disk.
+
+All files of a store that is open for writing are behind its latch, so that no sync can be forgotten: log,
+queues, index, checkpoint, config, seals and every folder. Reads go on.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import StoreFailedError
+from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
+from seglog.storage.files.os_errors import is_passing
+
+_OF_NAMES: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
+)
+"""What creating or opening may meet where the disk is sound."""
+
+
+class Latch:
+    """Closes once, and stays closed.
+
+    Args:
+        root: The store directory, for messages.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._failure: tuple[Exception, str] | None = None
+        self._wake: list[Callable[[], None]] = []
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether something failed."""
+        return self._failure is not None
+
+    def on_close(self, wake: Callable[[], None]) -> None:
+        """Has ``wake`` called when the latch closes, by the thread that met the failure."""
+        self._wake.append(wake)
+
+    def fail(self, error: Exception, what: str) -> None:
+        """Closes the latch; only the first failure is kept.
+
+        Args:
+            error: The reason, as the operating system gave it or as it was found.
+            what: The call and the file that failed.
+        """
+        with self._lock:
+            if self._failure is not None:
+                return
+            self._failure = (error, what)
+        for wake in self._wake:
+            wake()
+
+    def check(self) -> None:
+        """Does nothing while the latch is open.
+
+        Raises:
+            StoreFailedError: It closed.
+        """
+        if self._failure is not None:
+            raise self.error() from self._failure[0]
+
+    def error(self) -> StoreFailedError:
+        """Returns what to raise once the latch is closed; a new one each time, as tracebacks grow in them."""
+        if self._failure is None:
+            raise RuntimeError("the latch is open")
+        error, what = self._failure
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return StoreFailedError(
+            f"{what} failed ({reason}); nothing is acknowledged since, reads go on",
+            help=f"look at the disk (dmesg), end this process, run `seglog verify {self._root}`,"
+            " and open the store again: recovery finds what is really there",
+        )
+
+    def name_of(self, path: Path) -> str:
+        """Returns how messages call a file."""
+        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+
+class LatchedFile:
+    """An open file behind a latch."""
+
+    __slots__ = (
+        "_file",
+        "_latch",
+        "_path",
+        "close",
+        "map",
+        "next_data",
+        "read_into",
+        "reserve",
+        "set_size",
+        "write_at",
+    )
+
+    def __init__(self, file: OpenFile, path: Path, latch: Latch) -> None:
+        self._file = file
+        self._path = path
+        self._latch = latch
+        self.read_into = file.read_into
+        self.write_at = file.write_at
+        self.next_data = file.next_data
+        self.set_size = file.set_size
+        self.reserve = file.reserve
+        self.map = file.map
+        self.close = file.close
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file now."""
+        return self._file.size_bytes
+
+    @property
+    def descriptor(self) -> int:
+        """That of the file; who writes to it looks at the latch before."""
+        return self._file.descriptor
+
+    def sync(self) -> None:
+        """Syncs, unless a sync failed before.
+
+        Raises:
+            StoreFailedError: One did.
+        """
+        self._latch.check()
+        try:
+            self._file.sync()
+        except OSError as error:
+            self._latch.fail(error, f"the sync of {self._latch.name_of(self._path)}")
+            raise
+
+
+class LatchedFiles:
+    """The files of a store behind its latch.
+
+    Every call that changes something raises StoreFailedError once the latch is closed, but for ``remove``
+    and ``remove_dir``: what was half made is taken away again.
+    """
+
+    def __init__(self, files: Files, latch: Latch) -> None:
+        self._files = files
+        self._latch = latch
+        self.list_dir: Callable[[Path], list[Entry]] = files.list_dir
+        self.exists: Callable[[Path], bool] = files.exists
+        self.is_dir: Callable[[Path], bool] = files.is_dir
+        self.lock: Callable[[Path], HeldLock] = files.lock
+        self.read_file: Callable[[Path], bytes] = files.read_file
+        self.remove: Callable[[Path], None] = files.remove
+        self.remove_dir: Callable[[Path], None] = files.remove_dir
+        self.usage: Callable[[Path], DiskUsage] = files.usage
+
+    def open(self, path: Path, *, writable: bool) -> OpenFile:
+        """Opens an existing file."""
+        # One opened for reading may be synced too, as segments are before they are sealed.
+        return LatchedFile(self._files.open(path, writable=writable), path, self._latch)
+
+    def create(self, path: Path, size_bytes: int) -> OpenFile:
+        """Creates a file of that size, all holes."""
+        self._latch.check()
+        return LatchedFile(self._files.create(path, size_bytes), path, self._latch)
+
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Creates or replaces a small file in place."""
+        self._latch.check()
+        try:
+            self._files.write_file(path, data, sync=sync)
+        except OSError as error:
+            self._note(error, f"writing {self._latch.name_of(path)}")
+            raise
+
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
+        self._latch.check()
+        try:
+            self._files.make_dirs(path, sync=sync)
+        except OSError as error:
+            self._note(error, f"making the folder {self._latch.name_of(path)}")
+            raise
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames atomically."""
+        self._latch.check()
+        self._files.rename(source, target)
+
+    def sync_dir(self, path: Path) -> None:
+        """Syncs the names in a directory, unless a sync failed before."""
+        self._latch.check()
+        try:
+            self._files.sync_dir(path)
+        except OSError as error:
+            self._note(error, f"the sync of the folder {self._latch.name_of(path)}")
+            raise
+
+    def _note(self, error: OSError, what: str) -> None:
+        """Closes the latch unless the call failed before it came to anything that the disk may have lost."""
+        if not is_passing(error) and error.errno not in _OF_NAMES:
+            self._latch.fail(error, what)

@@ -1,0 +1,154 @@
+"""Refuses to write a file that the user names where the store is.
+
+Links are resolved: what counts is the file that a write would reach, not the words of its path.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from seglog.errors import FullError, InvalidArgumentError
+from seglog.storage.files.os_errors import is_full
+from seglog.storage.files.store_root import StoreRoot
+
+_HELP = "name a file outside of the store"
+_FULL_HELP = "free space there, or name a file on another file system"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def check_outside(files: StoreRoot, target: Path) -> None:
+    """Refuses a file that is in a store, or is another name of a file in it.
+
+    Args:
+        files: The files of the store.
+        target: The file that would be written; it need not exist.
+
+    Raises:
+        InvalidArgumentError: It is in the store.
+    """
+    real = Path(os.path.realpath(target))
+    for folder in (files.path, *(files.path / name for name in files.follow)):
+        if any(_is_same(above, folder) for above in (real, *real.parents)):
+            raise InvalidArgumentError(f"{target} would be in the store {files.path}", help=_HELP)
+    try:
+        status = real.stat()
+    except OSError:  # there is no such file, so that it has no other name
+        return
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        name = _name_in(files, status)
+        if name is not None:
+            raise InvalidArgumentError(f"{target} is another name of {name}, a file of the store", help=_HELP)
+
+
+@contextmanager
+def new_file_outside(
+    files: StoreRoot, target: Path, *, replace: bool = False, advice: str = "name a new file"
+) -> Iterator[BinaryIO]:
+    """Makes a new file outside of a store, and opens it once.
+
+    What is written goes to the file that was made, whatever becomes of its path meanwhile. A block that ends
+    with an error leaves no new file, and an old one as it was.
+
+    Args:
+        files: The files of the store.
+        target: The file; its folders are made.
+        replace: Whether the file takes the place of one that exists, once it is whole.
+        advice: What to do where one exists and is not replaced.
+
+    Raises:
+        InvalidArgumentError: It exists already and is not to be replaced or no regular file, or is in the
+            store.
+    """
+    check_outside(files, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = _replacement(target) if replace else target
+    try:
+        descriptor = os.open(path, _NEW, 0o666)
+    except FileExistsError:
+        raise InvalidArgumentError(f"{target} exists already", help=advice) from None
+    made = os.fstat(descriptor)
+    try:
+        with open(descriptor, "wb") as file:
+            _check_made(files, made, target)
+            yield file
+        if path != target:
+            path.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            if os.path.samestat(path.lstat(), made):
+                path.unlink()
+        if isinstance(error, OSError) and is_full(error):
+            raise FullError(f"{target}: the file system is full", help=_FULL_HELP) from error
+        raise
+
+
+def open_outside(files: StoreRoot, target: Path) -> BinaryIO:
+    """Opens a file outside of a store for writing, empty; makes it and its folders where they are missing.
+
+    Args:
+        files: The files of the store.
+        target: The file.
+
+    Raises:
+        InvalidArgumentError: It is no regular file, or is in the store.
+    """
+    check_outside(files, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidArgumentError(f"{target} is no regular file", help=_HELP)
+        _check_made(files, status, target)
+        os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return open(descriptor, "wb")
+
+
+def _replacement(target: Path) -> Path:
+    """Returns the path of a new file that is to take the place of another.
+
+    Raises:
+        InvalidArgumentError: What it would replace is no regular file.
+    """
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return target
+    if not stat.S_ISREG(mode):
+        raise InvalidArgumentError(f"{target} is no regular file", help="name another file")
+    return target.with_name(f".seglog-{secrets.token_hex(4)}.part")
+
+
+def _check_made(files: StoreRoot, made: os.stat_result, target: Path) -> None:
+    """Refuses a file that is open and lies in a store: a folder of its path may have become a link."""
+    if _name_in(files, made) is not None:
+        raise InvalidArgumentError(f"{target} would be in the store {files.path}", help=_HELP)
+
+
+def _name_in(files: StoreRoot, wanted: os.stat_result) -> Path | None:
+    """Returns the path of a file in a store, None if it is not there."""
+    folders = [files.path, *(files.path / name for name in files.follow)]
+    while folders:
+        folder = folders.pop()
+        for name, status in files.scan(folder):
+            if os.path.samestat(status, wanted):
+                return folder / name
+            if stat.S_ISDIR(status.st_mode):
+                folders.append(folder / name)
+    return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist
+        return False

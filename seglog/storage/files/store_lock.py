@@ -1,0 +1,220 @@
+"""The lock that keeps every other writer out, seglog or RocketMQ.
+
+RocketMQ holds an exclusive record lock on byte 0 of the file ``lock`` while it runs. ``flock`` does not
+meet it, and a POSIX lock of ours would be lost as soon as anything in this process closed another
+descriptor of the file, and would let this process in twice. So on Linux it is an open-file-description
+lock: tied to our descriptor, shut in forked children, seen by Java and stopped by Java. Elsewhere it is a
+POSIX lock with a table of the process's own stores beside it.
+
+It is taken before anything in the store is written.
+
+The content of the file tells whose it was last: RocketMQ writes four bytes over its start whenever it
+starts, before it appends anything. A mark of ours there says that no RocketMQ has written since
+(``DefaultMessageStore.java start``).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import ReadOnlyError, StoreLockedError
+from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
+from seglog.storage.format.names import LOCK_FILE
+
+_CONTENT: Final = b"lock"
+_MOST_CONTENT_BYTES: Final = 64
+_MOST_TRIES: Final = 8
+LOCK_MARK: Final = b"seglog"
+"""Must differ from the four bytes of RocketMQ within their length."""
+# struct flock of 64-bit Linux: short type, short whence, off_t start, off_t length, pid_t.
+_FLOCK: Final = struct.Struct("hhqqi4x")
+_HAS_OFD: Final = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
+
+_held: dict[int, StoreLock] = {}
+_held_lock = threading.Lock()
+
+
+class StoreLock:
+    """The exclusive lock of one store, held until :meth:`release`.
+
+    Args:
+        root: The store directory; its ``lock`` file is created where it is missing.
+        folder: Its descriptor; None to find it by the path.
+
+    Raises:
+        StoreLockedError: Another process, or this one, holds it.
+        ReadOnlyError: The directory cannot be written.
+        FileKindError: ``lock`` is no regular file.
+    """
+
+    def __init__(self, root: Path, folder: int | None = None) -> None:
+        self._identity = (0, 0)
+        self._descriptor = -1
+        for _try in range(_MOST_TRIES):
+            if self._hold(root, folder):
+                return
+        raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
+
+    def _hold(self, root: Path, folder: int | None) -> bool:
+        """Takes the lock of the file that is called so now; returns False if it was replaced meanwhile."""
+        try:
+            descriptor = _open(root, folder, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                path = root / LOCK_FILE
+                raise ReadOnlyError(f"{path} cannot be opened for writing: {error.strerror}") from error
+            raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise kind_error(LOCK_FILE, kind_of(status.st_mode), FILE)
+        self._identity = (status.st_dev, status.st_ino)
+        try:
+            self._take(descriptor)
+        except OSError as error:
+            holder = lock_holder(root, folder)
+            os.close(descriptor)
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            who = (
+                f"process {holder}" if holder is not None and holder > 0 else "another process, or this one,"
+            )
+            raise StoreLockedError(f"{who} has {root} open for writing") from error
+        self._descriptor = descriptor
+        if not self._is_named(root, folder):
+            self.release()
+            return False
+        if status.st_nlink > 1:
+            self._replace(root, folder)
+        if status.st_size < len(_CONTENT):
+            os.pwrite(self._descriptor, _CONTENT, 0)
+        return True
+
+    def _take(self, descriptor: int) -> None:
+        with _held_lock:
+            if any(held._identity == self._identity for held in _held.values()):
+                raise BlockingIOError(errno.EAGAIN, "held by this process")
+            _take(descriptor)
+            _held[descriptor] = self
+
+    def _is_named(self, root: Path, folder: int | None) -> bool:
+        name = root / LOCK_FILE if folder is None else LOCK_FILE
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity
+
+    def _replace(self, root: Path, folder: int | None) -> None:
+        """Puts a file of its own in place of one with other names, whose bytes must not change.
+
+        It is locked before it has the name, so nobody holds the lock of a file that is called so meanwhile.
+        """
+        base = "" if folder is not None else f"{root}/"
+        made = f"{base}{LOCK_FILE}.own"
+        with suppress(FileNotFoundError):
+            os.unlink(made, dir_fd=folder)
+        shared = self._descriptor
+        own = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+        try:
+            os.pwrite(own, os.pread(shared, _MOST_CONTENT_BYTES, 0), 0)
+            status = os.fstat(own)
+            with _held_lock:
+                self._identity = (status.st_dev, status.st_ino)
+                _take(own)
+                _held[own] = self
+            os.replace(made, f"{base}{LOCK_FILE}", src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            self.release()
+            self._descriptor = own
+            self.release()
+            raise
+        self.release()
+        self._descriptor = own
+
+    def is_marked(self) -> bool:
+        """Returns whether the mark is still there: no RocketMQ has started on the store since."""
+        return os.pread(self._descriptor, len(LOCK_MARK), 0) == LOCK_MARK
+
+    def mark(self) -> None:
+        """Leaves the mark, durably."""
+        if not self.is_marked():
+            os.pwrite(self._descriptor, LOCK_MARK, 0)
+            os.fsync(self._descriptor)
+
+    def release(self) -> None:
+        """Lets others in."""
+        with _held_lock:
+            if _held.pop(self._descriptor, None) is not None:
+                os.close(self._descriptor)
+
+
+def lock_holder(root: Path, folder: int | None = None) -> int | None:
+    """Returns the id of the process that holds the store, -1 if the system does not tell, None if nobody.
+
+    Args:
+        root: The store directory.
+        folder: Its descriptor; None to find it by the path.
+    """
+    try:
+        descriptor = _open(root, folder, os.O_RDONLY)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    try:
+        if not _HAS_OFD:
+            status = os.fstat(descriptor)
+            with _held_lock:
+                mine = any(held._identity == (status.st_dev, status.st_ino) for held in _held.values())
+            return os.getpid() if mine else None
+        # An OFD query sees everyone's locks, those of this process too.
+        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted))
+        return None if answer[0] == fcntl.F_UNLCK else answer[4]
+    finally:
+        if _HAS_OFD:
+            os.close(descriptor)
+        else:
+            _close_unless_held(descriptor)
+
+
+def _open(root: Path, folder: int | None, flags: int) -> int:
+    """Opens the lock file, through no link, and without waiting for the other end of a pipe."""
+    name = root / LOCK_FILE if folder is None else LOCK_FILE
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644, dir_fd=folder)
+
+
+def _take(descriptor: int) -> None:
+    if _HAS_OFD:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+
+
+def _close_unless_held(descriptor: int) -> None:
+    """Closes a descriptor where closing does not drop a POSIX lock of this process."""
+    status = os.fstat(descriptor)
+    with _held_lock:
+        if not any(held._identity == (status.st_dev, status.st_ino) for held in _held.values()):
+            os.close(descriptor)
+
+
+def _forget_in_child() -> None:
+    # The child shares the open file description: while it keeps the descriptor, the lock outlives us.
+    for descriptor in list(_held):
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

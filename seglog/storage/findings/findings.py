@@ -1,0 +1,75 @@
+"""What a look at a store found: one value per fact, with a stable code that programs can match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from seglog.storage.findings.finding_codes import CODES, Severity
+from seglog.storage.format.names import parse_segment_file_name
+
+__all__ = ["CODES", "Finding", "Severity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact about a store.
+
+    Attributes:
+        code: Stable short word, a key of :data:`CODES`.
+        file: Relative to the store.
+        position_bytes: Where in the file.
+        size_bytes: How much of it is concerned, 0 where that says nothing.
+        expected: What should be there.
+        found: What is there.
+        messages: How many messages are concerned, 0 where none or unknown.
+    """
+
+    code: str
+    file: str
+    position_bytes: int = 0
+    size_bytes: int = 0
+    expected: str = ""
+    found: str = ""
+    messages: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return CODES[self.code].severity
+
+    @property
+    def meaning(self) -> str:
+        """What the code stands for, in a sentence."""
+        return CODES[self.code].meaning
+
+    @property
+    def for_messages(self) -> str:
+        """What it means for messages."""
+        return CODES[self.code].for_messages
+
+    @property
+    def fix(self) -> str:
+        """What would put it right; empty where nothing need be done."""
+        return CODES[self.code].fix
+
+    @property
+    def command(self) -> str:
+        """What to type for that, as :class:`~seglog.storage.findings.finding_codes.Code` has it."""
+        return CODES[self.code].command
+
+    def command_for(self, store: str) -> str:
+        """Returns what to type about this finding.
+
+        Args:
+            store: The store directory, as a shell takes it.
+        """
+        first = parse_segment_file_name(self.file.rpartition("/")[2])
+        place = self.position_bytes + (first or 0)
+        return self.command.replace("PLACE", str(place)).replace("STORE", store)
+
+    @override
+    def __str__(self) -> str:
+        detail = f": expected {self.expected}, found {self.found}" if self.expected or self.found else ""
+        return f"{self.code} {self.file} +{self.position_bytes}{detail} ({self.meaning})"

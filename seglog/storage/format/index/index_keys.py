@@ -1,0 +1,102 @@
+"""The keys of a record, in the order in which RocketMQ indexes them.
+
+``topic#UNIQ_KEY`` first, then ``topic#key`` for each non-empty piece of KEYS between single spaces, and
+since 5.4.0 ``topic#T#tag``. An index keeps its manner: a store whose files have no entries for tags gets
+none, so that a rebuild equals what was there.
+
+ROLLBACK records are not indexed, PREPARED ones are. RocketMQ leaves out records before the end of the
+newest file and takes the one at the end again.
+
+Source: ``store/.../index/IndexService.java buildIndex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from seglog.storage.format.index.index import key_hash
+from seglog.storage.format.index.index_view import IndexView
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from seglog.storage.format.record.tombstone import LOST
+
+UNIQ_KEY_NAME: Final = props.UNIQ_KEY.encode()
+KEYS_NAME: Final = props.KEYS.encode()
+TAGS_NAME: Final = props.TAGS.encode()
+_OF_TOMBSTONES: Final = LOST.encode()
+
+
+class IndexedRecord(NamedTuple):
+    """What the index needs of a record; ``properties`` as stored."""
+
+    phy_offset: int
+    store_timestamp_ms: int
+    sys_flag: int
+    topic: str
+    properties: bytes
+
+
+def tag_key(topic: str, tag: str) -> str:
+    """Returns the key under which messages of a tag are found."""
+    return f"{topic}#T#{tag}"
+
+
+def record_keys(topic: str, properties: bytes, sys_flag: int, *, tags: bool) -> list[str]:
+    """Returns the keys of a record, in order; one may occur twice.
+
+    Args:
+        topic: Of the record.
+        properties: As stored.
+        sys_flag: Of the record.
+        tags: Whether the index has entries for tags.
+    """
+    if sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        return []
+    keys = []
+    unique = props.find_property(properties, UNIQ_KEY_NAME)
+    if unique is not None:
+        keys.append(f"{topic}#{key_text(unique)}")
+    joined = props.find_property(properties, KEYS_NAME)
+    if joined is not None:
+        keys += [f"{topic}#{key}" for key in props.split_keys(key_text(joined))]
+    tag = props.find_property(properties, TAGS_NAME) if tags else None
+    if tag is not None:
+        keys.append(tag_key(topic, key_text(tag)))
+    return keys
+
+
+def telling_tag(record: IndexedRecord) -> str | None:
+    """Returns the tag by which a record tells whether an index has tags, None if it cannot.
+
+    ROLLBACK records are in none, and the tag of a tombstone is younger than the index.
+    """
+    tag = props.find_property(record.properties, TAGS_NAME)
+    if tag in (None, _OF_TOMBSTONES) or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        return None
+    return key_text(tag)
+
+
+def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | None:
+    """Returns whether a file has entries for tags (5.4.0 and later), None if these records cannot tell.
+
+    Args:
+        view: The file.
+        records: Some of the records between its begin and end; the first one with a tag decides.
+    """
+    header = view.header
+    for record in records:
+        # The keys of the last record may go on in the next file.
+        is_inside = header.begin_phy_offset <= record.phy_offset < header.end_phy_offset or (
+            record.phy_offset == header.end_phy_offset and not view.is_full
+        )
+        tag = telling_tag(record)
+        if tag is None or not is_inside:
+            continue
+        return view.holds(key_hash(tag_key(record.topic, tag)), record.phy_offset)
+    return None
+
+
+def key_text(value: bytes) -> str:
+    """Returns a stored value as Java decodes it."""
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,251 @@
+"""Keeps the key index of a store that is open for writing: follows the log and puts what it finds.
+
+The index trails the log: puts never wait for it. :meth:`KeyIndex.catch_up` reads the records written since
+and puts their keys, a batch at a time; a query calls it first. Nothing here is truth: where files do not fit
+the log, they and all after them are removed and made again.
+
+Source: ``store/.../index/IndexService.java buildIndex, retryGetAndCreateIndexFile``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.storage.directory.index_files import IndexFile, list_index_files
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.index.index import (
+    INDEX_ENTRY,
+    IndexGeometry,
+    IndexHeader,
+    decode_index_header,
+    index_file_name,
+)
+from seglog.storage.format.index.index_build import KeyRows, begin_index_file
+from seglog.storage.format.names import INDEX
+from seglog.storage.kernels import indexing
+from seglog.storage.kernels.indexing import put_keys
+from seglog.storage.segments.mapped_file import MappedFile, MapPool
+from seglog.storage.walk.log_records import LogWindows, iter_key_rows
+from seglog.storage.walk.log_scan import Hole
+
+_STEP_BYTES: Final = 1 << 20
+
+
+class KeyIndex:
+    """The index of a store, open for writing.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        pool: Bounds what is mapped.
+        clock: Names new files where their records have no sensible time.
+        geometry: Division of the files.
+        newest: The file to go on with, None to begin one.
+        resume: Physical offset of the record to go on with, and how many of its keys are in already.
+        tags: Whether tags are indexed (since 5.4.0).
+        ends: Returns how far the log is written, and where the last record ends that may have keys.
+        segment_size_bytes: Length of the log's files.
+        holes: The log's unreadable stretches.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        pool: MapPool,
+        clock: Clock,
+        geometry: IndexGeometry,
+        newest: IndexFile | None,
+        resume: tuple[int, int],
+        *,
+        tags: bool,
+        ends: Callable[[], tuple[int, int]],
+        segment_size_bytes: int,
+        holes: Sequence[Hole],
+    ) -> None:
+        self._files = files
+        self._directory = root / INDEX
+        self._pool = pool
+        self._clock = clock
+        self.geometry = geometry
+        self.had_files = newest is not None
+        """Whether there were files, which have this division."""
+        self.tags = tags
+        self._ends = ends
+        self._segment_size_bytes = segment_size_bytes
+        self._holes = holes
+        self._reader = LogReader(files, root, segment_size_bytes)
+        self._lock = threading.Lock()
+        self._next, self._skip = resume
+        self._current = None if newest is None else self._file(newest.path)
+        self._unsynced_names = True  # of files that a killed process made
+        self._last_name = "" if newest is None else newest.path.name
+        self.position = self._next, -1 if newest is None else newest.header.end_phy_offset
+        """Where every key of the records below is in, and the last record of the newest file; -1 without."""
+        self.full_timestamp_ms = 0
+        """End time of the last file that filled up since the store was opened, 0 before."""
+
+    @property
+    def next_phy_offset(self) -> int:
+        """The record to go on with."""
+        return self._next
+
+    def step_over(self, holes: Sequence[Hole]) -> None:
+        """Tells of stretches that hold no records after all."""
+        with self._lock:
+            self._holes = (*self._holes, *holes)
+
+    @property
+    def behind_bytes(self) -> int:
+        """How much of the log is not indexed yet."""
+        return max(0, self._ends()[0] - self._next)
+
+    def catch_up(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Indexes what was written since, batch by batch, until nothing is left or ``until`` says so.
+
+        Raises:
+            FullError: No space for the index; what is in stays, and the rest comes later.
+        """
+        with self._lock:
+            if until():
+                return
+            end, keyed_end = self._ends()
+            if keyed_end <= self._next < end:
+                self._next, self._skip = end, 0
+                self.position = end, self._last_place()
+                return
+            windows = LogWindows(
+                self._reader,
+                self._segment_size_bytes,
+                self._next,
+                end,
+                self._holes,
+                mapped=indexing.native_key_rows is not None,
+            )
+            try:
+                for rows, end in iter_key_rows(windows, tags=self.tags):
+                    # A tombstone has not as many keys as the record had that it stands for.
+                    own = int(np.count_nonzero(rows["phy_offset"] == self._next))
+                    self._put(rows[min(self._skip, own) :])
+                    self._next, self._skip = end, 0
+                    self.position = self._next, self._last_place()
+                    if until():
+                        return
+            finally:
+                self._reader.close()
+
+    def catch_up_to(self, phy_offset: int) -> None:
+        """Goes on at a place, if it is not behind it yet: the log is going to begin there.
+
+        What lies before is indexed first: it stays if it cannot be deleted.
+
+        Raises:
+            FullError: No space for the index; it goes on at the place all the same.
+        """
+        try:
+            if self._next < phy_offset:
+                self.catch_up(lambda: self._next >= phy_offset)
+        finally:
+            with self._lock:
+                if self._next < phy_offset:
+                    self._next, self._skip = phy_offset, 0
+                    self.position = phy_offset, self._last_place()
+
+    def remove_expired(self, min_phy_offset: int) -> tuple[int, int]:
+        """Removes the files, oldest first, whose records all lay below a place; never the newest.
+
+        Returns:
+            How many that were, and their length together.
+        """
+        with self._lock:
+            listed, _damaged = list_index_files(self._files, self._directory.parent)
+            expired = list(takewhile(lambda file: file.header.end_phy_offset < min_phy_offset, listed[:-1]))
+            for file in expired:
+                self._files.remove(file.path)
+            if expired:
+                self._files.sync_dir(self._directory)
+        return len(expired), sum(file.geometry.file_size_bytes for file in expired)
+
+    def sync(self) -> None:
+        """Returns once what was indexed is on the disk."""
+        with self._lock:
+            if self._current is not None:
+                self._current.sync()
+            if self._unsynced_names and self._files.exists(self._directory):
+                self._files.sync_dir(self._directory)
+                self._unsynced_names = False
+
+    def close(self) -> None:
+        """Gives up the map."""
+        with self._lock:
+            if self._current is not None:
+                self._current.close()
+
+    def _last_place(self) -> int:
+        return -1 if self._current is None else decode_index_header(self._current.view).end_phy_offset
+
+    def _put(self, rows: KeyRows) -> None:
+        while len(rows):
+            first_ms = int(rows["store_timestamp_ms"][0])
+            file = self._current or self._begin(None, first_ms)
+            header = decode_index_header(file.view)
+            last = min(header.index_count + len(rows), self.geometry.entry_count)
+            if last > header.index_count:
+                file.reserve(0, self.geometry.entries_at + INDEX_ENTRY.size_bytes * last)
+                taken = put_keys(file.view, self.geometry, rows)
+                # Where to go on if the next file finds no space: at the first row that is not in.
+                self._next = int(rows["phy_offset"][min(taken, len(rows) - 1)])
+                self._skip = int(np.count_nonzero(rows["phy_offset"][:taken] == self._next))
+                rows = rows[taken:]
+            else:
+                file.sync()
+                self.full_timestamp_ms = header.end_timestamp_ms
+                self._current = self._begin(header, first_ms)
+                file.close()
+
+    def _begin(self, previous: IndexHeader | None, first_ms: int) -> MappedFile:
+        self._files.make_dirs(self._directory)
+        name = self._next_name(first_ms)
+        file = MappedFile.create(
+            self._files,
+            self._directory / name,
+            0,
+            self.geometry.file_size_bytes,
+            self._pool,
+            min(_STEP_BYTES, self.geometry.file_size_bytes),
+        )
+        try:
+            file.reserve(0, self.geometry.entries_at)
+            begin_index_file(file.view, previous)
+        except BaseException:
+            file.close()
+            self._files.remove(file.path)  # the next attempt makes another one
+            raise
+        self._current, self._last_name, self._unsynced_names = file, name, True
+        return file
+
+    def _next_name(self, first_ms: int) -> str:
+        """Returns a name by the time of the first entry; one behind all others where clocks were set back.
+
+        Not by the clock: when this thread comes to it says nothing, and the same puts give the same names.
+        """
+        now_ms = self._clock.now_ms()
+        named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
+        name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
+        # Nobody takes a time out of a name: it need only sort.
+        return name if name > self._last_name else f"{int(self._last_name) + 1:0{len(name)}d}"
+
+    def _file(self, path: Path) -> MappedFile:
+        size = self.geometry.file_size_bytes
+        return MappedFile(self._files, path, 0, size, self._pool, min(_STEP_BYTES, size))

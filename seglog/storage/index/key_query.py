@@ -1,0 +1,170 @@
+"""Finds messages by key: what the index offers, checked against the messages themselves.
+
+The index holds hashes, so every hit is compared with the message's own keys; and it trails the log, so what
+lies behind its end is looked through record by record. Newest messages are found first.
+
+Source: ``DefaultMessageStore.java queryMessage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.index.index import key_hash
+from seglog.storage.format.index.index_build import KEY_ROW
+from seglog.storage.format.index.index_keys import record_keys
+from seglog.storage.format.record.message import Message
+from seglog.storage.index.colliding_keys import KeySorting, iter_holding
+from seglog.storage.index.index_lookup import PlaceRun, iter_place_runs
+from seglog.storage.index.key_memory import MOST_KEYS, KeyMemory
+from seglog.storage.walk.log_records import LogWindows, iter_key_rows
+from seglog.storage.walk.log_scan import Hole
+
+_MANY_MISSED: Final = 4
+"""After so many messages of other keys with the hash, the log is searched for the key first."""
+_LONG_RUN: Final = 64
+"""So many places at a time are searched for the key, too."""
+_REPLACED: Final = "\ufffd"
+"""Stands in a key for bytes that are no text, whatever they are."""
+
+
+class KeyQuery:
+    """Looks messages up by key in one store.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment_size_bytes: Length of the log's files.
+        message_at: Returns the message of a record, None if it cannot be served.
+        holes: The log's unreadable stretches.
+        indexed: Where every key of the records below is in the index, and the last record of its newest
+            file (-1 without a file), for a store whose index is open; None if nobody knows.
+        memory: What earlier queries of the store found.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        segment_size_bytes: int,
+        message_at: Callable[[int], Message | None],
+        holes: Sequence[Hole] = (),
+        indexed: tuple[int, int] | None = None,
+        memory: KeyMemory | None = None,
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._segment_size_bytes = segment_size_bytes
+        self._message_at = message_at
+        self._holes = holes
+        self._indexed = indexed
+        self._memory = memory or KeyMemory()
+
+    def find(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        times_ms: tuple[int, int],
+        log: tuple[int, int],
+    ) -> list[Message]:
+        """Returns messages of a topic that have a key (or unique key), in log order.
+
+        Args:
+            topic: The topic.
+            key: The key.
+            max_count: At most this many, the newest.
+            times_ms: Earliest and latest store time.
+            log: Where the log starts and ends.
+        """
+        found: dict[int, Message] = {}
+        for phy_offset, message in self._iter_matching(topic, key, times_ms, log):
+            found[phy_offset] = message
+            if len(found) >= max_count:
+                break
+        return [found[phy_offset] for phy_offset in sorted(found)]
+
+    def _iter_matching(
+        self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int]
+    ) -> Iterator[tuple[int, Message]]:
+        """Yields messages that have the key, newest first, and where they are; one may come twice."""
+        begin_ms, end_ms = times_ms
+        wanted, missed = f"{topic}#{key}", 0
+        size = self._segment_size_bytes
+        sorting = KeySorting(self._reader(), size, log, self._memory.collisions)
+        runs = self._place_runs(wanted, times_ms, log, sorting)
+        is_sorted_out = _REPLACED in wanted
+        while (run := next(runs, None)) is not None:
+            if not is_sorted_out and (missed >= _MANY_MISSED or len(run) >= _LONG_RUN):
+                raw = key.encode("utf-8", "surrogatepass")
+                sorting.begin(topic.encode("utf-8", "surrogatepass"), raw)
+                runs = iter_holding(self._reader(), chain((run,), runs), raw, size)
+                is_sorted_out = True
+                continue
+            for phy_offset in run.tolist() if isinstance(run, np.ndarray) else run:
+                message = self._message_at(phy_offset)
+                if message is None or wanted not in record_keys(
+                    message.topic, message.properties_raw, message.sys_flag, tags=False
+                ):
+                    missed += 1
+                elif begin_ms <= message.store_timestamp_ms <= end_ms:
+                    yield phy_offset, message
+
+    def _place_runs(
+        self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int], sorting: KeySorting
+    ) -> Iterator[PlaceRun]:
+        """Yields where records of the key may be, newest first."""
+        begin_ms, end_ms = times_ms
+        start, end = log
+        hashed = key_hash(wanted)
+        index, _damaged = list_index_files(self._files, self._root, self._memory.geometry)
+        if index:
+            self._memory.geometry = index[-1].geometry
+        used = [file for file in index if file.header.index_count > 1]
+        ends = [file.header.end_phy_offset for file in used]
+        behind = max([start, *(place for place in ends if place < end)])
+        if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
+            behind = max(behind, self._indexed[0])  # all of its files are there
+        if behind < end:
+            for place in self._in_log(hashed, behind, end):
+                yield (place,)
+        for file in reversed(used):
+            if file.header.overlaps(begin_ms, end_ms):
+                try:
+                    for run in iter_place_runs(self._files, file, hashed, begin_ms, end_ms, sorting.rest_of):
+                        if isinstance(run, np.ndarray):
+                            yield run[(start <= run) & (run < end)]
+                        elif start <= run[0] < end:
+                            yield run
+                except FileNotFoundError:
+                    return  # retention took it, and all before
+            if file.header.begin_timestamp_ms < begin_ms:
+                return
+
+    def _in_log(self, hashed: int, start: int, end: int) -> list[int]:
+        """Returns where records of a stretch of the log are that may have a key, newest first."""
+        known = self._memory.places_behind((start, end), hashed)
+        if known is not None:
+            return known[::-1]
+        reader, places, kept = self._reader(), list[int](), np.empty(0, KEY_ROW)
+        windows = LogWindows(reader, self._segment_size_bytes, start, end, self._holes)
+        try:
+            for rows, _end in iter_key_rows(windows, tags=False):
+                places += rows["phy_offset"][rows["key_hash"] == hashed].tolist()
+                if len(kept) <= MOST_KEYS:
+                    kept = np.concatenate([kept, rows[: MOST_KEYS + 1]])
+        finally:
+            reader.close()
+        self._memory.keep_behind((start, end), kept)
+        return places[::-1]
+
+    def _reader(self) -> LogReader:
+        return LogReader(self._files, self._root, self._segment_size_bytes)

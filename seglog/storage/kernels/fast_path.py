@@ -1,0 +1,411 @@
+"""The lane: puts of usual messages to queues that have room, with no step more than they need.
+
+A lane knows where log and queues end and has windows of their files lent, memory up to where there is
+space. What does not fit, and what is unusual or wrong, it leaves to the ordinary way, which says what is
+right and makes the room; then the windows are lent anew. One behaviour, two speeds.
+
+Nobody has a right to cut the files of a store that is locked, but a process that was never told of the
+lock can, and a page behind the end of a file ends whoever writes to it. The ordinary way asks for the
+lengths before every write; a lane does once in a millisecond, and before every write that is to be on the
+disk when it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+
+from seglog.clock import Clock
+from seglog.storage.format.layout import I16, I32
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.put_properties import encode_all_properties
+from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
+from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes
+from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
+
+R = TypeVar("R", bound=tuple[Any, ...])
+B = TypeVar("B")
+D = TypeVar("D")
+
+_PACK_SIZE: Final = I32.pack
+_PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
+_CRC32: Final = zlib.crc32
+_SEQUENCES: Final = (list, tuple)
+_BARE: Final = {bytes}
+_NEW_TUPLE: Final = tuple.__new__
+_PHY_OFFSET, _SIZE, _DURABILITY = 3, 4, 7
+"""Fields of a PutResult."""
+
+
+@dataclass(frozen=True)
+class FastPathOwner(Generic[R, B, D]):
+    """What a lane works for.
+
+    Attributes:
+        put: The ordinary way: :meth:`MessageStore.put`.
+        put_batch: That of batches.
+        append: That of messages of brokers.
+        append_batch: That of their batches.
+        lend: Lends the windows of a topic and queue anew, and adds the queue.
+        notify: Wakes who waits for a topic and queue.
+        ensure: Waits until the log below an offset is on the disk.
+        waiting: Empty as long as nobody waits.
+        put_result: What puts return, a tuple of eight fields.
+        batch_result: What batches return; takes eight arguments.
+        new_message: A message of :meth:`MessageStore.put_batch` that is more than a body.
+        raw_message: A message of :meth:`MessageStore.append_batch`, a tuple of four fields.
+        store_host: What records name as their broker.
+        record_crc: Whether records carry ``__CRC32#``.
+        max_body_bytes: Longest body.
+        durability: What is reached unless the call says otherwise.
+        sync: The durability that is waited for.
+        clock: Stamps the messages.
+        has_system_clock: Whether that is the machine's clock, which may be read in other ways.
+        lock: The append lock.
+    """
+
+    put: Callable[..., R]
+    put_batch: Callable[..., B]
+    append: Callable[..., R]
+    append_batch: Callable[..., B]
+    lend: Callable[[str, int], None]
+    notify: Callable[[str, int], None]
+    ensure: Callable[[int], None]
+    waiting: Mapping[tuple[str, int], object]
+    put_result: type[R]
+    batch_result: Callable[..., B]
+    new_message: type
+    raw_message: type
+    store_host: Host
+    record_crc: bool
+    max_body_bytes: int
+    durability: D
+    sync: D
+    clock: Clock
+    has_system_clock: bool
+    lock: AbstractContextManager[bool]
+
+
+class _Queue:
+    """A queue of the lane: what the records of all its messages share."""
+
+    __slots__ = ("bare_bytes", "tail", "tip", "topic_field")
+
+    def __init__(self, topic: str, tip: PythonQueueTail, head_bytes: int, crc_bytes: int) -> None:
+        self.tip = tip
+        name = topic.encode()
+        self.topic_field = bytes((len(name),)) + name
+        self.tail = self.topic_field + I16.pack(crc_bytes)
+        self.bare_bytes = head_bytes + len(self.tail) + crc_bytes
+
+
+class PythonFastPath(Generic[R, B, D]):
+    """Puts messages.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(self, tip: PythonLogTail, owner: FastPathOwner[R, B, D], /) -> None:
+        self._tip = tip
+        self._queues: dict[tuple[str, int], _Queue] = {}
+        self._is_closed = False
+        self._lock = owner.lock
+        self._now_ms = owner.clock.now_ms
+        self._put = owner.put
+        self._put_batch = owner.put_batch
+        self._lend = owner.lend
+        self._notify = owner.notify
+        self._ensure = owner.ensure
+        self._waiting = owner.waiting
+        self._result = owner.put_result
+        self._batch_result = owner.batch_result
+        self._usual_durability = owner.durability
+        self._sync = owner.sync
+        self._durability_type = type(owner.sync)
+        self._max_body_bytes = owner.max_body_bytes
+        self._record_crc = owner.record_crc
+        self._crc_bytes = props.CRC_PROPERTY_BYTES if owner.record_crc else 0
+        self._host = owner.store_host
+        self._address, self._port = owner.store_host.address, owner.store_host.port
+        self._sys_flag = HOST_BITS if owner.store_host.is_ipv6 else 0
+        head = self._head = HEADS[self._sys_flag]
+        self._head_bytes = head.size_bytes
+        self._pack_head = head.part("magic", "body_bytes").pack
+
+    def add(self, topic: str, queue_id: int, tip: PythonQueueTail, /) -> None:
+        """Serves a queue from now on, whenever its windows are lent; of no topic with rules of its own."""
+        self._queues[topic, queue_id] = _Queue(topic, tip, self._head_bytes, self._crc_bytes)
+
+    def forget(self) -> None:
+        """Serves no queue any more until it is added again."""
+        self._queues.clear()
+
+    def close(self) -> None:
+        """Leaves everything to the ordinary way from now on."""
+        self._is_closed = True
+        self._queues.clear()
+
+    def put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: D | None = None,
+    ) -> R:
+        """Appends one message as :meth:`MessageStore.put` does."""
+        result = self.try_put(
+            topic,
+            body,
+            queue_id=queue_id,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            flag=flag,
+            durability=durability,
+        )
+        if result is not None:
+            if result[_DURABILITY] is self._sync:
+                self._ensure(result[_PHY_OFFSET] + result[_SIZE])
+            return result
+        result = self._put(
+            topic,
+            body,
+            queue_id=queue_id,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            flag=flag,
+            durability=durability,
+        )
+        self._lend(topic, queue_id)
+        return result
+
+    def try_put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        *,
+        queue_id: int = 0,
+        tags: str | None = None,
+        keys: str | Iterable[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        durability: D | None = None,
+    ) -> R | None:
+        """Appends one message as :meth:`put` does but waits for nothing.
+
+        Returns:
+            None if the ordinary way must do it; nothing was done.
+        """
+        try:
+            queue = self._queues.get((topic, queue_id))
+        except TypeError:  # a topic of another type; the ordinary way names it
+            return None
+        reached = self._usual_durability if durability is None else durability
+        if (
+            queue is None
+            or type(body) is not bytes
+            or len(body) > self._max_body_bytes
+            or type(queue_id) is not int
+            or type(flag) is not int
+            or type(reached) is not self._durability_type
+        ):
+            return None
+        size, tail, code = queue.bare_bytes + len(body), queue.tail, 0
+        if not (tags is keys is properties is None):
+            raw, code = encode_all_properties(tags, keys, properties)
+            if not self._are_usual(raw):
+                return None
+            size += len(raw)
+            tail = queue.topic_field + I16.pack(len(raw) + self._crc_bytes) + raw
+        is_sync = reached is self._sync
+        body_crc = _CRC32(body) & CRC_MASK
+        tip, log, is_made = queue.tip, self._tip, False
+        with self._lock:
+            now_ms = self._now_ms()
+            at, queue_offset = log.end_phy_offset, tip.max_offset
+            records, units = log.window, tip.window
+            end, unit_at = at + size, queue_offset * CQ_UNIT_BYTES
+            if (
+                end <= records.end
+                and unit_at + CQ_UNIT_BYTES <= units.end
+                and at < log.wake_allocator_at
+                and not self._is_closed
+                and (
+                    (records.checked_ms == units.checked_ms == now_ms and not is_sync)
+                    or (records.is_whole(now_ms) and units.is_whole(now_ms))
+                )
+            ):
+                try:
+                    head = self._pack_head(
+                        MAGIC_V1,
+                        body_crc,
+                        queue_id,
+                        flag,
+                        queue_offset,
+                        at,
+                        self._sys_flag,
+                        now_ms,
+                        self._address,
+                        self._port,
+                        now_ms,
+                        self._address,
+                        self._port,
+                        0,
+                        0,
+                        len(body),
+                    )
+                    record = b"".join((head, body, tail))
+                    if self._record_crc:
+                        record += props.crc_property(_CRC32(record, _CRC32(_PACK_SIZE(size))) & CRC_MASK)
+                    # The size last, and the unit behind the record: readers see nothing or all of it.
+                    records.write(at, record, _PACK_SIZE(size), via_pwrite=is_sync)
+                    _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
+                    tip.max_phy_offset = end
+                    tip.max_offset = queue_offset + 1
+                    if tail is not queue.tail:
+                        log.keyed_end = end
+                    log.last_phy_offset = at
+                    log.last_store_ms = now_ms
+                    if log.newest_store_ms < now_ms:  # noqa: PLR1730 - a call of max takes three times as long
+                        log.newest_store_ms = now_ms
+                    log.end_phy_offset = end
+                    is_made = True
+                except (struct.error, OSError):
+                    pass
+        if not is_made:
+            return None
+        if self._waiting:
+            self._notify(topic, queue_id)
+        return _NEW_TUPLE(
+            self._result, (topic, queue_id, queue_offset, at, size, now_ms, self._host, reached)
+        )
+
+    def put_batch(
+        self, topic: str, messages: Sequence[Any], *, queue_id: int = 0, durability: D | None = None
+    ) -> B:
+        """Appends bare messages as :meth:`MessageStore.put_batch` does, and leaves it all others."""
+        made = None
+        try:
+            queue = self._queues.get((topic, queue_id))
+        except TypeError:
+            queue = None
+        reached = self._usual_durability if durability is None else durability
+        are_bare = (
+            queue is not None
+            and type(reached) is self._durability_type
+            and not self._record_crc
+            and type(queue_id) is int
+            and type(messages) in _SEQUENCES
+            and set(map(type, messages)) == _BARE
+            and max(map(len, messages)) <= self._max_body_bytes
+        )
+        if are_bare and queue is not None:
+            made = self._append_bare(queue, queue_id, messages, is_sync=reached is self._sync)
+        if made is None:
+            result = self._put_batch(topic, messages, queue_id=queue_id, durability=durability)
+            if queue is None or are_bare:
+                self._lend(topic, queue_id)
+            return result
+        queue_offset, bounds, now_ms = made
+        if self._waiting:
+            self._notify(topic, queue_id)
+        if reached is self._sync:
+            self._ensure(bounds[-1])
+        size_bytes = bounds[-1] - bounds[0]
+        return self._batch_result(
+            topic, queue_id, queue_offset, bounds[:-1], size_bytes, now_ms, self._host, reached
+        )
+
+    def _append_bare(
+        self, queue: _Queue, queue_id: int, bodies: Sequence[bytes], *, is_sync: bool
+    ) -> tuple[int, list[int], int] | None:
+        """Appends bodies without properties if there is room for all; returns where and when.
+
+        Returns:
+            The first queue offset, where each record begins and the last one ends, and the store time; None
+            if the ordinary way must do it.
+        """
+        size = len(bodies) * queue.bare_bytes + sum(map(len, bodies))
+        tip, log = queue.tip, self._tip
+        with self._lock:
+            now_ms = self._now_ms()
+            at, queue_offset = log.end_phy_offset, tip.max_offset
+            records, units = log.window, tip.window
+            unit_at, unit_end = queue_offset * CQ_UNIT_BYTES, (queue_offset + len(bodies)) * CQ_UNIT_BYTES
+            if not (
+                at + size <= records.end
+                and unit_end <= units.end
+                and at < log.wake_allocator_at
+                and not self._is_closed
+                and (
+                    (records.checked_ms == units.checked_ms == now_ms and not is_sync)
+                    or (records.is_whole(now_ms) and units.is_whole(now_ms))
+                )
+            ):
+                return None
+            encoded, bounds, sizes = encode_bare(
+                self._head, self._bare_head(queue_id, now_ms), queue.tail, bodies, at, queue_offset
+            )
+            # The sizes last, in order: a kill meanwhile leaves whole records and nothing behind them.
+            memory = records.memory[at - records.first : at - records.first + size]
+            memory[:] = encoded
+            publish_sizes(memory, sizes)
+            units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds, sizes)
+            places: list[int] = bounds.tolist()
+            tip.max_phy_offset = places[-1]
+            tip.max_offset = queue_offset + len(bodies)
+            log.last_phy_offset = places[-2]
+            log.last_store_ms = now_ms
+            log.newest_store_ms = max(log.newest_store_ms, now_ms)
+            log.end_phy_offset = places[-1]
+        return queue_offset, places, now_ms
+
+    def _bare_head(self, queue_id: int, now_ms: int) -> bytes:
+        return self._head.struct.pack(
+            0,
+            MAGIC_V1,
+            0,
+            queue_id,
+            0,
+            0,
+            0,
+            self._sys_flag,
+            now_ms,
+            self._address,
+            self._port,
+            now_ms,
+            self._address,
+            self._port,
+            0,
+            0,
+            0,
+        )
+
+    def _are_usual(self, properties: bytes) -> bool:
+        """Returns whether properties are stored as they are, and need no offsets."""
+        return (
+            len(properties) + self._crc_bytes <= props.MAX_PROPERTIES_BYTES
+            and properties.find(INNER_NAMES) < 0
+            and properties.find(props.CRC_NAME) < 0
+            and (self._record_crc or not props.look_torn(properties))
+        )
+
+
+Lane: TypeAlias = PythonFastPath
+if KERNELS == NATIVE and not TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+    Lane = _native.Lane

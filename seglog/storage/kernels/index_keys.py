@@ -1,0 +1,87 @@
+"""The keys under which the key index has the records of a stretch of the log, and which are tombstones.
+
+Pure: works on a buffer of records that were walked before, so their checksums are not looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
+from seglog.storage.format.index.index_keys import IndexedRecord
+from seglog.storage.format.index.index_rows import key_rows
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import HEAD_V4, Damage, examine
+from seglog.storage.format.record.tombstone import LOST_FLAG
+from seglog.storage.kernels import KERNELS, NATIVE
+
+NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int]]
+
+NativeHave: TypeAlias = Callable[[memoryview, int, memoryview, bytes], bytes]
+NativeDigest: TypeAlias = Callable[[bytes, bytes, bytes], int]
+NativeDigests: TypeAlias = Callable[[memoryview, int, memoryview, int, bytes], bytes]
+
+native_keys: NativeKeys | None = None
+native_have: NativeHave | None = None
+native_digest: NativeDigest | None = None
+native_digests: NativeDigests | None = None
+if KERNELS == NATIVE:
+    from seglog.storage.kernels import _native
+
+    native_keys = _native.index_keys
+    native_have = _native.have_key
+    native_digest, native_digests = _native.key_digest, _native.key_digests
+
+_FLAG: Final = HEAD_V4.picking("flag").unpack_from
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordKeys:
+    """What the index must know of a stretch of the log.
+
+    Attributes:
+        rows: ``(n,) KEY_ROW``, in log order; tombstones have none.
+        lost: Physical offsets of the tombstones.
+        with_crc: How many records have a record CRC.
+    """
+
+    rows: KeyRows
+    lost: tuple[int, ...] = ()
+    with_crc: int = 0
+
+
+def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys:
+    """Returns the keys of the records from the start of a buffer on.
+
+    Args:
+        buffer: A stretch of one segment that starts with a record; the first that is none ends it.
+        phy_offset: Physical offset of its first byte.
+        tags: Whether the index has entries for tags.
+    """
+    if native_keys is not None:
+        packed, lost, with_crc = native_keys(buffer, phy_offset, tags)
+        return RecordKeys(np.frombuffer(packed, KEY_ROW), tuple(phy_offset + at for at in lost), with_crc)
+    records: list[IndexedRecord] = []
+    tombstones: list[int] = []
+    with_crc = at = 0
+    while True:
+        row = examine(buffer, at, phy_offset + at, verify=False)
+        if isinstance(row, Damage):
+            return RecordKeys(key_rows(records, tags=tags), tuple(tombstones), with_crc)
+        start = at + row.properties_at
+        properties = bytes(buffer[start : start + row.properties_bytes])
+        with_crc += properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME) and (
+            len(properties) >= props.CRC_PROPERTY_BYTES
+        )
+        if _FLAG(buffer, at)[0] == LOST_FLAG:
+            tombstones.append(phy_offset + at)
+        else:
+            topic = row.topic.decode("utf-8", "replace")
+            records.append(
+                IndexedRecord(phy_offset + at, row.store_timestamp_ms, row.sys_flag, topic, properties)
+            )
+        at += row.size_bytes

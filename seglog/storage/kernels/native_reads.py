@@ -1,0 +1,71 @@
+"""The native pull: what ``MessageStore.get`` does where nothing is unusual, without a line of Python.
+
+It looks at memory that is mapped already, and asks for nothing else: files, queues and filters that it has
+not met are the Python method's, which tells it of them. Where there are no native kernels there are none
+of these objects, and Python does everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.kernels.tails import LogTail
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+    from seglog.storage.kernels.read_result import Found
+
+F = TypeVar("F", bound="Found")
+
+native_maps: type[_native.Maps] | None = None
+native_tag_set: type[_native.TagSet] | None = None
+native_reads: type[_native.Reads[Any]] | None = None
+if KERNELS == NATIVE:
+    from seglog.storage.kernels import _native
+
+    native_maps, native_tag_set, native_reads = _native.Maps, _native.TagSet, _native.Reads
+
+
+def new_maps(file_size_bytes: int) -> _native.Maps | None:
+    """Returns a table for the maps of a sequence of files, all of the same length."""
+    return None if native_maps is None else native_maps(file_size_bytes)
+
+
+def new_tag_set(codes: Iterable[int], tags: Iterable[bytes] | None) -> _native.TagSet | None:
+    """Returns the tags of a filter.
+
+    Args:
+        codes: The tags codes that pass.
+        tags: The tags to compare after them; None if codes are enough.
+    """
+    if native_tag_set is None:
+        return None
+    return native_tag_set(tuple(codes), None if tags is None else tuple(tags))
+
+
+def new_reads(
+    slow_get: Callable[..., F],
+    result_type: type[F],
+    filter_type: type,
+    statuses: tuple[GetStatus, GetStatus],
+    log: tuple[LogTail, _native.Maps | None],
+    limits: tuple[int, int, int],
+) -> _native.Reads[F] | None:
+    """Returns what serves plain reads of a store that is open for writing.
+
+    Args:
+        slow_get: The Python method.
+        result_type: What it returns.
+        filter_type: Filters of exactly this type have their ``tag_set``.
+        statuses: Of a read that found something, and of one whose filter left nothing.
+        log: Its tip and its maps.
+        limits: Messages at most and stored bytes at most unless the caller says so, and units that a
+            filtered read looks at.
+    """
+    tip, maps = log
+    if native_reads is None or maps is None:
+        return None
+    return native_reads(slow_get, result_type, filter_type, *statuses, tip, maps, limits)

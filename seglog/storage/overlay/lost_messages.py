@@ -1,0 +1,172 @@
+"""Which messages the holes of a log took: what queue units and jumps in queue offsets tell.
+
+A unit that leads into a hole names its message. Where a queue has no unit either but messages before and
+behind, the offsets between were given: their records lay in a hole between those of the neighbours. If
+there are several such holes, any of them may have held them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.walk.growable_rows import parts
+from seglog.storage.walk.log_scan import Hole
+from seglog.words import count_text
+
+UNIT: Final = "unit"
+JUMP: Final = "jump"
+_MAX_TOLD: Final = 8
+
+Offsets: TypeAlias = dict[tuple[str, int], frozenset[int]]
+"""Queue offsets by topic and queue."""
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LostMessages:
+    """Messages of one queue that lay in a hole.
+
+    Attributes:
+        offsets: Their queue offsets.
+        evidence: :data:`UNIT`, or :data:`JUMP` where only the offsets of their neighbours tell.
+        is_sure: Whether it was this hole and no other.
+    """
+
+    topic: str
+    queue_id: int
+    offsets: range
+    evidence: str
+    is_sure: bool = True
+
+    @override
+    def __str__(self) -> str:
+        last = f"..{self.offsets.stop - 1}" if len(self.offsets) > 1 else ""
+        return f"{self.topic}/{self.queue_id} {self.offsets.start}{last}{'' if self.is_sure else '?'}"
+
+
+def lost_in_holes(
+    holes: Sequence[Hole],
+    queues: Mapping[tuple[str, int], QueueState],
+    batch_queues: Mapping[tuple[str, int], BatchQueueState],
+) -> list[list[LostMessages]]:
+    """Returns for each hole of a log the messages that it took, by queue and queue offset.
+
+    Args:
+        holes: In log order.
+        queues: What each plain queue must hold.
+        batch_queues: The same of batch queues.
+    """
+    found: list[list[LostMessages]] = [[] for _hole in holes]
+    if not holes:
+        return found
+    starts = np.array([hole.phy_offset for hole in holes], np.int64)
+    ends = np.array([hole.end for hole in holes], np.int64)
+    for key in sorted({*queues, *batch_queues}):
+        slots = _plain(queues[key]) if key in queues else _batch(batch_queues[key])
+        for number, lost in _of_queue(*key, slots, starts, ends):
+            found[number].append(lost)
+    return found
+
+
+def lost_in_gaps(state: QueueState) -> list[LostMessages]:
+    """Returns the messages of a queue that the log has other records in place of."""
+    return [LostMessages(state.topic, state.queue_id, gap.offsets, UNIT) for gap in state.gaps]
+
+
+def tell_lost(lost: Sequence[LostMessages]) -> str:
+    """Returns messages that were lost in a few words, nothing for none."""
+    if not lost:
+        return ""
+    further = len(lost) - _MAX_TOLD
+    more = f" and more in {count_text(further, 'place')}" if further > 0 else ""
+    return f"lost: {', '.join(str(one) for one in lost[:_MAX_TOLD])}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Messages of a queue, by growing queue offset: first offset, number, and place of the record."""
+
+    offsets: _Ints
+    counts: _Ints
+    places: _Ints
+
+
+def _plain(state: QueueState) -> Iterator[_Slots]:
+    """Yields the messages of a queue in parts."""
+    units = state.units[max(0, state.min_offset - state.first_slot) :]
+    first = state.max_offset - len(units)
+    for part in parts(units):
+        at = np.flatnonzero(is_message(part))
+        if len(at):
+            places = part["phy_offset"][at].astype(np.int64)
+            yield _Slots(first + at, np.ones(len(at), np.int64), places)
+        first += len(part)
+
+
+def _batch(state: BatchQueueState) -> Iterator[_Slots]:
+    for part in parts(state.units):
+        units = part[part["base_queue_offset"] >= state.min_offset]
+        if len(units):
+            names = ("base_queue_offset", "batch_size", "phy_offset")
+            yield _Slots(*(units[name].astype(np.int64) for name in names))
+
+
+def _of_queue(
+    topic: str, queue_id: int, slots: Iterable[_Slots], starts: _Ints, ends: _Ints
+) -> Iterator[tuple[int, LostMessages]]:
+    """Yields what a queue lost, each with the number of the hole."""
+    by_units: list[tuple[int, range]] = []
+    by_jumps: list[tuple[int, LostMessages]] = []
+    before: _Slots | None = None
+    for part in slots:
+        for number, run in _in_holes(part, starts, ends):
+            is_cut = bool(by_units) and by_units[-1][0] == number and by_units[-1][1].stop == run.start
+            first = by_units.pop()[1].start if is_cut else run.start  # parts cut runs
+            by_units.append((number, range(first, run.stop)))
+        for offsets, holes in _jumps(part if before is None else _joined(before, part), starts, ends):
+            is_sure = len(holes) == 1
+            by_jumps += [
+                (number, LostMessages(topic, queue_id, offsets, JUMP, is_sure=is_sure)) for number in holes
+            ]
+        before = _Slots(part.offsets[-1:], part.counts[-1:], part.places[-1:])
+    yield from ((number, LostMessages(topic, queue_id, offsets, UNIT)) for number, offsets in by_units)
+    yield from by_jumps
+
+
+def _joined(first: _Slots, second: _Slots) -> _Slots:
+    return _Slots(
+        np.concatenate([first.offsets, second.offsets]),
+        np.concatenate([first.counts, second.counts]),
+        np.concatenate([first.places, second.places]),
+    )
+
+
+def _in_holes(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[int, range]]:
+    """Yields runs of offsets one behind the other whose units lead into the same hole, and which it is."""
+    hole = np.searchsorted(starts, slots.places, "right") - 1
+    at = np.flatnonzero((hole >= 0) & (slots.places < ends[hole]))
+    if not len(at):
+        return
+    behind = slots.offsets[at] + slots.counts[at]
+    cuts = np.flatnonzero((hole[at][1:] != hole[at][:-1]) | (slots.offsets[at][1:] != behind[:-1])) + 1
+    for run in np.split(np.arange(len(at)), cuts):
+        yield int(hole[at[run[0]]]), range(int(slots.offsets[at[run[0]]]), int(behind[run[-1]]))
+
+
+def _jumps(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[range, range]]:
+    """Yields offsets that no message has but some before and behind, and the holes that may have them."""
+    behind = slots.offsets + slots.counts
+    for before in np.flatnonzero(slots.offsets[1:] > behind[:-1]).tolist():
+        # Holes that begin before the record behind the jump and end after the record before it begins.
+        first = int(np.searchsorted(ends, slots.places[before], "right"))
+        last = int(np.searchsorted(starts, slots.places[before + 1], "left"))
+        yield range(int(behind[before]), int(slots.offsets[before + 1])), range(first, last)

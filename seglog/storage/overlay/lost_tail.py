@@ -1,0 +1,331 @@
+"""Messages behind the end of the log: their records are lost, but queue units still know their offsets.
+
+A file that was cut, zeroed or lost takes the records at the log's end with it; nothing in the log tells
+that they ever were. The units of their queues do, and consumers may have seen those messages: their offsets
+must not be given again. So units behind the end of a queue are believed, where they can be true:
+
+- they follow their queue's last message without a gap, and their places grow as queue offsets do;
+- each lies in one segment, is large enough for a record of its topic, and overlaps no other;
+- they reach at most one segment beyond the last file, or beyond the last one that other such units know;
+- nothing speaks for an older life. RocketMQ cuts logs and queues without erasing, so old units may lie
+  there. One that leads to a record that is still whole (the walk judged it to be of an older life), or to
+  a place before the log's end, which belongs to others, makes all of its queue's units behind the end old.
+
+Recovery gives each such record a tombstone at its place (:mod:`seglog.storage.format.record.tombstone`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import COMMIT_LOG, LMQ_PREFIX, segment_file_name
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, NO_COMPACTED_OFFSET, batch_in_use
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.record import FILLER_BYTES
+from seglog.storage.format.record.tombstone import (
+    LostRecord,
+    min_filler_bytes,
+    min_tombstone_bytes,
+    tombstone_tags_code,
+)
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+
+MAX_LOST_BYTES: Final = 64 << 20
+"""No broker takes messages near this size: a unit that says more has a damaged size."""
+
+_BASE: Final = list(BATCH_UNIT.offsets).index("base_queue_offset")
+
+QueueKey = tuple[str, int]
+
+
+class KnownUnit(NamedTuple):
+    """A unit behind the end of a queue."""
+
+    phy_offset: int
+    size_bytes: int
+    queue_offset: int
+    batch_size: int
+
+    @property
+    def end(self) -> int:
+        """Where its record ended."""
+        return self.phy_offset + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TailFacts:
+    """What of the log decides about units behind its end.
+
+    Attributes:
+        end_phy_offset: Where it ends.
+        files_end: Where its last file ends.
+        segment_size_bytes: Length of a file.
+        record_crc: Whether its newest record has ``__CRC32#``.
+        is_record: Returns whether a whole record lies at a place.
+    """
+
+    end_phy_offset: int
+    files_end: int
+    segment_size_bytes: int
+    record_crc: bool
+    is_record: Callable[[int], bool]
+
+
+class _Claim(NamedTuple):
+    """A unit, and whose it is."""
+
+    unit: KnownUnit
+    key: QueueKey
+
+    @property
+    def is_further(self) -> bool:
+        """Whether the record is another queue's."""
+        return self.key[0].startswith(LMQ_PREFIX)
+
+
+def find_lost_tail(
+    queues: Mapping[QueueKey, QueueState], batch_queues: Mapping[QueueKey, BatchQueueState], facts: TailFacts
+) -> list[LostRecord]:
+    """Returns the records behind the log's end that queues know, in log order; they overlap nowhere.
+
+    Args:
+        queues: What each plain queue must hold by the log.
+        batch_queues: The same of batch queues.
+        facts: The log.
+    """
+    runs = {key: run for key, state in queues.items() if (run := _plain_run(state, facts))}
+    runs |= {key: run for key, batch in batch_queues.items() if (run := _batch_run(batch, facts))}
+    while doubtful := _doubtful(runs, facts):
+        for key, first in doubtful.items():
+            runs[key] = [unit for unit in runs[key] if unit.queue_offset < first]
+    return list(_placed(_records(runs), facts))
+
+
+def _plain_run(state: QueueState, facts: TailFacts) -> list[KnownUnit]:
+    units, slot = state.behind, state.behind_slot
+    if not len(units):
+        return []
+    if not len(state.units):
+        # The queue has nothing else: its files begin with the first unit that counts.
+        first = int(is_message(units).argmax())
+        units, slot = units[first:], slot + first
+    elif slot != state.max_offset:
+        return []
+    known = [
+        KnownUnit(phy_offset, size, slot + index, 1)
+        for index, (phy_offset, size, _tags_code) in enumerate(units.tolist())
+    ]
+    used = is_message(units).tolist()
+    return _believable(state.topic, known, used, state.max_phy_offset, facts)
+
+
+def _batch_run(state: BatchQueueState, facts: TailFacts) -> list[KnownUnit]:
+    known = [
+        KnownUnit(phy_offset, size, base, count)
+        for phy_offset, size, _tags_code, _time, base, count, *_ in state.behind.tolist()
+    ]
+    used = batch_in_use(state.behind).tolist()
+    first = known[0].queue_offset if known and not len(state.units) else state.max_offset
+    following = [first, *(unit.queue_offset + unit.batch_size for unit in known)]
+    used = [
+        is_used and unit.queue_offset == wanted
+        for is_used, unit, wanted in zip(used, known, following, strict=False)
+    ]
+    return _believable(state.topic, known, used, state.max_phy_offset + 1, facts)
+
+
+def _believable(
+    topic: str, known: list[KnownUnit], used: list[bool], after: int, facts: TailFacts
+) -> list[KnownUnit]:
+    """Returns the units at the start that can be true by themselves; none if any speaks for an older life.
+
+    Args:
+        topic: Of the queue.
+        known: All units behind its end.
+        used: Which of them are in use.
+        after: Where the record before them ends.
+        facts: The log.
+    """
+    if any(
+        is_used and 0 <= unit.phy_offset < facts.end_phy_offset
+        for unit, is_used in zip(known, used, strict=True)
+    ):
+        return []
+    least = min_tombstone_bytes(topic.encode("utf-8", "surrogateescape"))
+    segment = facts.segment_size_bytes
+    after = max(after, facts.end_phy_offset)
+    run: list[KnownUnit] = []
+    for unit, is_used in zip(known, used, strict=True):
+        fits = unit.phy_offset % segment + unit.size_bytes + FILLER_BYTES <= segment
+        if not (is_used and fits and least <= unit.size_bytes <= MAX_LOST_BYTES and unit.phy_offset >= after):
+            break
+        if facts.is_record(unit.phy_offset):
+            return []
+        run.append(unit)
+        after = unit.end
+    return run
+
+
+def _doubtful(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> dict[QueueKey, int]:
+    """Returns the queue offsets from which on runs do not agree with each other, by queue."""
+    claims = [_Claim(unit, key) for key, run in runs.items() for unit in run]
+    claims.sort(key=lambda claim: (claim.unit.phy_offset, claim.unit.size_bytes, claim.is_further))
+    groups = [list(group) for _place, group in groupby(claims, lambda claim: claim.unit[:2])]
+    starts = {group[0].unit.phy_offset for group in groups}
+    ends = {group[0].unit.end for group in groups} | {facts.end_phy_offset}
+    doubtful: dict[QueueKey, int] = {}
+
+    def doubt(group: Iterable[_Claim]) -> None:
+        for claim in group:
+            known = doubtful.get(claim.key, claim.unit.queue_offset)
+            doubtful[claim.key] = min(known, claim.unit.queue_offset)
+
+    def support(unit: KnownUnit) -> int:
+        begins = unit.phy_offset in ends or unit.phy_offset % facts.segment_size_bytes == 0
+        return begins + (unit.end in starts)
+
+    reach = facts.files_end + facts.segment_size_bytes
+    for group in groups:
+        phy_offset = group[0].unit.phy_offset
+        if phy_offset >= reach or sum(not claim.is_further for claim in group) != 1:
+            doubt(group)
+        else:
+            segment_end = phy_offset - phy_offset % facts.segment_size_bytes + facts.segment_size_bytes
+            reach = max(reach, segment_end + facts.segment_size_bytes)
+    for group, later in pairwise(groups):
+        if later[0].unit.phy_offset < group[0].unit.end:
+            # Records lie close together: who begins where another ends is more likely to be right.
+            gap = support(group[0].unit) - support(later[0].unit)
+            doubt(group if gap <= 0 else ())
+            doubt(later if gap >= 0 else ())
+    return doubtful
+
+
+def _records(runs: Mapping[QueueKey, list[KnownUnit]]) -> list[LostRecord]:
+    further: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    records: list[LostRecord] = []
+    for (topic, queue_id), run in runs.items():
+        for unit in run:
+            if topic.startswith(LMQ_PREFIX):
+                further[unit.phy_offset].append((topic, unit.queue_offset))
+            else:
+                records.append(
+                    LostRecord(
+                        topic, queue_id, unit.queue_offset, unit.phy_offset, unit.size_bytes, unit.batch_size
+                    )
+                )
+    records.sort(key=lambda record: record.phy_offset)
+    return [replace(record, further=tuple(further[record.phy_offset])) for record in records]
+
+
+def _placed(records: list[LostRecord], facts: TailFacts) -> Iterator[LostRecord]:
+    """Yields the records, each begun earlier where before it there is no room for a filler."""
+    least = min_filler_bytes(record_crc=facts.record_crc)
+    end = facts.end_phy_offset
+    for record in records:
+        segment_start = record.phy_offset - record.phy_offset % facts.segment_size_bytes
+        gap = record.phy_offset - max(end, segment_start)
+        end = record.end
+        extra = gap if 0 < gap < least else 0
+        yield replace(record, phy_offset=record.phy_offset - extra, size_bytes=record.size_bytes + extra)
+
+
+def take_up(
+    records: list[LostRecord],
+    queues: Mapping[QueueKey, QueueState],
+    batch_queues: Mapping[QueueKey, BatchQueueState],
+    facts: TailFacts,
+    store_timestamp_ms: int,
+) -> None:
+    """Puts the units of lost records into what their queues must hold, as dispatch of tombstones would.
+
+    Args:
+        records: In log order.
+        queues: The plain queues, which are changed.
+        batch_queues: The batch queues, which are changed.
+        facts: The log.
+        store_timestamp_ms: That of the tombstones.
+    """
+    plain: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
+    batch: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
+    first: dict[QueueKey, int] = {}
+    for record in records:
+        code = tombstone_tags_code(record, store_timestamp_ms, record_crc=facts.record_crc)
+        unit = (record.phy_offset, record.size_bytes, code)
+        key = (record.topic, record.queue_id)
+        if key in batch_queues:
+            more = (store_timestamp_ms, record.queue_offset, record.batch_size, NO_COMPACTED_OFFSET, 0)
+            batch[key].append(unit + more)
+            continue
+        for place, offset in ((key, record.queue_offset), *(((name, 0), at) for name, at in record.further)):
+            first.setdefault(place, offset)
+            plain[place].append(unit)
+    for key, units in plain.items():
+        _extend(queues[key], first[key], units)
+    for key, units in batch.items():
+        state = batch_queues[key]
+        state.behind = state.behind[len(units) :]
+        state.units = np.concatenate([state.units, np.array(units, BATCH_UNIT.dtype)], dtype=BATCH_UNIT.dtype)
+        state.agrees = False
+        if state.min_offset == int(units[0][_BASE]) or len(state.units) == len(units):
+            state.min_offset = int(units[0][_BASE])
+
+
+def _extend(state: QueueState, first: int, units: list[tuple[int, ...]]) -> None:
+    if not len(state.units):
+        state.first_slot = state.min_offset = first
+    # An empty queue's minimum is its end, which is where the first of these units goes: it stays right.
+    state.behind = state.behind[first - state.behind_slot + len(units) :]
+    state.behind_slot = first + len(units)
+    state.units = np.concatenate([state.units, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
+    state.agrees = False
+
+
+def lost_findings(records: list[LostRecord], end_phy_offset: int, segment_size_bytes: int) -> list[Finding]:
+    """Returns a finding for the lost end of the log, and one for each queue that lost messages with it.
+
+    Args:
+        records: What queues know of it, in log order.
+        end_phy_offset: Where the log ends.
+        segment_size_bytes: Length of its files.
+    """
+    if not records:
+        return []
+    by_queue: defaultdict[QueueKey, list[LostRecord]] = defaultdict(list)
+    for record in records:
+        by_queue[record.topic, record.queue_id].append(record)
+    position = end_phy_offset % segment_size_bytes
+    findings = [
+        Finding(
+            "log-tail-lost",
+            f"{COMMIT_LOG}/{segment_file_name(end_phy_offset - position)}",
+            position,
+            records[-1].end - end_phy_offset,
+            f"records up to {records[-1].end}",
+            f"none behind {end_phy_offset}",
+            sum(record.batch_size for record in records),
+        )
+    ]
+    for (topic, queue_id), lost in sorted(by_queue.items()):
+        position = lost[0].phy_offset % segment_size_bytes
+        last = lost[-1].queue_offset + lost[-1].batch_size - 1
+        findings.append(
+            Finding(
+                "messages-lost",
+                f"{COMMIT_LOG}/{segment_file_name(lost[0].phy_offset - position)}",
+                position,
+                lost[-1].end - lost[0].phy_offset,
+                f"queue offsets {lost[0].queue_offset}..{last} of {topic}/{queue_id}",
+                "the end of the log",
+                sum(record.batch_size for record in lost),
+            )
+        )
+    return findings

@@ -1,0 +1,135 @@
+"""Which messages of a queue the log lost without a hole: its units lead to places that hold other records.
+
+That is what a log file of another store under the name of one of these leaves, or an older copy of it. The
+queue's units still say where its own messages lay. Retention explains only places before the first file of
+the log. A unit is believed where its place is in the log and lies between those of the queue's records before
+and behind it, as places grow with queue offsets. Behind the queue's last record none is: RocketMQ cuts a log
+after a crash and leaves old units there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.walk.growable_rows import parts
+from seglog.storage.walk.log_scan import Hole
+
+_MAX_I64: Final = (1 << 63) - 1
+_LOOKED_AT: Final = 1 << 16
+"""Rows looked at in a step: what is made of all takes its memory."""
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGap:
+    """Messages one behind the other in a queue that the log holds other records in place of.
+
+    Attributes:
+        offsets: Their queue offsets.
+        phy_offset: Where the record of the first one lay.
+        size_bytes: From there to where the record of the last one ended.
+    """
+
+    offsets: range
+    phy_offset: int
+    size_bytes: int
+
+
+def find_gaps(
+    topic: str,
+    rows: Rows,
+    own: Rows,
+    first_slot: int,
+    stored: Units,
+    log: tuple[int, int],
+    holes: Sequence[Hole],
+) -> list[QueueGap]:
+    """Returns what a queue's units know of messages that the log has other records in place of.
+
+    What a hole took is not among them: :func:`~seglog.storage.overlay.lost_messages.lost_in_holes` names
+    that.
+
+    Args:
+        topic: The queue's; queues of ``%LMQ%`` hold other queues' messages, which lose them.
+        rows: The queue's records that have a place in it.
+        own: All its records.
+        first_slot: Queue offset of ``stored[0]``.
+        stored: Units of the queue's files.
+        log: Where the log starts and ends.
+        holes: Its unreadable stretches.
+    """
+    if topic.startswith(LMQ_PREFIX) or not len(rows):
+        return []
+    start, end = log
+    end_slot = int(rows["queue_offset"].max()) - first_slot
+    numbers = _without_row(rows, first_slot, stored[: max(0, end_slot)])
+    sizes = stored["size_bytes"][numbers]
+    numbers = numbers[(sizes >= MIN_RECORD_BYTES) & (sizes != PRE_BLANK_BYTES)]
+    places, sizes = stored["phy_offset"][numbers], stored["size_bytes"][numbers]
+    ends = places + sizes
+    is_lost = (places >= start) & (ends > places) & (ends <= end)
+    numbers, places = numbers[is_lost], places[is_lost]
+    if len(numbers):
+        is_lost = ~_are_among(places, own)
+        numbers, places = numbers[is_lost], places[is_lost]
+    if not len(numbers):
+        return []
+    order = np.argsort(rows["queue_offset"], kind="stable")
+    slots, of_rows = rows["queue_offset"][order], rows["phy_offset"][order]
+    edges = np.concatenate([[-1], of_rows, [_MAX_I64]])
+    at = np.searchsorted(slots, first_slot + numbers)
+    before, behind = edges[at], edges[at + 1]
+    is_lost = (before < places) & (places < behind)
+    for hole in holes:
+        # Of a jump over a hole the hole is told; before the first record a hole takes what leads into it.
+        is_told = (before < hole.end) & (hole.phy_offset < behind)
+        leads_in = (places < hole.end) & (hole.phy_offset < places + stored["size_bytes"][numbers])
+        is_lost &= ~np.where(before < 0, leads_in, is_told)
+    numbers, places = numbers[is_lost], places[is_lost]
+    if not len(numbers):
+        return []
+    earlier = np.maximum.accumulate(np.concatenate([[-1], places[:-1]]))
+    later = np.minimum.accumulate(np.concatenate([places[1:], [_MAX_I64]])[::-1])[::-1]
+    numbers = numbers[(earlier < places) & (places < later)]
+    if not len(numbers):
+        return []
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return [
+        QueueGap(
+            range(first_slot + int(run[0]), first_slot + int(run[-1]) + 1),
+            int(stored["phy_offset"][run[0]]),
+            int(stored["phy_offset"][run[-1]] + stored["size_bytes"][run[-1]] - stored["phy_offset"][run[0]]),
+        )
+        for run in runs
+    ]
+
+
+def _without_row(rows: Rows, first_slot: int, stored: Units) -> _Ints:
+    """Returns the numbers of the units whose queue offset no record has."""
+    has_row = np.zeros(len(stored), np.bool_)
+    for some in parts(rows, _LOOKED_AT):
+        at = some["queue_offset"] - first_slot
+        has_row[at[(at >= 0) & (at < len(stored))]] = True
+    return np.flatnonzero(~has_row)
+
+
+def _are_among(places: _Ints, own: Rows) -> npt.NDArray[np.bool_]:
+    """Returns which of some places are those of records, of which there may be many more."""
+    order = np.argsort(places)
+    ascending = places[order]
+    found = np.zeros(len(places), np.bool_)
+    for some in parts(own, _LOOKED_AT):
+        low, high = (np.searchsorted(ascending, some["phy_offset"], side) for side in ("left", "right"))
+        for first, behind in set(zip(low[low < high].tolist(), high[low < high].tolist(), strict=True)):
+            found[order[first:behind]] = True
+    return found

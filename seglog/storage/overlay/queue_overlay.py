@@ -1,0 +1,466 @@
+"""What each consume queue must hold, worked out from the log and held against the queue's files.
+
+The log decides. A unit that a file holds counts only where the log cannot know better: for slots whose
+record lies before the log's first file (expired) or in a hole of the log (so that an offset once given
+is never given again), for ``%LMQ%`` queues whose units share other queues' records, and for tags codes
+that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
+
+Where a queue offset was given twice, the record that the file already points to stays; otherwise the
+later record wins. One that lies far off the course of the others is nonsense. A queue offset that falls
+back to 0 begins the queue's life anew (its topic was deleted and made again).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.directory.queue_files import queue_directory, unit_finding
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
+from seglog.storage.kernels.queue_rows import stand_in, units_of
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps
+from seglog.storage.segments.scratch import Room
+from seglog.storage.walk.growable_rows import PART_ROWS, parts
+from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.queue_offsets import mend_offsets
+
+_MIN_I64: Final = -(1 << 63)
+_MAX_I64: Final = (1 << 63) - 1
+_PUT_ROWS: Final = 1 << 16
+_LOOKED_AT: Final = 4096
+"""Units looked at in a step, from the end."""
+
+_Mask = npt.NDArray[np.bool_]
+_T = TypeVar("_T", bound=np.generic)
+
+
+@dataclass(slots=True)
+class QueueState:
+    """A queue as it must be.
+
+    Attributes:
+        first_slot: Queue offset of ``units[0]``.
+        units: ``(n,) CQ_UNIT.dtype``; a slot without message is zero, or as its file has it.
+        min_offset: Queue offset of the first message that the log holds; equals the maximum if none.
+        findings: Where the files differ.
+        agrees: Whether the files hold exactly this, and nothing behind it.
+        mended: Queue offset by physical offset of records that say another one of themselves.
+        held_from: Queue offset of the first unit of the files, where those in front of ``first_slot`` were
+            found to be as they must be and are not in ``units``.
+        behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
+        behind_slot: Queue offset of ``behind[0]``.
+        gaps: Messages that only the files' units know of, and that the log has other records in place of.
+    """
+
+    topic: str
+    queue_id: int
+    first_slot: int
+    units: Units
+    min_offset: int
+    findings: list[Finding]
+    agrees: bool
+    mended: dict[int, int] = field(default_factory=dict)
+    held_from: int | None = None
+    behind: Units = field(default_factory=lambda: np.empty(0, CQ_UNIT.dtype))
+    behind_slot: int = 0
+    gaps: list[QueueGap] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, topic: str, queue_id: int) -> QueueState:
+        """Returns a queue that never had a message."""
+        return cls(topic, queue_id, 0, np.empty(0, CQ_UNIT.dtype), 0, [], agrees=True)
+
+    @property
+    def file_slot(self) -> int:
+        """Queue offset of the first unit that the files hold."""
+        return self.first_slot if self.held_from is None else self.held_from
+
+    @property
+    def max_offset(self) -> int:
+        """The queue offset that the next message gets."""
+        return self.first_slot + len(self.units)
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends; -1 for a queue that never had one."""
+        end, step = len(self.units), 1  # the last one stands for a message as good as always
+        while end:
+            units = self.units[max(0, end - step) : end]
+            at = np.flatnonzero(is_message(units))
+            if len(at):
+                phy_offset, size_bytes, _tags_code = units[at[-1]].item()
+                return int(phy_offset + size_bytes)
+            end, step = end - len(units), _LOOKED_AT
+        return -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What of the log decides about units.
+
+    Attributes:
+        min_phy_offset: Where the log starts.
+        end_phy_offset: Where it ends.
+        holes: Its unreadable stretches.
+        record_starts: ``(n,) i8``, sorted, where the valid records start that have a place in some queue.
+        record_sizes: ``(n,) i4``, their sizes.
+        file_size_bytes: Length of a queue file.
+    """
+
+    min_phy_offset: int
+    end_phy_offset: int
+    holes: tuple[Hole, ...]
+    record_starts: npt.NDArray[np.int64]
+    record_sizes: npt.NDArray[np.int32]
+    file_size_bytes: int
+
+
+def is_message(units: Units) -> _Mask:
+    """Returns which units stand for a message: in use, and no pre-blank filler."""
+    mask: _Mask = in_use(units) & (units["size_bytes"] != PRE_BLANK_BYTES)
+    return mask
+
+
+def overlay_queue(
+    topic: str,
+    queue_id: int,
+    rows: Rows,
+    first_slot: int,
+    stored: Units,
+    facts: LogFacts,
+    *,
+    has_files: bool,
+    room: Room | None = None,
+) -> QueueState:
+    """Returns what a queue must hold.
+
+    Args:
+        topic: Its topic.
+        queue_id: Its number.
+        rows: ``(n,) ROW``, the log's records of this queue that have a place in it, in log order.
+        first_slot: Queue offset of ``stored[0]``.
+        stored: Units of the queue's files.
+        facts: The log.
+        has_files: Whether the queue has any file.
+        room: Where the units go; memory if None.
+    """
+    as_stored = _as_stored(topic, queue_id, rows, first_slot, stored, facts) if has_files else None
+    if as_stored is not None:
+        return as_stored
+    own = rows
+    rows, damaged = mend_offsets(rows, first_slot, stored)
+    rows = _last_life(rows, first_slot, stored)
+    sure, in_hole = _kept(topic, stored, facts)
+    kept = sure | in_hole
+    if kept.any():
+        # Behind the file's units come no more messages than the log has room for.
+        most = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
+        is_within = rows["queue_offset"] <= first_slot + len(stored) + most
+        rows = rows if is_within.all() else rows[is_within]
+    lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
+    rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
+        kept[:] = False
+    kept &= sure | _is_between(rows, first_slot, stored, in_hole)
+    slots = rows["queue_offset"]
+    edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
+    if kept.any():
+        edges += [first_slot + int(kept.argmax()), first_slot + len(kept) - int(kept[::-1].argmax())]
+    if not edges:
+        base = first_slot if len(stored) else 0
+        state = QueueState(topic, queue_id, base, stored[:0], base, [], agrees=not len(stored))
+        return _with_behind(state, first_slot, stored)
+    log = (facts.min_phy_offset, facts.end_phy_offset)
+    gaps = find_gaps(topic, rows, own, first_slot, stored, log, facts.holes)
+    base, top = min([*edges, *(gap.offsets.start for gap in gaps)]), max(edges)
+    units = _zeros(top - base, room)
+    known = _window(stored, first_slot, base, top)
+    kept_window = _window(kept, first_slot, base, top)
+    np.copyto(units, known, where=kept_window)
+    _put_rows(units, rows, base)
+    _put_rows(units, rows, base, pointed_to=known)
+    for some, of_file in zip(parts(units, _PUT_ROWS), parts(known, _PUT_ROWS), strict=True):
+        _keep_own_tags_codes(topic, some, of_file)
+    messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
+    min_offset = base + int(messages.argmax()) if messages.any() else top
+    per_file = facts.file_size_bytes // CQ_UNIT_BYTES
+    # Files of which retention took every message go, but for the one that the next unit belongs to.
+    first_kept = min(min_offset, top - 1) // per_file * per_file
+    if first_kept > base:
+        units, base = units[first_kept - base :], first_kept
+    state = QueueState(topic, queue_id, base, units, min_offset, [], agrees=False, gaps=gaps)
+    state.findings.extend(_offset_findings(state, np.concatenate([damaged, wild])))
+    placed = rows[np.isin(rows["phy_offset"], damaged["phy_offset"])] if len(damaged) else damaged
+    state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
+    odd = len(state.findings)
+    state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    state = _with_behind(state, first_slot, stored)
+    state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
+    return state
+
+
+def _zeros(count: int, room: Room | None) -> Units:
+    if room is None:
+        return np.zeros(count, CQ_UNIT.dtype)
+    units = room.empty(count, CQ_UNIT.dtype)
+    units.view(np.uint8)[:] = 0
+    return units
+
+
+def _put_rows(units: Units, rows: Rows, base: int, pointed_to: Units | None = None) -> None:
+    """Puts the units of rows where the rows belong, some at a time: what is made of all takes its memory.
+
+    Args:
+        units: A queue from slot ``base`` on.
+        rows: Its rows.
+        base: The slot.
+        pointed_to: What the files hold there, to put only units of records that these lead to.
+    """
+    for some in parts(rows, _PUT_ROWS):
+        at, fresh = some["queue_offset"] - base, units_of(some)
+        if pointed_to is not None:
+            held = pointed_to[at]
+            is_held = in_use(held) & (held["phy_offset"] == fresh["phy_offset"])
+            at, fresh = at[is_held], fresh[is_held]
+        units[at] = fresh
+
+
+def _as_stored(
+    topic: str, queue_id: int, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
+) -> QueueState | None:
+    """Returns a queue whose files hold just what the log says, and before that what expired; None otherwise.
+
+    That is the usual one, and quickly told: of what :func:`overlay_queue` looks into, nothing is there.
+    """
+    expired = int(rows["queue_offset"][0]) - first_slot if len(rows) else -1
+    if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
+        return None
+    if expired:
+        sure, _in_hole = _kept(topic, stored[:expired], facts)
+        if not sure.all() or not (stored["phy_offset"][:expired] < facts.min_phy_offset).all():
+            return None
+    if rows["phy_offset"][0] < facts.min_phy_offset:
+        return None
+    base, per_file = first_slot, facts.file_size_bytes // CQ_UNIT_BYTES
+    min_offset = first_slot + expired
+    first_kept = min_offset // per_file * per_file
+    if first_kept > base:
+        stored, base = stored[first_kept - base :], first_kept
+    state = QueueState(topic, queue_id, base, stored, min_offset, [], agrees=True)
+    state.behind_slot = state.max_offset
+    return state
+
+
+def behind_findings(state: QueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
+    """Returns what there is to say about units behind the end of a queue.
+
+    Args:
+        state: The queue.
+        end_phy_offset: Where the log ends.
+        file_size_bytes: Length of a queue file.
+    """
+    extra = int(is_message(state.behind).sum())
+    if not extra:
+        return []
+    code = "queue-unit-stray"
+    if (state.behind["phy_offset"][is_message(state.behind)] >= end_phy_offset).all():
+        code = "queue-beyond-log"
+    queue = queue_directory(state.topic, state.queue_id)
+    return [unit_finding(code, queue, state.behind_slot, file_size_bytes, extra)]
+
+
+def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueState:
+    state.behind_slot = max(state.max_offset, first_slot)
+    state.behind = stored[state.behind_slot - first_slot :].copy()
+    return state
+
+
+def rows_as_placed(rows: Rows, state: QueueState) -> Rows:
+    """Returns the records that a queue has, with the queue offsets that it gives them.
+
+    Args:
+        rows: ``(n,) ROW``, the log's records of the queue, with the queue offsets that they state.
+        state: The queue.
+    """
+    slots = np.flatnonzero(is_message(state.units))
+    places = state.units["phy_offset"][slots]
+    order = np.argsort(places)
+    at = np.searchsorted(places[order], rows["phy_offset"]).clip(max=max(len(places) - 1, 0))
+    has_place = np.isin(rows["phy_offset"], places)
+    placed = rows[has_place].copy()
+    placed["queue_offset"] = state.first_slot + slots[order][at[has_place]]
+    return placed
+
+
+def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
+    return [
+        Finding(
+            "record-queue-offset",
+            queue_directory(state.topic, state.queue_id),
+            found=f"queue offset {row['queue_offset']} in the record at {row['phy_offset']}",
+            expected=f"one within {state.first_slot}..{state.max_offset}",
+            messages=1,
+        )
+        for row in damaged
+    ]
+
+
+def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
+    """Parts rows from those whose queue offset cannot be.
+
+    Offsets of a queue follow each other without gaps but for records that cannot be read, so a row that is
+    further off the course of the others than all lost records could explain says nonsense: bits of it were
+    flipped where no record CRC tells. Given its place, it would make the queue end there, and the queue's
+    files fill the disk.
+    """
+    if not len(rows):
+        return rows, rows
+    slots = rows["queue_offset"]
+    if all((np.diff(slots[at : at + PART_ROWS + 1]) == 1).all() for at in range(0, len(rows), PART_ROWS)):
+        return rows, rows[:0]  # they follow each other
+    course = slots - np.arange(len(rows))
+    middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
+    wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
+    return (rows[~wild], rows[wild]) if wild.any() else (rows, rows[:0])
+
+
+def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
+    """Returns whether units of files with such names can be of the same stretch of the queue as the rows."""
+    low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
+    return first_slot <= high + room and first_slot + stored_count >= low - room
+
+
+def _is_between(rows: Rows, first_slot: int, stored: Units, asked: _Mask) -> _Mask:
+    """Returns which of some stored units lead to places between those of the records before and after them.
+
+    Places grow as queue offsets do; a unit that leads elsewhere is garbage, or of an older life.
+    """
+    if not len(rows) or not asked.any():
+        return asked
+    order = np.argsort(rows["queue_offset"], kind="stable")
+    slots, places = rows["queue_offset"][order], rows["phy_offset"][order]
+    edges = np.concatenate([[-1], places, [_MAX_I64]])
+    numbers = np.flatnonzero(asked)
+    own, found = first_slot + numbers, stored["phy_offset"][numbers]
+    before = edges[np.searchsorted(slots, own, "left")]
+    after = edges[np.searchsorted(slots, own, "right") + 1]
+    between = np.zeros(len(stored), np.bool_)
+    between[numbers] = (before < found) & (found < after)
+    return between
+
+
+def _kept(topic: str, stored: Units, facts: LogFacts) -> tuple[_Mask, _Mask]:
+    """Returns which stored units count although the log has no record of their queue for them.
+
+    Returns:
+        Those that count in any case, and those that lead into a hole of the log.
+    """
+    phy = stored["phy_offset"]
+    end = phy + stored["size_bytes"]
+    message = is_message(stored) & (end > phy)  # a place near 2**63 is nonsense, not long expired
+    kept: _Mask = message & (end <= facts.min_phy_offset)
+    in_hole = np.zeros(len(stored), np.bool_)
+    for hole in facts.holes:
+        in_hole |= (phy >= hole.phy_offset) & (end <= hole.end)
+    in_hole &= message & (stored["size_bytes"] >= MIN_RECORD_BYTES)
+    if topic.startswith(LMQ_PREFIX) and len(facts.record_starts):
+        at = np.searchsorted(facts.record_starts, phy).clip(max=len(facts.record_starts) - 1)
+        kept |= message & (facts.record_starts[at] == phy) & (facts.record_sizes[at] == stored["size_bytes"])
+    return kept, in_hole
+
+
+def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
+    slots = rows["queue_offset"]
+    restarts = np.flatnonzero((slots[1:] == 0) & (slots[:-1] > 0)) + 1
+    if not len(restarts):
+        return rows
+    last = int(restarts[-1])
+    if first_slot == 0 and len(stored) and stored["phy_offset"][0] in rows["phy_offset"][:last]:
+        # The files still show the first life: Java appended a second "0" at the queue's end.
+        return np.delete(rows, restarts)
+    return rows[last:]
+
+
+def has_own_tags_code(topic: str, stored: Units) -> _Mask:
+    """Returns whose tags code may be right although the record alone does not give it.
+
+    A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
+    time of delivery by its own table of levels.
+    """
+    mask: _Mask = stored["tags_code"] <= MAX_EXT_ADDRESS
+    if topic == SCHEDULE_TOPIC:
+        mask = mask | (stored["tags_code"] > 0)
+    return mask
+
+
+def may_differ_in_tags_code(topic: str, stored: Units, codes: npt.NDArray[np.int64]) -> _Mask:
+    """Returns which units may have another tags code than their records give.
+
+    Not those of tombstones: what a code was of a record is lost with it. In the delay topic a tombstone has
+    no delay level, so its record gives no time of delivery.
+
+    Args:
+        topic: The queue's topic.
+        stored: Its units.
+        codes: ``(n,) i8``, what the record of each gives.
+    """
+    mask: _Mask = has_own_tags_code(topic, stored) & (codes != LOST_TAGS_CODE)
+    if topic == SCHEDULE_TOPIC:
+        mask &= (stored["tags_code"] <= 0) | (codes > 0)
+    return mask
+
+
+def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
+    same = (known["phy_offset"] == units["phy_offset"]) & (known["size_bytes"] == units["size_bytes"])
+    own_code = may_differ_in_tags_code(topic, known, units["tags_code"]) & same & (known["size_bytes"] > 0)
+    units["tags_code"][own_code] = known["tags_code"][own_code]
+
+
+def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
+    """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
+    start, end = max(first, base), min(first + len(values), top)
+    if (start, end) == (base, top):
+        return values[base - first : top - first]
+    window = np.zeros(top - base, values.dtype)
+    if start < end:
+        window[start - base : end - base] = values[start - first : end - first]
+    return window
+
+
+def _compare(
+    state: QueueState, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
+) -> list[Finding]:
+    queue = queue_directory(state.topic, state.queue_id)
+    size = facts.file_size_bytes
+    if not has_files:
+        return [Finding("queue-missing", queue, messages=int(is_message(state.units).sum()))]
+    found: list[Finding] = []
+    known = _window(stored, first_slot, state.first_slot, state.max_offset)
+    held = in_use(known)
+    right = known == state.units
+    runs = {
+        "queue-short": ~held & is_message(state.units),
+        "queue-unit-wrong": held & ~right & is_message(state.units),
+        "queue-unit-stray": held & ~right & ~is_message(state.units) & is_message(known),
+        "queue-gap": ~in_use(state.units) & ~held,
+    }
+    for gap in state.gaps:
+        first, count = gap.offsets.start, len(gap.offsets)
+        told = f"other records; lost: {state.topic}/{state.queue_id} {first}..{gap.offsets.stop - 1}"
+        expected = f"records of the queue from {gap.phy_offset} on"
+        found.append(unit_finding("queue-gap", queue, first, size, count, expected=expected, found=told))
+    for code, mask in runs.items():
+        if mask.any():
+            found.append(
+                unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))
+            )
+    return found

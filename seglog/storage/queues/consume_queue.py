@@ -1,0 +1,300 @@
+"""A ConsumeQueue: the units of one queue in mapped files, one behind the other.
+
+Truth: none; derived from the commit log. ``max_offset`` is where the next message goes and is published
+last, so readers without a lock see only finished units. Opening works it out anew from the log.
+
+Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
+from seglog.storage.kernels.tails import QueueTail
+from seglog.storage.segments.mapped_file import MappedFile
+from seglog.storage.segments.segments import Segments
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+_PACK_UNIT: Final = CQ_UNIT.struct.pack_into
+_UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
+_FAST_UNITS: Final = 1 << 14
+_AHEAD_BYTES: Final = 1 << 16
+"""Room in a file that is made ahead, so that its queue need not ask for more at once."""
+_NOTHING_READ: Final = (0, 0, memoryview(b""))
+
+
+class ConsumeQueue:
+    """One queue, open for writing.
+
+    Attributes:
+        tip: Where it ends.
+
+    Args:
+        synced_offset: Queue offset up to which units are known to be on the disk.
+
+    Thread rule: any thread may read, publish and sync; one at a time may append, and one grow.
+    """
+
+    __slots__ = (
+        "_last_read",
+        "_opened_offset",
+        "_prepared",
+        "_prepared_end",
+        "_segments",
+        "_synced_offset",
+        "queue_id",
+        "tip",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        segments: Segments,
+        tip: QueueTail,
+        *,
+        synced_offset: int,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.tip = tip
+        self._segments = segments
+        self._synced_offset = synced_offset
+        self._opened_offset = tip.max_offset
+        self._last_read = _NOTHING_READ
+        self._prepared: MappedFile | None = None
+        self._prepared_end = 0
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+        return self._segments.maps
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that the log holds."""
+        return self.tip.min_offset
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset that the next message gets."""
+        return self.tip.max_offset
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the record of the last unit ends, -1 before the first."""
+        return self.tip.max_phy_offset
+
+    @property
+    def units_per_file(self) -> int:
+        """Units in each file."""
+        return self._segments.file_size_bytes // CQ_UNIT_BYTES
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """Returns place, size and tags code of one unit below the maximum; zeros without its file."""
+        at = queue_offset * CQ_UNIT_BYTES
+        first, end, view = self._last_read
+        if not first <= at < end:
+            file = self._segments.find(at)
+            if file is None:
+                return 0, 0, 0
+            first, end, view = file.first_offset, file.first_offset + file.size_bytes, file.view.toreadonly()
+            file.check_whole()
+            self._last_read = first, end, view
+        return _UNPACK_UNIT(view, at - first)
+
+    def recheck(self) -> None:
+        """Lets the next look at a unit make sure that nobody cut the file."""
+        self._last_read = _NOTHING_READ
+
+    def units(self, queue_offset: int, count: int) -> Units:
+        """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
+        count = max(0, min(count, self.max_offset - queue_offset))
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None and start + size <= file.first_offset + file.size_bytes:
+            file.check_whole()
+            return np.frombuffer(file.view.toreadonly(), CQ_UNIT.dtype, count, start - file.first_offset)
+        found = memoryview(bytearray(size))
+        for file in self._segments.between(start, start + size):
+            file.check_whole()
+            skipped = max(0, start - file.first_offset)
+            part = file.view[skipped : start + size - file.first_offset]
+            at = file.first_offset + skipped - start
+            found[at : at + len(part)] = part
+        return np.frombuffer(found.toreadonly(), CQ_UNIT.dtype)
+
+    def copied_units(self, queue_offset: int, count: int) -> Units:
+        """Returns units as :meth:`units` does, but those of one file, read without the GIL.
+
+        A page of a map that the disk is at work on makes whoever looks at it wait, and with it everybody who
+        waits for the GIL.
+        """
+        count = max(0, min(count, self.max_offset - queue_offset))
+        file = self._segments.find(queue_offset * CQ_UNIT_BYTES)
+        if file is None:
+            return self.units(queue_offset, count)
+        start = queue_offset * CQ_UNIT_BYTES - file.first_offset
+        size = min(count * CQ_UNIT_BYTES, file.size_bytes - start)
+        return np.frombuffer(file.read(start, size), CQ_UNIT.dtype)
+
+    def memory(self, queue_offset: int, count: int) -> memoryview | None:
+        """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
+        start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        position = start % self._segments.file_size_bytes
+        if file is None or not size or position + size > self._segments.file_size_bytes:
+            return None
+        return file.view[position : position + size].toreadonly()
+
+    def room(self, count: int) -> list[memoryview] | None:
+        """Returns memory for the next ``count`` units, one piece for each file; None until :meth:`grow`.
+
+        Raises:
+            TruncatedError: Another process cut a file.
+            OSError: A file cannot be opened or mapped.
+        """
+        start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        last = self._prepared
+        if last is not None and last.first_offset <= start and end <= self._prepared_end:
+            last.check_whole()
+            return [last.view[start - last.first_offset : end - last.first_offset]]
+        pieces: list[memoryview] = []
+        while start < end:
+            file = self._segments.find(start)
+            if file is None:
+                return None
+            position = start - file.first_offset
+            file_end = min(file.size_bytes, position + end - start)
+            if not file.has_reserved(position, file_end):
+                return None
+            pieces.append(file.view[position:file_end])
+            file.check_whole()
+            start += file_end - position
+            self._prepared, self._prepared_end = file, file.first_offset + file.reserved_end
+        return pieces
+
+    def grow(self, count: int) -> None:
+        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
+        """
+        start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        while start < end:
+            file = self._segments.find(start) or self._begin(start)
+            position = start - file.first_offset
+            file_end = min(file.size_bytes, position + end - start)
+            file.reserve(position, file_end)
+            start += file_end - position
+
+    @property
+    def grows_fast(self) -> bool:
+        """Whether it grew so much since it was opened that its files should be made ahead."""
+        return self.max_offset - self._opened_offset >= _FAST_UNITS
+
+    def grow_ahead(self) -> None:
+        """Makes the room that a fast queue needs next: its file, and past the middle of that the next one.
+
+        Raises:
+            FullError: The file system is full; the queue is as it was.
+            OSError: A file cannot be opened or mapped.
+        """
+        at = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(at)
+        if file is None or not file.has_reserved(at - file.first_offset, at - file.first_offset):
+            return  # the next append makes it
+        if file.reserved_end < file.size_bytes:
+            file.reserve_more(file.size_bytes)
+        following = file.first_offset + file.size_bytes
+        if at - file.first_offset >= file.size_bytes // 2 and self._segments.find(following) is None:
+            staged = self._segments.stage(following)
+            staged.reserve(0, min(staged.size_bytes, _AHEAD_BYTES))
+            _mapped = staged.view
+
+    def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
+        """Appends units.
+
+        Args:
+            pieces: What :meth:`room` returned for as many.
+            units: Physical offset, size and tags code of each, one or more.
+        """
+        done = 0
+        for piece in pieces:
+            position = 0
+            for phy_offset, size_bytes, tags_code in units[done : done + len(piece) // CQ_UNIT_BYTES]:
+                _PACK_UNIT(piece, position, phy_offset, size_bytes, tags_code)
+                position += CQ_UNIT_BYTES
+            done += position // CQ_UNIT_BYTES
+        last_phy_offset, last_size_bytes, _tags_code = units[-1]
+        self.tip.max_phy_offset = last_phy_offset + last_size_bytes
+        self.tip.max_offset += len(units)
+
+    def lend(self) -> None:
+        """Lends the file of the next unit to the tip."""
+        start = self.max_offset * CQ_UNIT_BYTES
+        file = self._segments.find(start)
+        if file is not None:
+            file.lend(self.tip, start - file.first_offset, file.size_bytes)
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether a file that got a unit has no name yet."""
+        return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES)
+
+    def publish(self) -> None:
+        """Gives files that got a unit their names."""
+        self._segments.publish(self.max_offset * CQ_UNIT_BYTES)
+
+    def sync(self) -> None:
+        """Returns once every unit appended before the call is on the disk."""
+        start, end = self._synced_offset, self.max_offset
+        if start < end:
+            for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
+                file.sync()
+            self._segments.publish(end * CQ_UNIT_BYTES)
+            self._segments.sync_names()
+            self._synced_offset = end
+
+    def expire(self, min_offset: int) -> None:
+        """Lets the queue begin at an offset, before the messages below it go."""
+        self.tip.min_offset = max(self.tip.min_offset, min_offset)
+
+    @property
+    def file_offset(self) -> int:
+        """Queue offset at which the first file begins that stays: never behind that of the last message."""
+        return max(0, min(self.min_offset, self.max_offset - 1)) // self.units_per_file * self.units_per_file
+
+    def remove_expired(self) -> MappedFile | None:
+        """Takes away the first file if all its messages are gone; returns it, None if it stays."""
+        return self._segments.remove_first(self.file_offset * CQ_UNIT_BYTES)
+
+    def remove_files(self) -> int:
+        """Takes away all files of a queue that nobody appends to any more; returns how many."""
+        return self._segments.remove_all()
+
+    def sync_names(self) -> None:
+        """Returns once the names of all files are on the disk."""
+        self._segments.sync_names()
+
+    def close(self) -> None:
+        """Gives up maps and descriptors."""
+        self._last_read = _NOTHING_READ
+        self._segments.close()
+
+    def _begin(self, start: int) -> MappedFile:
+        """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
+        file = self._segments.stage(start)
+        below = (start - file.first_offset) // CQ_UNIT_BYTES
+        if below:
+            file.reserve(0, below * CQ_UNIT_BYTES)
+            file.view[: below * CQ_UNIT_BYTES] = pre_blanks(below).tobytes()
+        return file

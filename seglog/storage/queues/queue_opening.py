@@ -1,0 +1,107 @@
+"""Opens the queues of a store for writing, each as recovery found it or as a new one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.files.files import Files
+from seglog.storage.files.folder_names import FolderNames
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.kernels.tails import QueueTail
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.segments.segments import Segments
+
+QUEUE_STEP_BYTES = 4 << 10
+"""Most of many queues are short: 10,000 of them take a page each, not 640 MB."""
+
+
+class QueueOpening:
+    """Opens queues.
+
+    Args:
+        files: Where the store is.
+        root: Its directory.
+        geometry: Lengths of its files.
+        pool: Counts their maps.
+        are_units_synced: Whether the units that were found are known to be on the disk.
+        topics: Whose queues were found.
+
+    Attributes:
+        folders: Makes the folders of queues.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        geometry: StoreGeometry,
+        pool: MapPool,
+        *,
+        are_units_synced: bool,
+        topics: Iterable[str] = (),
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._geometry = geometry
+        self._pool = pool
+        self._are_units_synced = are_units_synced
+        unsynced = [] if are_units_synced else list(_folders_of_queues(root, topics))
+        self.folders = FolderNames(files, unsynced)
+
+    def queue(self, state: QueueState) -> ConsumeQueue:
+        """Returns a plain queue as it was found; no file is opened yet."""
+        size = self._geometry.queue_file_size_bytes
+        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
+        first_offsets = range(start - start % size, end, size) if start < end else ()
+        segments = Segments(
+            self._files,
+            self._root / queue_directory(state.topic, state.queue_id),
+            size,
+            self._pool,
+            step_bytes=min(QUEUE_STEP_BYTES, size),
+            first_offsets=first_offsets,
+            are_names_synced=self._are_units_synced,
+            folders=self.folders,
+        )
+        return ConsumeQueue(
+            state.topic,
+            state.queue_id,
+            segments,
+            QueueTail(state.min_offset, state.max_offset, state.max_phy_offset),
+            synced_offset=state.max_offset if self._are_units_synced else state.first_slot,
+        )
+
+    def batch_queue(self, state: BatchQueueState) -> BatchQueue:
+        """Returns a batch queue as it was found; no file is opened yet."""
+        size = self._geometry.batch_file_size_bytes
+        start = state.first_index * BATCH_UNIT_BYTES
+        segments = Segments(
+            self._files,
+            self._root / queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE),
+            size,
+            self._pool,
+            step_bytes=min(QUEUE_STEP_BYTES, size),
+            first_offsets=range(start, start + len(state.units) * BATCH_UNIT_BYTES, size),
+            are_names_synced=self._are_units_synced,
+            folders=self.folders,
+        )
+        synced = state.first_index + len(state.units) if self._are_units_synced else state.first_index
+        return BatchQueue(state, segments, synced)
+
+
+def _folders_of_queues(root: Path, topics: Iterable[str]) -> Iterator[Path]:
+    """Yields every folder that the folders of queues of some topics have their names in."""
+    yield root
+    for kind in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
+        yield root / kind
+        for topic in topics:
+            yield root / kind / topic

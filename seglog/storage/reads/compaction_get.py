@@ -1,0 +1,52 @@
+"""The rules of reading a compaction queue from its own log.
+
+As :mod:`seglog.storage.reads.batch_get`, but an offset before the first message or in a gap starts at the
+next one, and offsets far behind the end are answered in RocketMQ's own way. RocketMQ leaves filtering to the
+client here; a filter that is given is applied.
+
+Source: ``store/.../kv/CompactionLog.java getMessage``.
+"""
+
+from __future__ import annotations
+
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.ranges import ranges_of
+from seglog.storage.reads.batch_get import BatchUnitSource, collect
+from seglog.storage.reads.get import GetResult, RecordSource
+from seglog.storage.reads.message_filter import MessageFilter
+
+
+def read_compaction_queue(
+    queue: BatchUnitSource | None,
+    log: RecordSource | None,
+    queue_offset: int,
+    max_count: int,
+    wanted: MessageFilter | None,
+    max_bytes: int,
+) -> GetResult:
+    """Reads messages of one compaction queue.
+
+    Args:
+        queue: Its units; None if it has no log yet.
+        log: Its log.
+        queue_offset: Where to start.
+        max_count: Messages at most, 1 or more.
+        wanted: Which messages; None for all.
+        max_bytes: Stored bytes at most; the first message always comes whole.
+    """
+    if queue is None or log is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
+    if queue_offset == high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high)
+    if queue_offset > high:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high if low else 0, low, high)
+    found = collect(queue, log, queue_offset, max_count, wanted, max_bytes, is_sparse=True)
+    status = GetStatus.NO_MATCHED_MESSAGE
+    if found.records:
+        status = GetStatus.FOUND
+    elif found.lost:
+        status = GetStatus.MESSAGE_WAS_REMOVING
+    return GetResult(status, found.next_offset, low, high, found.records, ranges_of(found.lost))

@@ -1,0 +1,56 @@
+"""Finds where in a queue the messages begin that lie from a place of the log on, by its units alone.
+
+What retention takes of a queue is a range of queue offsets: from its minimum to the first message that stays.
+Looked at are the files of the queue in which such a range ends; of the others only the last unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.reads.get import Queue
+from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
+
+AnyQueue = Queue | BatchQueue | SnapshotBatchQueue
+
+
+def offsets_from(queue: AnyQueue, phy_offsets: Sequence[int]) -> list[int]:
+    """Returns the queue offset of the first message at or behind each of some places, the maximum if none.
+
+    Args:
+        queue: The queue, as it is now.
+        phy_offsets: Places in the log, ascending.
+    """
+    if isinstance(queue, BatchQueue | SnapshotBatchQueue):
+        return _batch_offsets_from(queue, phy_offsets)
+    found: list[int] = []
+    at, end = queue.min_offset, queue.max_offset
+    for wanted in phy_offsets:
+        while at < end:
+            file_end = min(end, at - at % queue.units_per_file + queue.units_per_file)
+            at = _within(queue, at, file_end, wanted)
+            if at < file_end:
+                break
+        found.append(at)
+    return found
+
+
+def _within(queue: Queue, start: int, end: int, phy_offset: int) -> int:
+    """Returns the first message of a stretch of one file that lies from a place on; its end without one."""
+    last = queue.units(end - 1, 1)
+    if is_message(last)[0] and last["phy_offset"][0] < phy_offset:
+        return end
+    units = queue.units(start, end - start)
+    there = is_message(units) & (units["phy_offset"] >= phy_offset)
+    return start + int(there.argmax()) if there.any() else end
+
+
+def _batch_offsets_from(queue: BatchQueue | SnapshotBatchQueue, phy_offsets: Sequence[int]) -> list[int]:
+    units = queue.units(queue.first_index, queue.end_index - queue.first_index)
+    indexes = np.searchsorted(units["phy_offset"].astype(np.int64), phy_offsets)
+    bases = [int(units[at]["base_queue_offset"]) if at < len(units) else queue.max_offset for at in indexes]
+    return [max(queue.min_offset, base) for base in bases]

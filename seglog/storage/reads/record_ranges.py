@@ -1,0 +1,113 @@
+"""Stretches of the log that hold the records of queue units, to read many records at once.
+
+Which records come together: in a store open for writing all of one segment, in its map; in a read-only
+store, whose files may be cut by their owner at any moment, those of a window of a few MiB, in a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.kernels.gather import Ints
+from seglog.storage.log.commit_log import HoleMap
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.reads.get import Log
+
+_WINDOW_BYTES: Final = 8 << 20
+_GAP_BYTES: Final = 1 << 20
+"""A read-only store reads over stretches of other queues up to this long rather than asking again."""
+
+
+class SpannedLog(Log, Protocol):
+    """What a view needs of the log."""
+
+    @property
+    def holes(self) -> HoleMap:
+        """Its unreadable stretches."""
+        ...
+
+    def can_serve(self, phy_offsets: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
+        """Returns which of many records, each within a file, are as they were written."""
+        ...
+
+    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns bytes of one file, whatever they hold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a view must know of its queue and store, taken in this order: what is in a queue is in the log.
+
+    Attributes:
+        min_offset: Queue offset of the first message.
+        max_offset: Queue offset behind the last one.
+        end_phy_offset: Where the log ended when the view was made.
+        segment_size_bytes: Length of commit-log files.
+        is_shared: Whether memory of the log and queues is that of the files.
+    """
+
+    min_offset: int
+    max_offset: int
+    end_phy_offset: int
+    segment_size_bytes: int
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Records that lie in one stretch of the log: which rows, where, and the stretch."""
+
+    rows: Ints
+    positions: Ints
+    phy_offsets: Ints
+    sizes: Ints
+    memory: memoryview
+
+
+def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
+    """Yields the records of units by stretches of the log; those that cannot be read are left out."""
+    segment = place.segment_size_bytes
+    phy = units["phy_offset"].astype(np.int64)
+    size = units["size_bytes"].astype(np.int64)
+    there = is_message(units) & (size >= MIN_RECORD_BYTES) & (phy <= place.end_phy_offset - size)
+    there &= ~log.holes.covers_each(phy)
+    rows = np.flatnonzero(there)
+    if len(rows) < len(phy):
+        phy, size = phy[rows], size[rows]
+    numbers, positions = _divide(phy, segment)
+    within = positions + size <= segment
+    within[within] = log.can_serve(phy[within], size[within])
+    if not within.all():
+        rows, phy, size = rows[within], phy[within], size[within]
+        numbers, positions = numbers[within], positions[within]
+    if not place.is_shared and segment > _WINDOW_BYTES:
+        numbers = numbers * (segment // _WINDOW_BYTES + 1) + positions // _WINDOW_BYTES
+    cuts = numbers[1:] != numbers[:-1]
+    if not place.is_shared:
+        cuts |= phy[1:] - phy[:-1] - size[:-1] > _GAP_BYTES
+    edges = [0, *(np.flatnonzero(cuts) + 1).tolist(), len(rows)]
+    for first, last in pairwise(edges if len(rows) else ()):
+        here = slice(first, last)
+        start, end = int(phy[here].min()), int((phy[here] + size[here]).max())
+        memory = log.stretch(start, end - start)
+        if memory is not None:
+            yield Span(rows[here], phy[here] - start, phy[here], size[here], memory)
+
+
+def _divide(phy_offsets: Ints, segment_size_bytes: int) -> tuple[Ints, Ints]:
+    """Returns numbers of segments and positions in them; quick where all lie in one, as dividing is slow."""
+    if len(phy_offsets):
+        first = int(phy_offsets.min()) // segment_size_bytes
+        if first == int(phy_offsets.max()) // segment_size_bytes:
+            return np.zeros(len(phy_offsets), np.int64), phy_offsets - first * segment_size_bytes
+    numbers = phy_offsets // segment_size_bytes
+    return numbers, phy_offsets - numbers * segment_size_bytes

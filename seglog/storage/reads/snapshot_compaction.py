@@ -1,0 +1,69 @@
+"""A compaction queue of a store that was opened for reading: its files, and what they lack of the log."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from seglog.storage.compaction.copies import has_key
+from seglog.storage.compaction.files import CompactionState
+from seglog.storage.compaction.units import place
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.queue.compaction import compaction_record
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.reads.get import Log
+
+
+class SnapshotCompactionQueue:
+    """One queue; also the log that its units lead into.
+
+    Attributes:
+        units: Where its messages lie, or would lie once the writer opens the store.
+    """
+
+    def __init__(self, state: CompactionState, files: Files, log: Log) -> None:
+        self.units = state.units
+        self._directory = state.files.log_directory
+        self._files = files
+        self._log = log
+        self._in_commit_log = {place: source for place, (source, _size) in state.copies.items()}
+        self._lost = state.lost.keys()
+        self._behind: set[int] = set()
+
+    def extend(self, rows: Rows) -> None:
+        """Adds records of the commit log that the queue does not have yet; in log order."""
+        for row in rows[rows["queue_offset"] >= self.units.max_offset]:
+            phy_offset, size = int(row["phy_offset"]), int(row["size_bytes"])
+            record = self._log.read(phy_offset, size)
+            if record is None or not has_key(record, phy_offset):
+                continue
+            at = place(self.units.end, size, self.units.sizes)
+            self._in_commit_log[at.first + at.log_bytes] = phy_offset
+            self._behind.add(at.first + at.log_bytes)
+            self.units.add(
+                at,
+                size,
+                int(row["tags_code"]),
+                int(row["store_timestamp_ms"]),
+                int(row["queue_offset"]),
+            )
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a copy of a record of the queue's log, None if it is gone."""
+        if phy_offset in self._lost:
+            return None
+        source = self._in_commit_log.get(phy_offset)
+        record = None if source is None else self._log.read(source, size_bytes)
+        if record is not None:
+            return memoryview(compaction_record(record, phy_offset)).toreadonly()
+        if phy_offset in self._behind:
+            return None
+        position = phy_offset % self.units.sizes.log_bytes
+        path = self._directory / segment_file_name(phy_offset - position)
+        buffer = memoryview(bytearray(size_bytes))
+        try:
+            with closing(self._files.open(path, writable=False)) as handle:
+                count = handle.read_into(buffer, position)
+        except FileNotFoundError:
+            return None
+        return buffer.toreadonly() if count == size_bytes else None

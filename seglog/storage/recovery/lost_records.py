@@ -1,0 +1,163 @@
+"""Which records lay in a hole of the log: what can still be read of them, and what units and jumps tell.
+
+A record of which everything adds up but a checksum is *legible*: its head says whose it was. It is believed
+where the queue has no other record at that offset, and the offset is one that the queue lacks or gives next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.format.layout import I32
+from seglog.storage.format.names import LMQ_PREFIX, can_name_directory
+from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record.tombstone import LostRecord
+from seglog.storage.overlay.lost_messages import JUMP, LostMessages
+from seglog.storage.overlay.lost_tail import MAX_LOST_BYTES
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.log_scan import Hole
+
+NOWHERE: Final = -1
+"""Place of a record of which only a jump in queue offsets tells."""
+_HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
+"""Damage that leaves no doubt about the head."""
+
+
+def lost_records(
+    found: Survey, hole: Hole, number: int, reader: LogReader | None
+) -> tuple[list[LostRecord], list[LostRecord]]:
+    """Returns the records that have a place in a hole, and those that jumps tell of, without one.
+
+    Args:
+        found: The survey.
+        hole: One of its holes, or the part of one that lies in one segment.
+        number: Which.
+        reader: Reads what is legible, and takes jumps up although other holes may have held them; None to
+            believe units and sure jumps only.
+    """
+    claims: dict[tuple[int, int], list[LostRecord]] = {}
+    for claim in _claims(found, hole):
+        claims.setdefault((claim.phy_offset, claim.size_bytes), []).append(claim)
+    placed = [_joined(claims[place]) for place in sorted(claims)]
+    if reader is not None:
+        placed = _with_legible(found, hole, placed, reader)
+    told = {(one.topic, one.queue_id, one.queue_offset) for one in placed}
+    unplaced = [
+        LostRecord(lost.topic, lost.queue_id, offset, NOWHERE, 0)
+        for lost in found.lost_in_holes[number]
+        if lost.evidence == JUMP and (lost.is_sure or reader is not None)
+        for offset in _still_missing(found, lost)
+        if (lost.topic, lost.queue_id, offset) not in told
+    ]
+    return placed, unplaced
+
+
+def _claims(found: Survey, hole: Hole) -> Iterator[LostRecord]:
+    """Yields what units of each queue say of records in a hole."""
+    for (topic, queue_id), state in found.queues.items():
+        phy = state.units["phy_offset"]
+        at = np.flatnonzero(is_message(state.units) & (phy >= hole.phy_offset) & (phy < hole.end))
+        for index in at.tolist():
+            place, size = int(phy[index]), int(state.units["size_bytes"][index])
+            yield LostRecord(topic, queue_id, state.first_slot + index, place, size)
+    for (topic, queue_id), batch in found.batch_queues.items():
+        phy = batch.units["phy_offset"]
+        inside = batch.units[(phy >= hole.phy_offset) & (phy < hole.end)]
+        for place, size, _code, _time, base, count, *_ in inside.tolist():
+            yield LostRecord(topic, queue_id, base, place, size, count)
+
+
+def _joined(claims: list[LostRecord]) -> LostRecord:
+    """Returns the one record that several queues know: one of them is its own, the others are LMQ."""
+    own, *others = sorted(claims, key=lambda one: one.topic.startswith(LMQ_PREFIX))
+    further = tuple((one.topic, one.queue_offset) for one in others if one.topic.startswith(LMQ_PREFIX))
+    return replace(own, further=further)
+
+
+def _still_missing(found: Survey, lost: LostMessages) -> Iterator[int]:
+    """Yields the offsets of a jump that no record was given to since."""
+    state = found.queues.get((lost.topic, lost.queue_id))
+    for offset in lost.offsets if state is not None else ():
+        if state is not None and not _has_message(state, offset):
+            yield offset
+
+
+def _has_message(state: QueueState, queue_offset: int) -> bool:
+    index = queue_offset - state.first_slot
+    return 0 <= index < len(state.units) and bool(is_message(state.units[index : index + 1])[0])
+
+
+def _with_legible(found: Survey, hole: Hole, placed: list[LostRecord], reader: LogReader) -> list[LostRecord]:
+    """Returns the records with the bytes of those that are legible, and with those that no unit knows."""
+    known = {record.phy_offset: record for record in placed}
+    starts = sorted({hole.phy_offset, *known})
+    joined: dict[int, LostRecord] = dict(known)
+    end = hole.phy_offset
+    for start in starts:
+        at = max(start, end)
+        while (legible := read_legible(reader, at, hole.end)) is not None:
+            row, data, kind = legible
+            record = _identified(found, known.get(at), row, data, at, kind)
+            if record is not None:
+                joined[at] = record
+            at += row.size_bytes
+        end = max(end, at)
+    kept: list[LostRecord] = []
+    for record in sorted(joined.values(), key=lambda one: (one.phy_offset, not one.legible)):
+        if record.phy_offset not in known and kept and record.phy_offset < kept[-1].end:
+            continue
+        kept.append(record)
+    return kept
+
+
+def read_legible(reader: LogReader, at: int, end: int) -> tuple[RecordRow, bytes, str] | None:
+    """Returns the record at a place of a hole if only a checksum is wrong with it, and what is.
+
+    Args:
+        reader: The log.
+        at: Where it would start.
+        end: Where the hole ends in that segment.
+    """
+    head = reader.read(at, I32.size) if at < end else memoryview(b"")
+    if len(head) < I32.size:
+        return None
+    (size,) = I32.unpack(head)
+    if not MIN_RECORD_BYTES <= size <= min(end - at, MAX_LOST_BYTES):
+        return None
+    data = reader.read(at, size)
+    row = examine(data, 0, at, verify=False)
+    if isinstance(row, Damage):
+        return None
+    damage = examine(data, 0, at)
+    return row, bytes(data), damage.kind if isinstance(damage, Damage) else ""
+
+
+def _identified(
+    found: Survey, known: LostRecord | None, row: RecordRow, data: bytes, at: int, kind: str
+) -> LostRecord | None:
+    """Returns a legible record if it can be whose it says, None if nobody may believe it."""
+    topic = row.topic.decode("utf-8", "surrogateescape")
+    if not takes_queue_offset(row.sys_flag) or not can_name_directory(topic):
+        return None
+    if known is not None:
+        same = (known.topic, known.queue_id, known.queue_offset, known.size_bytes)
+        is_same = same == (topic, row.queue_id, row.queue_offset, row.size_bytes)
+        return replace(known, legible=data) if is_same else None
+    if (topic, row.queue_id) in found.batch_queues or row.says_more:
+        return None
+    state = found.queues.get((topic, row.queue_id))
+    if state is None or not len(state.units):
+        is_next = kind in _HEADS_KIND and (state is None or row.queue_offset == state.max_offset)
+    else:
+        is_next = state.first_slot <= row.queue_offset <= state.max_offset
+        is_next = is_next and not _has_message(state, row.queue_offset)
+    if not is_next:
+        return None
+    return LostRecord(topic, row.queue_id, row.queue_offset, at, row.size_bytes, legible=data)

@@ -1,0 +1,39 @@
+"""Writes again what the logs of compaction topics hold other than the commit log has it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.files.rewrite import write_over
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.queue.compaction import compaction_record
+from seglog.storage.small_files.attic import Attic
+from seglog.storage.survey.survey import Survey
+
+
+def write_copies(found: Survey, files: Files, attic: Attic) -> None:
+    """Writes again, durably, what differs from the commit log, and tombstones of what is lost.
+
+    Args:
+        found: A survey of the store.
+        files: Where it is.
+        attic: Gets what is written over.
+    """
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        for state in found.compaction.values():
+            for place in sorted(state.copies.keys() | state.lost.keys()):
+                if place in state.lost:
+                    record = state.lost[place].tombstone()
+                else:
+                    source, size_bytes = state.copies[place]
+                    record = compaction_record(reader.read(source, size_bytes), place)
+                position = place % state.units.sizes.log_bytes
+                path = state.files.log_directory / segment_file_name(place - position)
+                before = memoryview(bytearray(len(record)))
+                with closing(files.open(path, writable=False)) as handle:
+                    handle.read_into(before, position)
+                attic.keep(path.relative_to(found.root).as_posix(), position, before)
+                attic.sync()
+                write_over(files, path, position, record)

@@ -1,0 +1,271 @@
+"""Fills the holes of the log's last file with tombstones, because RocketMQ would cut the log at them.
+
+After a clean stop RocketMQ walks the last file, and takes the first bad record for the log's end: all intact
+messages behind it would be gone, and their offsets given again. Holes of earlier files it does not meet;
+those stay as they are until the doctor fills them too. What is written over lies in the attic.
+
+Units name most of the records that lay in a hole, with their places. Those that only a jump in queue
+offsets tells of get small tombstones between; fillers take the rest.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK
+from seglog.storage.format.record.tombstone import (
+    LostRecord,
+    encode_fillers,
+    encode_tombstone,
+    full_tombstone_bytes,
+    min_filler_bytes,
+    min_tombstone_bytes,
+)
+from seglog.storage.kernels.walk import Rows, walk
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.lost_messages import lost_in_holes
+from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.recovery.lost_records import lost_records
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.growable_rows import place_of, spliced
+from seglog.storage.walk.log_scan import Hole
+
+_BATCH_UNIT: Final = ("phy_offset", "size_bytes", "tags_code", "store_timestamp_ms")
+
+
+def last_file_holes(found: Survey) -> list[Hole]:
+    """Returns the holes that lie in the last file of the log."""
+    end = found.max_phy_offset
+    firsts = [file.first_offset for file in found.log_files if file.first_offset < end]
+    last = max(firsts, default=0)
+    return [hole for hole in found.holes if hole.phy_offset >= last]
+
+
+def split_holes(found: Survey) -> None:
+    """Parts the holes of a survey where a segment ends, so that each lies in one file."""
+    segment = found.geometry.segment_size_bytes
+    parts: list[Hole] = []
+    for hole in found.holes:
+        at = hole.phy_offset
+        while at < hole.end:
+            end = min(hole.end, at - at % segment + segment)
+            parts.append(replace(hole, phy_offset=at, size_bytes=end - at))
+            at = end
+    found.holes[:] = parts
+    found.lost_in_holes = lost_in_holes(parts, found.queues, found.batch_queues)
+
+
+def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False) -> None:
+    """Writes tombstones and fillers into a hole, and takes them up into the survey.
+
+    Args:
+        found: The survey.
+        files: Where the store is.
+        hole: The hole, which lies in one segment; its bytes are in the attic. One too small for a record
+            stays. Where it reaches the segment's end, a BLANK ends the segment behind the last record.
+        thorough: Whether records that are legible keep their heads, and offsets that may have lain in
+            another hole as well are given a place in this one.
+
+    Raises:
+        FullError: No space; the next recovery goes on.
+    """
+    number = found.holes.index(hole)
+    before = place_of(found.rows, hole.phy_offset)
+    if before:
+        store_ms = max(1, int(found.rows["store_timestamp_ms"][before - 1]))
+    elif found.point is not None:
+        store_ms = max(1, found.point.last_store_timestamp_ms)
+    else:
+        store_ms = found.tombstone_timestamp_ms
+    segment = found.geometry.segment_size_bytes
+    reader = LogReader(files, found.root, segment)
+    try:
+        placed, unplaced = lost_records(found, hole, number, reader if thorough else None)
+    finally:
+        reader.close()
+    position = hole.phy_offset % segment
+    room = _Room(hole, hole.end % segment == 0, store_ms, record_crc=found.record_crc)
+    records = _fitted(placed, unplaced, room)
+    if not records and hole.size_bytes < room.least_rest:
+        return
+    path = found.root / COMMIT_LOG / segment_file_name(hole.phy_offset - position)
+    if not files.exists(path):
+        files.create(path, segment).close()
+        files.sync_dir(path.parent)
+    segment_end = hole.phy_offset - position + segment
+    parts: list[Rows] = []
+    handle = files.open(path, writable=True)
+    try:
+        for at, data in _pieces(records, room):
+            handle.reserve(at % segment, len(data))
+            handle.write_at(data, at % segment)
+            parts.append(walk(memoryview(data), at, segment_end, found.scan.queues, verify=False).rows)
+        handle.sync()
+    finally:
+        handle.close()
+    _forget(found, hole)
+    _take_up(found, np.concatenate(parts), records)
+    del found.holes[number], found.lost_in_holes[number]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What there is to fill.
+
+    Attributes:
+        ends_segment: Whether a BLANK takes what is left at its end, and not a filler.
+    """
+
+    hole: Hole
+    ends_segment: bool
+    store_ms: int
+    record_crc: bool
+
+    @property
+    def least_rest(self) -> int:
+        """The smallest stretch at its end that can be filled."""
+        return FILLER_BYTES if self.ends_segment else min_filler_bytes(record_crc=self.record_crc)
+
+    @property
+    def records_end(self) -> int:
+        """Where its last record must end at the latest."""
+        return self.hole.end - FILLER_BYTES if self.ends_segment else self.hole.end
+
+
+def _fitted(placed: list[LostRecord], unplaced: list[LostRecord], room: _Room) -> list[LostRecord]:
+    """Returns as many records as fit, in log order, without overlap and without gaps too small for a filler.
+
+    In a queue places grow with offsets; what would break that is left out.
+    """
+    hole, record_crc = room.hole, room.record_crc
+    least = min_filler_bytes(record_crc=record_crc)
+    waiting = deque(unplaced)
+    fitted: list[LostRecord] = []
+    newest: dict[tuple[str, int], int] = {}
+    at = hole.phy_offset
+
+    def add(record: LostRecord) -> None:
+        nonlocal at
+        fitted.append(record)
+        newest[record.topic, record.queue_id] = record.queue_offset
+        at = record.end
+
+    def place_waiting(room_end: int, least_rest: int) -> None:
+        """Places them behind each other, as long as they fit and a filler, or nothing, behind them."""
+        spent = sum(full_tombstone_bytes(one, room.store_ms, record_crc=record_crc) for one in waiting)
+        is_roomy = at + spent + least <= room_end
+        while waiting:
+            one = waiting[0]
+            if is_roomy:
+                size = full_tombstone_bytes(one, room.store_ms, record_crc=record_crc)
+            else:
+                size = min_tombstone_bytes(
+                    one.topic.encode("utf-8", "surrogateescape"), record_crc=record_crc
+                )
+            rest = room_end - at - size
+            if rest < 0 or 0 < rest < least_rest:
+                return
+            waiting.popleft()
+            if newest.get((one.topic, one.queue_id), -1) < one.queue_offset:
+                add(replace(one, phy_offset=at, size_bytes=size))
+
+    for record in placed:
+        if record.phy_offset < at or record.end > room.records_end:
+            if record.batch_size == 1:
+                waiting.append(replace(record, legible=b""))
+            continue
+        place_waiting(record.phy_offset, least)
+        gap = record.phy_offset - at if record.phy_offset - at < least else 0
+        add(_grown(record, before=gap))
+    # A BLANK takes any rest, and its own place is kept free already.
+    place_waiting(room.records_end, 0 if room.ends_segment else least)
+    if fitted and 0 < hole.end - at < room.least_rest:
+        fitted[-1] = _grown(fitted[-1], behind=hole.end - at)
+    return fitted
+
+
+def _grown(record: LostRecord, before: int = 0, behind: int = 0) -> LostRecord:
+    if not before + behind:
+        return record
+    start, size = record.phy_offset - before, record.size_bytes + before + behind
+    return replace(record, phy_offset=start, size_bytes=size, legible=b"")
+
+
+def _pieces(records: list[LostRecord], room: _Room) -> Iterator[tuple[int, bytes]]:
+    """Yields what to write, with its place, in log order."""
+    hole, store_ms, record_crc = room.hole, room.store_ms, room.record_crc
+
+    def fill(start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        for filler in encode_fillers(start, end - start, store_ms, record_crc=record_crc):
+            yield start, filler
+            start += len(filler)
+
+    at = hole.phy_offset
+    for record in records:
+        yield from fill(at, record.phy_offset)
+        yield record.phy_offset, encode_tombstone(record, store_ms, record_crc=record_crc)
+        at = record.end
+    if not room.ends_segment:
+        yield from fill(at, hole.end)
+        return
+    first_bytes = min_filler_bytes(record_crc=record_crc)
+    if not records and hole.size_bytes >= first_bytes + FILLER_BYTES:
+        # A file that begins with a BLANK has no store time, by which RocketMQ looks for where to begin.
+        yield from fill(at, at + first_bytes)
+        at += first_bytes
+    yield at, FILLER.struct.pack(hole.end - at, MAGIC_BLANK)
+
+
+def _forget(found: Survey, hole: Hole) -> None:
+    """Takes back where units lead in a hole: what lies there now is given to them anew."""
+    states: list[QueueState | BatchQueueState] = [*found.queues.values(), *found.batch_queues.values()]
+    for state in states:
+        phy = state.units["phy_offset"]
+        inside = (phy >= hole.phy_offset) & (phy < hole.end) & (state.units["size_bytes"] > 0)
+        if inside.any():
+            state.units["size_bytes"][inside] = 0
+            state.agrees = False
+
+
+def _take_up(found: Survey, rows: Rows, records: list[LostRecord]) -> None:
+    """Puts tombstones where the survey has records, and their units where the queues have them."""
+    if not len(rows):
+        return  # nothing but a BLANK
+    found.rows = spliced(found.rows, place_of(found.rows, int(rows["phy_offset"][0])), rows)
+    codes = dict(zip(rows["phy_offset"].tolist(), rows["tags_code"].tolist(), strict=True))
+    store_ms = int(rows["store_timestamp_ms"][0])
+    for record in records:
+        unit = (record.phy_offset, record.size_bytes, codes[record.phy_offset])
+        key = (record.topic, record.queue_id)
+        if key in found.batch_queues:
+            _put_batch_unit(found.batch_queues[key], record, (*unit, store_ms))
+            continue
+        _put_unit(found, key, record.queue_offset, unit)
+        for name, offset in record.further:
+            _put_unit(found, (name, 0), offset, unit)
+
+
+def _put_unit(found: Survey, key: tuple[str, int], queue_offset: int, unit: tuple[int, int, int]) -> None:
+    state = found.queues.setdefault(key, QueueState.empty(*key))
+    if not len(state.units):
+        state.first_slot = state.min_offset = queue_offset
+    if queue_offset == state.max_offset:
+        state.units = np.concatenate([state.units, np.zeros(1, CQ_UNIT.dtype)])
+    state.units[queue_offset - state.first_slot] = unit
+    state.agrees = False
+
+
+def _put_batch_unit(state: BatchQueueState, record: LostRecord, unit: tuple[int, int, int, int]) -> None:
+    at = np.flatnonzero(state.units["base_queue_offset"] == record.queue_offset)
+    for name, value in zip(_BATCH_UNIT, unit, strict=True):
+        state.units[name][at] = value
+    state.agrees = False

@@ -1,0 +1,79 @@
+"""Gives the lost records behind the end of a log their tombstones, so that the log itself remembers them.
+
+Between tombstones go fillers, and a BLANK where a segment ends: the log is whole again, RocketMQ takes it,
+and it ends where the last lost record did. A crash in here leaves some of them, and the units of the others:
+the next recovery goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from seglog.storage.directory.log_files import list_log_files, place_log_files
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
+from seglog.storage.format.record.tombstone import encode_fillers, encode_tombstone
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.growable_rows import spliced
+
+
+def write_tombstones(found: Survey, files: Files) -> None:
+    """Writes them behind the log's end, where all is zero, and takes them up into the survey.
+
+    Args:
+        found: A survey of the store, whose log was cut at its end.
+        files: Where the store is.
+
+    Raises:
+        FullError: No space; the next recovery goes on.
+    """
+    if not found.lost_tail:
+        return
+    segment = found.geometry.segment_size_bytes
+    directory = found.root / COMMIT_LOG
+    for first, pieces in groupby(_pieces(found), lambda piece: piece[0] - piece[0] % segment):
+        path = directory / segment_file_name(first)
+        if not files.exists(path):
+            files.create(path, segment).close()
+        handle = files.open(path, writable=True)
+        try:
+            for phy_offset, data in pieces:
+                handle.reserve(phy_offset - first, len(data))
+                handle.write_at(data, phy_offset - first)
+            handle.sync()
+        finally:
+            handle.close()
+    files.sync_dir(directory)
+    listed, _strays = list_log_files(files, found.root)
+    found.log_files, _misplaced = place_log_files(listed, segment)
+    found.scan.extend(found.log_files)
+    try:
+        found.rows = spliced(found.rows, len(found.rows), found.scan.run())
+    finally:
+        found.scan.close()
+    found.scan.inner.take_further()
+
+
+def _pieces(found: Survey) -> Iterator[tuple[int, bytes]]:
+    """Yields what to write, with its place, in log order."""
+    segment = found.geometry.segment_size_bytes
+    store_ms, record_crc = found.tombstone_timestamp_ms, found.record_crc
+    at = found.max_phy_offset
+    for lost in found.lost_tail:
+        start = lost.phy_offset - lost.phy_offset % segment
+        if at < start:
+            yield from _blank(at, segment)
+            at = start
+        for filler in encode_fillers(at, lost.phy_offset - at, store_ms, record_crc=record_crc):
+            yield at, filler
+            at += len(filler)
+        yield at, encode_tombstone(lost, store_ms, record_crc=record_crc)
+        at = lost.end
+
+
+def _blank(phy_offset: int, segment_size_bytes: int) -> Iterator[tuple[int, bytes]]:
+    rest = -phy_offset % segment_size_bytes
+    if rest >= FILLER.size_bytes:
+        yield phy_offset, FILLER.struct.pack(rest, MAGIC_BLANK)

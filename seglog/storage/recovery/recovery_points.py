@@ -1,0 +1,422 @@
+"""Writes recovery points of a store that is open for writing, so that the next open need not walk it all.
+
+Points are written in the background whenever the log has grown by a step, and at a clean close. A point is
+the end of the log at a moment. First everything before it is brought to the disk; then the blocks of the
+log and the units of the queues that came since the last point are summed, which takes a third of a
+millisecond a MiB; then the file is replaced. Nothing of that holds the lock of the appends for longer than
+it takes to note where the log ends.
+
+A store of which a walk says more than a point does gets none: with holes, mended or deleted queues, or
+queues that are not plain.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from seglog.clock import Clock
+from seglog.errors import CorruptError, FullError, StoreFailedError
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.names import LMQ_PREFIX
+from seglog.storage.format.ours.recovery_point import QueueSum, RecoveryPoint
+from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, checksum
+from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.seals.seal_check import segment_path
+from seglog.storage.seals.seal_files import read_seal, seal_file
+from seglog.storage.small_files.recovery_point_file import remove_recovery_point, write_recovery_point
+from seglog.storage.survey.survey import Survey
+from seglog.storage.threads.background import Background
+
+_PIECE_BYTES: Final = 8 << 20
+"""Read and summed without giving way: 3 ms. Beside a busy writer each time of giving way costs 5 ms."""
+_PIECE_UNITS: Final = 1 << 16
+_STEP_PER_FILE: Final = 16
+"""The file is written anew only when the log has grown by so many times its size."""
+_MOST_AT_ONCE_BYTES: Final = 16 << 30
+"""More than this is not summed here: the seals of old segments, which are made anyway, hold the same."""
+_TELLING: Final = frozenset({"queue-deleted", "topic-name", "record-queue-offset"})
+"""Findings of stores of which only a whole walk says what there is."""
+
+
+class LogEnd(NamedTuple):
+    """The end of the log at a moment, at which every record before it has its unit.
+
+    Attributes:
+        phy_offset: Where it is.
+        last_phy_offset: Where the last record starts.
+        last_store_ms: Its store time.
+        newest_store_ms: The latest store time of any record.
+    """
+
+    phy_offset: int
+    last_phy_offset: int
+    last_store_ms: int
+    newest_store_ms: int
+
+
+def can_have_points(found: Survey) -> bool:
+    """Returns whether a point can say all of what a survey says of a store."""
+    if found.holes or found.mended or found.batch_queues or found.kinds.special:
+        return False
+    if any(f.severity is Severity.LOSS or f.code in _TELLING for f in found.findings):
+        return False
+    if any(topic.startswith(LMQ_PREFIX) or "\ufffd" in topic for topic, _queue_id in found.queues):
+        return False
+    # A queue that began anew, or of which records lie about their place, goes on otherwise than its units.
+    ends = {key: state.max_offset for key, state in found.queues.items()}
+    return all(ends.get(key) == end for key, end in found.scan.next_queue_offsets.items())
+
+
+class PointKeeper:
+    """The recovery points of one open store.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        clock: The time.
+        geometry: Lengths of its files.
+        found: What opening it found; None for a new store.
+        step_bytes: How far the log grows from point to point.
+        log_end: Returns where the log ends.
+        flush: Brings log and queues to the disk.
+        queues: Returns all queues.
+        indexed: Returns how far the index is, as :attr:`KeyIndex.position`.
+        mark: Leaves our mark in the lock file.
+
+    Thread rule: :meth:`start`, :meth:`stop` and :meth:`finish` belong to one owner.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        clock: Clock,
+        geometry: StoreGeometry,
+        found: Survey | None,
+        step_bytes: int,
+        *,
+        log_end: Callable[[], LogEnd],
+        flush: Callable[[], None],
+        queues: Callable[[], Iterable[ConsumeQueue | BatchQueue]],
+        indexed: Callable[[], tuple[int, int]],
+        mark: Callable[[], None],
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._geometry = geometry
+        self._step_bytes = step_bytes
+        self._log_end = log_end
+        self._flush = flush
+        self._all_queues = queues
+        self._indexed = indexed
+        self._mark = mark
+        self._background = Background(clock, "seglog-point", self._round)
+        self._file_lock = threading.Lock()
+        self._is_over = found is not None and not can_have_points(found)
+        self._min_phy_offset = 0 if found is None else max(0, found.min_phy_offset)
+        self._sums = _LogSums(files, root, geometry.segment_size_bytes, self._min_phy_offset)
+        self._first_slots: dict[tuple[str, int], int] = {}
+        self._queues: dict[tuple[str, int], _QueueSums] = {}
+        self._end_phy_offset = self._min_phy_offset
+        self._begins_at = self._min_phy_offset
+        self._file_bytes = 0
+        if found is not None:
+            self._first_slots = {key: state.file_slot for key, state in found.queues.items()}
+            if found.point is not None:
+                self._go_on(found.point)
+
+    def start(self, interval_ms: float) -> None:
+        """Starts the thread, which looks every ``interval_ms`` whether the log has grown by a step."""
+        self._background.start(interval_ms)
+
+    def stop(self) -> None:
+        """Returns once the thread has ended, at the latest after the piece it works on."""
+        self._background.stop()
+
+    def finish(self) -> None:
+        """Writes the point of a clean close, if little is left to sum; everything is on the disk already.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        self._drop_expired()
+        end = self._log_end()
+        if self._is_over or end.phy_offset - self._min_phy_offset < self._step_bytes:
+            return
+        if end.phy_offset > self._end_phy_offset and self._is_little(end.phy_offset):
+            try:
+                self._write(end, lambda: True)
+            except FullError:
+                return  # the point before stays
+
+    def expire(self, phy_offset: int) -> None:
+        """Says that the log begins at a segment now; the next point will say so."""
+        self._begins_at = phy_offset
+
+    def forget(self) -> None:
+        """Removes the point and writes none any more: what it says of the log turned out to be wrong."""
+        with self._file_lock:  # a point may just be written
+            self._is_over = True
+            with suppress(OSError):  # then the block shows again when it is read the next time
+                remove_recovery_point(self._files, self._root)
+
+    def _drop_expired(self) -> None:
+        if self._begins_at > self._min_phy_offset:
+            self._min_phy_offset = self._begins_at
+            self._sums.expire(self._min_phy_offset)
+
+    def _round(self) -> bool:
+        self._drop_expired()
+        end = self._log_end()
+        grown = end.phy_offset - self._end_phy_offset
+        if not self._is_over and grown >= max(self._step_bytes, _STEP_PER_FILE * self._file_bytes):
+            try:
+                if self._is_little(end.phy_offset):
+                    self._flush()
+                    self._write(end, self._is_wanted)
+            except FullError:
+                return True  # when there is space again
+            except FileNotFoundError:
+                return self._begins_at > self._min_phy_offset  # retention took it: the next time without
+            except (OSError, StoreFailedError):
+                return False  # the flusher tells of it
+        return not self._is_over
+
+    def _is_little(self, end: int) -> bool:
+        return end - self._sums.next_phy_offset(end) <= _MOST_AT_ONCE_BYTES
+
+    def _write(self, end: LogEnd, go_on: Callable[[], bool]) -> None:
+        """Writes the point of a log end that is on the disk, unless told to stop."""
+        if end.last_phy_offset < self._min_phy_offset:
+            return  # no record that anybody could check
+        tail_crc = self._sums.extend(end.phy_offset, go_on)
+        if tail_crc is None or not self._sum_queues(end.phy_offset, go_on):
+            return
+        crcs = self._sums.crcs[:] if tail_crc < 0 else [*self._sums.crcs, tail_crc]
+        indexed, index_end = self._indexed()
+        point = RecoveryPoint(
+            self._min_phy_offset,
+            end.phy_offset,
+            self._geometry.segment_size_bytes,
+            self._geometry.queue_file_size_bytes,
+            end.last_phy_offset,
+            end.last_store_ms,
+            end.newest_store_ms,
+            min(indexed, end.phy_offset),
+            index_end,
+            self._sums.first_phy_offset,
+            np.array(crcs, np.uint32),
+            tuple(
+                QueueSum(*key, sums.first_slot, sums.end_slot, tuple(sums.crcs), tuple(sums.last_places))
+                for key, sums in sorted(self._queues.items())
+                if sums.end_slot > sums.first_slot
+            ),
+        )
+        with self._file_lock:
+            if self._is_over:
+                return  # a reader found damage meanwhile
+            self._mark()
+            self._file_bytes = write_recovery_point(self._files, self._root, point)
+        self._end_phy_offset = end.phy_offset
+
+    def _sum_queues(self, end_phy_offset: int, go_on: Callable[[], bool]) -> bool:
+        """Sums the units that came since; returns whether all was well and the work was not stopped."""
+        for queue in self._all_queues():
+            key = (queue.topic, queue.queue_id)
+            if isinstance(queue, BatchQueue) or queue.topic.startswith(LMQ_PREFIX):
+                self._is_over = True
+                return False
+            sums = self._queues.get(key)
+            if sums is None:
+                first = self._first_slots.get(key, 0)
+                sums = self._queues[key] = _QueueSums(first, first)
+            sums.expire(queue)
+            while sums.end_slot < queue.max_offset:
+                if not go_on():
+                    return False
+                left = sums.extend(queue, end_phy_offset)
+                if left is None:
+                    # Retention may have taken them: the next time without.
+                    self._is_over = (
+                        queue.file_offset <= sums.first_slot
+                    )  # units that are no messages side by side, or files that are gone
+                    return False
+                if not left:
+                    break
+        return True
+
+    def _is_wanted(self) -> bool:
+        return not self._background.is_stopping
+
+    def _go_on(self, point: RecoveryPoint) -> None:
+        """Takes over what the point says that opening began at."""
+        self._end_phy_offset = point.end_phy_offset
+        self._sums.take(point)
+        per_file = self._geometry.units_per_file
+        for queue in point.queues:
+            first = max(queue.first_slot, self._first_slots[queue.topic, queue.queue_id])
+            gone = min(first // per_file - queue.first_slot // per_file, len(queue.crcs))
+            if gone and first % per_file:
+                continue  # retention took the queue's start from under us: sum it anew
+            self._queues[queue.topic, queue.queue_id] = _QueueSums(
+                first if gone else queue.first_slot,
+                max(first, queue.end_slot),
+                list(queue.crcs[gone:]),
+                list(queue.last_places[gone:]),
+            )
+
+
+@dataclass(slots=True)
+class _QueueSums:
+    """What is known of the units of one queue; see :class:`QueueSum`."""
+
+    first_slot: int
+    end_slot: int
+    crcs: list[int] = field(default_factory=list)
+    last_places: list[int] = field(default_factory=list)
+
+    def expire(self, queue: ConsumeQueue) -> None:
+        """Forgets the files that retention took."""
+        if queue.file_offset > self.first_slot:
+            gone = queue.file_offset // queue.units_per_file - self.first_slot // queue.units_per_file
+            del self.crcs[:gone]
+            del self.last_places[:gone]
+            self.first_slot = queue.file_offset
+            self.end_slot = max(self.end_slot, self.first_slot)
+
+    def extend(self, queue: ConsumeQueue, end_phy_offset: int) -> bool | None:
+        """Adds a piece of the units that lead below a place.
+
+        Returns:
+            Whether more may follow; None if units do not lead to records side by side.
+        """
+        per_file = queue.units_per_file
+        file_end = self.end_slot - self.end_slot % per_file + per_file
+        units = queue.copied_units(self.end_slot, min(_PIECE_UNITS, file_end - self.end_slot))
+        places = units["phy_offset"].astype(np.int64)
+        count = int(np.argmax(places >= end_phy_offset)) if (places >= end_phy_offset).any() else len(places)
+        if not _are_messages(units[:count], places[:count], self.last_places[-1] if self.last_places else -1):
+            return None
+        if count:
+            number = self.end_slot // per_file - self.first_slot // per_file
+            if number == len(self.crcs):
+                self.crcs.append(0)
+                self.last_places.append(-1)
+            self.crcs[number] = checksum(units[:count].tobytes(), self.crcs[number], keeps_gil=True)
+            self.last_places[number] = int(places[count - 1])
+            self.end_slot += count
+        return count == len(units)
+
+
+def _are_messages(units: Units, places: np.ndarray[tuple[int], np.dtype[np.int64]], before: int) -> bool:
+    sizes = units["size_bytes"]
+    are_records = (sizes >= MIN_RECORD_BYTES) & (sizes < PRE_BLANK_BYTES)
+    return bool(are_records.all() and (np.diff(places, prepend=before) > 0).all())
+
+
+class _LogSums:
+    """The checksums of the blocks of a log, as far as its segments have no seals.
+
+    Attributes:
+        first_phy_offset: Where the first block starts; the segments below have seals.
+        crcs: CRC-32C of each block from there on that is complete, segment by segment.
+    """
+
+    def __init__(self, files: Files, root: Path, segment_bytes: int, start: int) -> None:
+        self._files = files
+        self._root = root
+        self._segment_bytes = segment_bytes
+        self.first_phy_offset = start - start % segment_bytes
+        self._next = self.first_phy_offset
+        self.crcs: list[int] = []
+
+    def next_phy_offset(self, end: int) -> int:
+        """Returns where the first block below ``end`` starts that is neither summed nor in a seal."""
+        self._drop_sealed(end)
+        return self._next
+
+    def take(self, point: RecoveryPoint) -> None:
+        """Takes over the blocks of a point, but for segments that are gone."""
+        per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
+        gone = max(0, self.first_phy_offset - point.blocks_from) // self._segment_bytes
+        self.first_phy_offset = max(self.first_phy_offset, point.blocks_from)
+        self.crcs = point.block_crcs[gone * per_segment :].tolist()
+        end = point.end_phy_offset
+        self._next = end - end % self._segment_bytes
+        if end % self._segment_bytes:
+            self._next += end % self._segment_bytes // SEAL_BLOCK_BYTES * SEAL_BLOCK_BYTES
+            if end > self._next:
+                self.crcs.pop()  # of a block that was not complete
+
+    def expire(self, phy_offset: int) -> None:
+        """Forgets the segments below a place: they are gone."""
+        per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
+        while self.first_phy_offset + self._segment_bytes <= phy_offset:
+            self.first_phy_offset += self._segment_bytes
+            del self.crcs[:per_segment]
+        self._next = max(self._next, self.first_phy_offset)
+
+    def extend(self, end: int, go_on: Callable[[], bool]) -> int | None:
+        """Sums up to a place.
+
+        Returns:
+            The CRC-32C of the block that the place lies in, -1 if it is a block's end; None if told to stop.
+        """
+        self._drop_sealed(end)
+        while self._next < end:
+            if not go_on():
+                return None
+            first = self._next - self._next % self._segment_bytes
+            stop = min(end, first + self._segment_bytes, self._next + _PIECE_BYTES)
+            crcs = self._sum(first, self._next, stop)
+            is_part = stop == end and stop % self._segment_bytes and (stop - first) % SEAL_BLOCK_BYTES
+            if is_part:
+                self.crcs += crcs[:-1]
+                self._next = stop - (stop - first) % SEAL_BLOCK_BYTES
+                return crcs[-1]
+            self.crcs += crcs
+            self._next = stop
+        return -1
+
+    def _sum(self, first: int, start: int, end: int) -> list[int]:
+        data = memoryview(np.empty(end - start, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
+        handle = self._files.open(self._root / segment_path(first), writable=False)
+        try:
+            data = data[: handle.read_into(data, start - first)]
+        finally:
+            handle.close()
+        blocks = range(0, len(data), SEAL_BLOCK_BYTES)
+        return [checksum(data[at : at + SEAL_BLOCK_BYTES], keeps_gil=True) for at in blocks]
+
+    def _drop_sealed(self, end: int) -> None:
+        """Leaves to seals the segments below a place that have got one, if both say the same."""
+        per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
+        while self.first_phy_offset + self._segment_bytes <= end:
+            if not self._files.exists(self._root / seal_file(self.first_phy_offset)):
+                return
+            known = self.crcs[:per_segment]
+            is_summed = self._next >= self.first_phy_offset + self._segment_bytes
+            try:
+                seal = read_seal(self._files, self._root, self.first_phy_offset)
+            except CorruptError:
+                return
+            sums = seal.blocks["crc32c"].tolist()
+            if seal.segment_bytes != self._segment_bytes or known != sums[: len(known)]:
+                return
+            if self._next > self.first_phy_offset and not is_summed:
+                return  # in the middle of it; the next time
+            self.first_phy_offset += self._segment_bytes
+            self._next = max(self._next, self.first_phy_offset)
+            del self.crcs[:per_segment]

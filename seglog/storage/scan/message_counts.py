@@ -1,0 +1,160 @@
+"""How many messages a store has, and how many of their places lead to none: lost now, or before a repair."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, examine
+from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
+from seglog.storage.overlay.lost_messages import LostMessages, lost_in_gaps
+from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.scan.holes_file import OTHERS, TOMBSTONES, KnownHole, load_holes, lost_of_tail
+from seglog.storage.walk.log_scan import Hole
+
+Key: TypeAlias = tuple[str, int]
+"""Topic and number of a queue."""
+
+
+class QueueEnds(Protocol):
+    """What is asked of a queue, however it was looked at."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        ...
+
+    @property
+    def queue_id(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of its first message."""
+        ...
+
+    @property
+    def max_offset(self) -> int:
+        """The queue offset that the next message gets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """The messages of a store.
+
+    Attributes:
+        messages_of: How many each queue holds.
+        lost_of: How many each queue lost that lost any.
+    """
+
+    messages_of: Mapping[Key, int]
+    lost_of: Mapping[Key, int]
+
+    @property
+    def messages(self) -> int:
+        """How many the queues hold that are not lost."""
+        return sum(self.messages_of.values())
+
+    @property
+    def lost(self) -> int:
+        """How many queue offsets lead to none any more.
+
+        They have tombstones, or units without record, or lay in holes of the log, and no mend brings them
+        back.
+        """
+        return sum(self.lost_of.values())
+
+
+def count_messages(queues: Iterable[QueueEnds], lost: Iterable[LostMessages]) -> MessageCounts:
+    """Returns how many messages queues hold.
+
+    Args:
+        queues: The queues.
+        lost: What is not there, as :func:`lost_of_store` has it.
+    """
+    known: defaultdict[Key, list[range]] = defaultdict(list)
+    for one in lost:
+        known[one.topic, one.queue_id].append(one.offsets)
+    messages_of: dict[Key, int] = {}
+    lost_of: dict[Key, int] = {}
+    for queue in queues:
+        key, messages = (queue.topic, queue.queue_id), queue.max_offset - queue.min_offset
+        end = count = 0
+        for offsets in sorted(known.get(key, ()), key=lambda one: one.start):
+            first, stop = max(end, offsets.start), min(offsets.stop, queue.max_offset)
+            count += max(0, stop - first)
+            messages -= max(0, stop - max(first, queue.min_offset))
+            end = max(end, stop)
+        messages_of[key] = messages
+        if count:
+            lost_of[key] = count
+    return MessageCounts(messages_of, lost_of)
+
+
+def lost_of_store(
+    in_holes: Iterable[Iterable[LostMessages]],
+    states: Iterable[QueueState],
+    tail: Iterable[LostRecord],
+    standing: Iterable[KnownHole],
+) -> list[LostMessages]:
+    """Returns everything that a store is known to have lost; some of it may be named twice.
+
+    Args:
+        in_holes: What each hole of its log took, without what mends bring back.
+        states: What its plain queues must hold.
+        tail: Records behind the end of its log, likewise.
+        standing: What :func:`standing_losses` returns.
+    """
+    return [
+        *chain.from_iterable(in_holes),
+        *chain.from_iterable(map(lost_in_gaps, states)),
+        *lost_of_tail(tail),
+        *chain.from_iterable(known.lost for known in standing),
+    ]
+
+
+def standing_losses(
+    files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
+) -> list[KnownHole]:
+    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment: Length of the log's files, in bytes.
+        log: Where the log starts and ends.
+        holes: Its unreadable stretches.
+    """
+    start, end = log
+    standing: list[KnownHole] = []
+    with closing(LogReader(files, root, segment)) as reader:
+        for known in load_holes(files, root):
+            is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
+            if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
+                continue
+            of = known.lost[0] if known.why == OTHERS and known.lost else None
+            if not _is_message(reader, known.phy_offset, of):  # or the file was put back from a copy since
+                standing.append(known)
+    return standing
+
+
+def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
+    """Returns whether a record lies there that is no tombstone, of the first of some messages if given."""
+    head = reader.read(phy_offset, FILLER_BYTES)
+    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+    record = reader.read(phy_offset, max(0, min(size, MOST_RECORD_BYTES)))
+    row = examine(record, 0, phy_offset)
+    if isinstance(row, Damage) or is_tombstone(record):
+        return False
+    place = (row.topic.decode("utf-8", "surrogateescape"), row.queue_id, row.queue_offset)
+    return of is None or place == (of.topic, of.queue_id, of.offsets.start)

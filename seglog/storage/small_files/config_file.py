@@ -1,0 +1,140 @@
+"""One file under ``config/``: at every moment it or its ``.bak`` is whole.
+
+Saving writes ``X.tmp`` and syncs it, renames ``X`` to ``X.bak`` and ``X.tmp`` to ``X``, and syncs the
+folder. Between the renames only the backup exists, which RocketMQ reads as well; whichever of the renames
+reach the disk, what is found was whole once. A damaged ``X`` never becomes the backup.
+
+Loading takes ``X``, or else ``X.bak``. RocketMQ deletes a file it cannot parse; here the damaged one is
+moved to the evidence folder. If neither can be read that is an error and not an empty table: starting
+from nothing would deliver everything again.
+
+Source: ``ConfigManager.java load/persist``, ``MixAll.java string2File``.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.config.config_value import ConfigValue
+
+T = TypeVar("T")
+
+_TABLE: Final = re.compile(r"(.+\.json|timermetrics|transactionMetrics)(\.bak)?")
+"""Names of files under ``config/`` that hold JSON."""
+
+
+def is_config_table(name: str) -> bool:
+    """Returns whether a file under ``config/`` of that name holds JSON, a backup included."""
+    return _TABLE.fullmatch(name) is not None
+
+
+class ConfigFile:
+    """A config file and its backup.
+
+    Not safe for two threads at once; its owner holds a lock around :meth:`save`.
+
+    Args:
+        files: Where to read and write.
+        path: The file itself, such as ``store/config/topics.json``.
+        evidence: Folder that damaged files are moved to; None leaves them where they are, for readers
+            that must not change a byte.
+    """
+
+    def __init__(self, files: Files, path: Path, evidence: Path | None = None) -> None:
+        self._files = files
+        self.path = path
+        self._backup = path.with_name(path.name + ".bak")
+        self._evidence = evidence
+        self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes known to be good
+
+    def load(self, parse: Callable[[ConfigValue], T]) -> T | None:
+        """Returns what the file holds, None if neither it nor a backup exists.
+
+        Args:
+            parse: Makes the value of the decoded JSON, and raises CorruptError if its shape is wrong.
+
+        Raises:
+            ConfigError: Something is there, but neither the file nor the backup can be read.
+        """
+        main = b""
+        damage: CorruptError | None = None
+        try:
+            main = self._read(self.path)
+            if main.strip():
+                value = parse(decode_config(main))
+                self._whole = _print_of(main)
+                return value
+        except CorruptError as error:
+            damage = error
+        try:
+            backup = self._read(self._backup)
+            if not backup.strip():
+                if damage is None and not backup:
+                    return None
+                raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
+            value = parse(decode_config(backup))
+        except CorruptError as error:
+            raise ConfigError(
+                f"neither {self.path} nor its backup can be read: {damage or 'the file is gone'}; {error}"
+            ) from error
+        if damage is not None:
+            self._put_aside(main)
+        return value
+
+    def save(self, value: ConfigValue) -> None:
+        """Replaces the file, durably; the one before becomes the backup.
+
+        Raises:
+            FullError: There is no space; the file and its backup are as they were.
+        """
+        data = encode_config(value).encode()
+        folder = self.path.parent
+        self._files.make_dirs(folder)
+        new = self.path.with_name(self.path.name + ".tmp")
+        self._files.write_file(new, data, sync=True)
+        try:
+            main = self._read(self.path)
+        except CorruptError:  # too long
+            self._put_aside(b"")
+        else:
+            if main and self._is_whole(main):
+                self._files.rename(self.path, self._backup)
+            elif main.strip():
+                self._put_aside(main)
+        self._files.rename(new, self.path)
+        self._files.sync_dir(folder)
+        self._whole = _print_of(data)
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            return self._files.read_file(path) if self._files.exists(path) else b""
+        except IsADirectoryError as error:
+            raise ConfigError(f"{path} is a folder, where a file should be") from error
+
+    def _is_whole(self, main: bytes) -> bool:
+        if _print_of(main) == self._whole:
+            return True
+        try:
+            decode_config(main)
+        except CorruptError:
+            return False
+        return True
+
+    def _put_aside(self, damaged: bytes) -> None:
+        """Moves the damaged file away under a name made of its content: the same damage is kept once."""
+        if self._evidence is None:
+            return
+        self._files.make_dirs(self._evidence)
+        self._files.rename(self.path, self._evidence / f"{self.path.name}.{zlib.crc32(damaged):08x}")
+        self._files.sync_dir(self._evidence)
+
+
+def _print_of(data: bytes) -> tuple[int, int]:
+    return len(data), zlib.crc32(data)

@@ -1,0 +1,56 @@
+"""The file ``<store>/seglog/recovery-point``: it appears whole or not at all, and goes when it is in doubt.
+
+Who opens a store for writing and does not start at the point removes it before anything is changed: the
+log may be cut below it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import OURS
+from seglog.storage.format.ours.recovery_point import (
+    RecoveryPoint,
+    decode_recovery_point,
+    encode_recovery_point,
+)
+
+RECOVERY_POINT_FILE_NAME: Final = f"{OURS}/recovery-point"
+_UNFINISHED: Final = ".tmp"
+
+
+def read_recovery_point(files: Files, root: Path) -> RecoveryPoint | None:
+    """Returns the recovery point of a store, None without one.
+
+    Raises:
+        CorruptError: The file is no whole one.
+    """
+    path = root / RECOVERY_POINT_FILE_NAME
+    return decode_recovery_point(files.read_file(path)) if files.exists(path) else None
+
+
+def write_recovery_point(files: Files, root: Path, point: RecoveryPoint) -> int:
+    """Puts a recovery point in the place of the one before, durably; returns the size of the file.
+
+    Raises:
+        FullError: There is no space; the one before stays.
+    """
+    path = root / RECOVERY_POINT_FILE_NAME
+    if not files.exists(path.parent):
+        files.make_dirs(path.parent)
+    data = encode_recovery_point(point)
+    unfinished = path.with_name(path.name + _UNFINISHED)
+    files.write_file(unfinished, data, sync=True)
+    files.rename(unfinished, path)
+    files.sync_dir(path.parent)
+    return len(data)
+
+
+def remove_recovery_point(files: Files, root: Path) -> None:
+    """Removes the recovery point, durably; does nothing without one."""
+    path = root / RECOVERY_POINT_FILE_NAME
+    if files.exists(path):
+        files.remove(path)
+        files.sync_dir(path.parent)

@@ -1,0 +1,368 @@
+"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back.
+
+Appending and waiting for the disk are two steps: what appends returns an :class:`Appended`, and threads wait
+for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.writes.async_appends` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Generic, NamedTuple, TypeVar
+
+from seglog.arguments import (
+    MAX_I32,
+    MAX_I64,
+    MIN_I32,
+    MIN_I64,
+    as_body,
+    as_bytes,
+    as_enum,
+    as_int,
+    as_kind,
+    refusal,
+)
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.put_properties import encode_all_properties
+from seglog.storage.format.record.sys_flag import INNER_BATCH
+from seglog.storage.format.record.tombstone import would_be_lost
+from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.writes.deferred_records import INNER, Order, check_unordered, make_order
+from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
+from seglog.storage.writes.writer import Writer, Written
+
+R = TypeVar("R")
+M = TypeVar("M")
+
+
+class Appended(NamedTuple, Generic[R]):
+    """An append that was made.
+
+    Attributes:
+        result: What the caller gets.
+        until: Physical offset below which the log must be on the disk before; None for a caller who does
+            not wait.
+    """
+
+    result: R
+    until: int | None
+
+
+class Appender:
+    """Appends to a store that is open for writing.
+
+    Attributes:
+        record_crc: Whether new records carry ``__CRC32#``.
+        store_host: Address written into records that name no other.
+        durability: What calls wait for unless they say otherwise.
+        max_message_size_bytes: Longest body.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        clock: Clock,
+        *,
+        record_crc: bool,
+        store_host: Host,
+        durability: Durability,
+        max_message_size_bytes: int,
+    ) -> None:
+        self.record_crc = record_crc
+        self.store_host = store_host
+        self.durability = durability
+        self._writer = writer
+        self.clock = clock
+        self.max_message_size_bytes = max_message_size_bytes
+
+    def put(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        flag: int,
+        durability: Durability | None,
+        may_wait: bool = True,
+    ) -> Appended[PutResult]:
+        """Appends one message without properties that state queue offsets."""
+        durability = self._reached(durability)
+        queue_id = check_queue_id(queue_id)
+        draft = self.draft(topic, queue_id, body, properties, code, flag)
+        written = self._writer.append(topic, queue_id, (draft,), may_wait)
+        return self._finish(topic, queue_id, draft, written, self.store_host, durability)
+
+    def append(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        *,
+        sys_flag: int,
+        flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        store_host: Host | None,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        durability: Durability | None,
+        delay_ms: int | None = None,
+        may_wait: bool = True,
+    ) -> Appended[PutResult]:
+        """Appends one message of any kind; see :meth:`MessageStore.append`."""
+        durability = self._reached(durability)
+        queue_id = check_queue_id(queue_id)
+        if type(properties) is not bytes:
+            properties = as_bytes("properties", properties)
+        if type(sys_flag) is not int:
+            sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
+        code = _checked_tags_code(code)
+        if born_host is not None:
+            as_kind("born_host", Host, born_host)
+        if store_host is None:
+            store_host = self.store_host
+        elif would_be_lost(flag, as_kind("store_host", Host, store_host).port, as_body("body", body)):
+            raise refusal("store_host", store_host, "a port that is not 0, which marks tombstones")
+        if delay_ms is not None:
+            as_int("delay_ms", delay_ms)
+
+        def draft(finished: bytes) -> Draft:
+            made = self.draft(
+                topic,
+                queue_id,
+                body,
+                finished,
+                code,
+                flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host or store_host,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+            )
+            if delay_ms is not None and topic == SCHEDULE_TOPIC:
+                made.delay_ms = delay_ms
+            return made
+
+        if sys_flag & INNER_BATCH or INNER in properties:
+            is_batch_topic = self._writer.is_batch_topic(topic)
+            order = make_order(topic, body, properties, sys_flag, draft, is_batch_topic=is_batch_topic)
+            if order is not None:
+                made, written = self._append_order(topic, queue_id, order, may_wait)
+                return self._finish(topic, queue_id, made, written, store_host, durability)
+        made = draft(properties)
+        written = self._writer.append(topic, queue_id, (made,), may_wait)
+        return self._finish(topic, queue_id, made, written, store_host, durability)
+
+    def ensured(self, appended: Appended[R]) -> R:
+        """Returns the result of an append once it is durable.
+
+        Raises:
+            StoreFailedError: The disk failed, now or earlier.
+        """
+        if appended.until is not None:
+            self._writer.ensure(appended.until)
+        return appended.result
+
+    def durable(self, phy_offset: int) -> asyncio.Future[None] | None:
+        """Returns what a task awaits until the log below ``phy_offset`` is on the disk; None if it is.
+
+        Raises:
+            StoreFailedError: The disk failed earlier.
+        """
+        return self._writer.commit.future(phy_offset)
+
+    def put_drafts(
+        self,
+        topic: str,
+        queue_id: int,
+        drafts: Sequence[Draft],
+        durability: Durability | None,
+        *,
+        may_wait: bool = True,
+    ) -> Appended[BatchResult]:
+        """Appends drafts of one queue, all or none."""
+        if not drafts:
+            raise refusal("messages", [], "at least one message")
+        for draft in drafts:
+            if INNER in draft.properties:
+                check_unordered(draft.properties)
+        durability = self._reached(durability)
+        written = self._writer.append(topic, check_queue_id(queue_id), drafts, may_wait)
+        result = BatchResult(
+            topic,
+            queue_id,
+            written.queue_offset,
+            written.phy_offsets,
+            sum([draft.size_bytes for draft in drafts]),
+            written.store_timestamp_ms,
+            self.store_host,
+            durability,
+        )
+        return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
+
+    def new_drafts(self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]) -> list[Draft]:
+        """Returns the records of messages as applications have them.
+
+        Raises:
+            InvalidArgumentError: They are no sequence, or one holds what no record can; it is named by index.
+        """
+        drafts: list[Draft] = []
+        for item in _checked_messages(messages):
+            message = item if isinstance(item, NewMessage) else NewMessage(item)
+            try:
+                raw, code = encode_all_properties(message.tags, message.keys, message.properties)
+                drafts.append(self.draft(topic, queue_id, message.body, raw, code, message.flag))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"messages[{len(drafts)}]: {error}", help=error.help) from error
+        return drafts
+
+    def raw_drafts(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[RawMessage],
+        sys_flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        reconsume_times: int,
+    ) -> list[Draft]:
+        """Returns the records of messages as brokers have them.
+
+        Raises:
+            MessageIllegalError: Together they are one message.
+            InvalidArgumentError: A value has no place in a record.
+        """
+        if type(sys_flag) is not int:
+            sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
+        if born_host is not None:
+            as_kind("born_host", Host, born_host)
+        if sys_flag & INNER_BATCH:
+            raise MessageIllegalError("an inner batch is one message", help="use append")
+        raw = [
+            as_kind(f"messages[{at}]", RawMessage, it) for at, it in enumerate(_checked_messages(messages))
+        ]
+        return [
+            self.draft(
+                topic,
+                queue_id,
+                message.body,
+                message.properties,
+                _checked_tags_code(message.tags_code),
+                message.flag,
+                sys_flag,
+                born_timestamp_ms,
+                born_host,
+                None,
+                reconsume_times,
+            )
+            for message in raw
+        ]
+
+    def draft(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        code: int,
+        flag: int,
+        sys_flag: int = 0,
+        born_timestamp_ms: int | None = None,
+        born_host: Host | None = None,
+        store_host: Host | None = None,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+    ) -> Draft:
+        """Returns a record to append; what is left out is the store's own or now.
+
+        Raises:
+            InvalidNameError: No topic or queue can be called so.
+            MessageIllegalError: Body or properties are too large.
+        """
+        encoded_topic = _encode_topic(topic) if type(topic) is str else check_topic(topic).encode()
+        check_queue_id(queue_id)
+        size = len(body) if type(body) is bytes else memoryview(as_body("body", body)).nbytes
+        if size > self.max_message_size_bytes:
+            raise MessageIllegalError(
+                f"the body has {size} bytes, at most {self.max_message_size_bytes}",
+                help="send it in pieces, or open the store with a larger max_message_size_bytes",
+            )
+        return Draft(
+            encoded_topic,
+            queue_id,
+            body,
+            properties,
+            code,
+            sys_flag,
+            flag,
+            self.clock.now_ms() if born_timestamp_ms is None else born_timestamp_ms,
+            born_host or self.store_host,
+            store_host or self.store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            self.record_crc,
+        )
+
+    def _reached(self, durability: Durability | None) -> Durability:
+        """Returns what an append is to reach, before it is made."""
+        if durability is None:
+            return self.durability
+        return durability if type(durability) is Durability else as_enum("durability", Durability, durability)
+
+    def _append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool) -> tuple[Draft, Written]:
+        made: list[Draft] = []
+
+        def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
+            made[:] = order.make(first, further)  # once more where others took the offsets before
+            return made
+
+        written = self._writer.append_order(topic, queue_id, replace(order, make=make), may_wait)
+        return made[0], written
+
+    def _finish(
+        self,
+        topic: str,
+        queue_id: int,
+        draft: Draft,
+        written: Written,
+        store_host: Host,
+        durability: Durability,
+    ) -> Appended[PutResult]:
+        result = PutResult(
+            topic,
+            queue_id,
+            written.queue_offset if draft.takes_queue_offset else 0,
+            written.phy_offsets[0],
+            draft.size_bytes,
+            written.store_timestamp_ms,
+            store_host,
+            durability,
+        )
+        return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
+
+
+def _checked_tags_code(code: int) -> int:
+    return code if type(code) is int and MIN_I64 <= code <= MAX_I64 else as_int("tags_code", code)
+
+
+def _checked_messages(messages: Sequence[M]) -> Sequence[M]:
+    """Returns messages; a single body that was given as if it were a sequence of them is refused."""
+    if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
+        raise refusal("messages", messages, "a sequence of messages", "put several in a list")
+    return messages
+
+
+@lru_cache(maxsize=4096)
+def _encode_topic(topic: str) -> bytes:
+    return check_topic(topic).encode()

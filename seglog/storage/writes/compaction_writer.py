@@ -1,0 +1,110 @@
+"""The writing side of compaction topics: each of their records is copied to a log of its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from seglog.storage.compaction.copies import has_key
+from seglog.storage.compaction.files import (
+    CompactionState,
+    infer_compaction_sizes,
+    list_compaction_files,
+)
+from seglog.storage.compaction.queue import CompactionQueue
+from seglog.storage.compaction.units import CompactionUnits, Position
+from seglog.storage.files.files import Files
+from seglog.storage.format.queue.compaction import CompactionSizes, compaction_key, compaction_sizes
+from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.survey.survey import Survey
+
+
+class LogRecords(Protocol):
+    """Where records of the commit log are read."""
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        """Returns a record, None where none can be read."""
+        ...
+
+
+class CompactionWriter:
+    """The compaction queues of a store that is open for writing; calls are made under its append lock.
+
+    Attributes:
+        queues: By topic and number.
+    """
+
+    def __init__(
+        self, files: Files, root: Path, pool: MapPool, log: LogRecords, sizes: CompactionSizes | None
+    ) -> None:
+        self.queues: dict[tuple[str, int], CompactionQueue] = {}
+        self._files = files
+        self._root = root
+        self._pool = pool
+        self._log = log
+        self._sizes = sizes or compaction_sizes()
+
+    def open(self, found: Survey) -> None:
+        """Opens the compaction queues and adds to them what the commit log has more."""
+        for key, state in found.compaction.items():
+            is_synced = found.mode == "normal"
+            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
+            queue.clear_tail()
+            rows = found.compaction_rows.get(key)
+            for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:
+                phy_offset, size = int(row["phy_offset"]), int(row["size_bytes"])
+                record = self._log.read(phy_offset, size)
+                if record is not None and has_key(record, phy_offset):
+                    (place,) = queue.prepare([size])
+                    stamp, code = int(row["store_timestamp_ms"]), int(row["tags_code"])
+                    queue.append(place, record, code, stamp, int(row["queue_offset"]))
+            queue.sync()
+        states = [state.files for state in found.compaction.values()]
+        self._sizes = infer_compaction_sizes(states, self._sizes)
+
+    def prepare(
+        self, topic: str, queue_id: int, drafts: Sequence[Draft]
+    ) -> tuple[CompactionQueue, list[Position]]:
+        """Returns where copies of records of a compaction topic go.
+
+        Raises:
+            MessageIllegalError: A record has no key.
+            OSError: A file could not be made.
+        """
+        placed = [draft for draft in drafts if draft.takes_queue_offset]
+        for draft in placed:
+            compaction_key(draft.properties)
+        queue = self.queues.get((topic, queue_id))
+        if queue is None:
+            nothing = list_compaction_files(self._files, self._root, topic, queue_id)
+            units = CompactionUnits(self._sizes)
+            queue = CompactionQueue(CompactionState(nothing, units), self._files, self._pool)
+            self.queues[topic, queue_id] = queue
+        return queue, queue.prepare([draft.size_bytes for draft in placed])
+
+    def append(
+        self,
+        queue: CompactionQueue,
+        places: Sequence[Position],
+        units: Sequence[tuple[int, int, int]],
+        queue_offset: int,
+        store_timestamp_ms: int,
+    ) -> None:
+        """Copies records that are in the log now to the places that :meth:`prepare` found."""
+        for place, (phy_offset, size_bytes, tags_code) in zip(places, units, strict=True):
+            record = self._log.read(phy_offset, size_bytes)
+            if record is not None:
+                queue.append(place, record, tags_code, store_timestamp_ms, queue_offset)
+            queue_offset += 1
+
+    def sync(self) -> None:
+        """Brings the files of all queues to the disk."""
+        for queue in list(self.queues.values()):
+            queue.sync()
+
+    def close(self) -> None:
+        """Gives all maps back."""
+        for queue in self.queues.values():
+            queue.close()

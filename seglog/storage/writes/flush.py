@@ -1,0 +1,227 @@
+"""Durability: how far the log is on the disk, and who waits for it.
+
+Group commit: of all who need the log on the disk, one syncs for everyone who came before it began; the
+others wait, and one of them leads the next round. Threads lead themselves, and each waits at a lock of its
+own: woken at one condition, they would all stand in line for its lock. For tasks of event loops a thread of
+the store leads. A loop asks for it once all its tasks that can put have put, and is told once a round,
+however many of them wait. No lock of the store is held meanwhile.
+
+After one failed sync nobody is acknowledged any more: see :mod:`seglog.storage.files.latch`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from seglog.errors import StoreFailedError
+from seglog.storage.files.latch import Latch
+from seglog.storage.threads.on_demand import OnDemand
+
+_Task = tuple[int, "asyncio.Future[None]"]
+
+
+class _Follower:
+    """A thread that waits while another one syncs."""
+
+    __slots__ = ("_turn", "leads", "phy_offset")
+
+    def __init__(self, phy_offset: int) -> None:
+        self.phy_offset = phy_offset
+        self.leads = False
+        self._turn = threading.Lock()
+        self._turn.acquire()
+
+    def wait(self) -> None:
+        """Waits without the GIL, and for nobody else who waits."""
+        self._turn.acquire()
+
+    def go(self) -> None:
+        """Ends the wait; once only."""
+        self._turn.release()
+
+
+class Durability(enum.Enum):
+    """When a put returns, and what it survives then."""
+
+    ASYNC = "async"
+    """In the page cache: survives the death of the process, not of the machine."""
+    SYNC = "sync"
+    """On the disk: survives both."""
+
+
+class GroupCommit:
+    """Brings a growing log to the disk for many threads and tasks at once.
+
+    Args:
+        sync: Brings ``[start, end)`` to the disk; an ``OSError`` of it is final.
+        written: Returns how far the log is written now.
+        flushed: How far it is on the disk already.
+        latch: Closes with the first failure, of this or anything else.
+
+    Thread rule: any thread; :meth:`future` only the one of its loop.
+    """
+
+    def __init__(
+        self, sync: Callable[[int, int], None], written: Callable[[], int], flushed: int, latch: Latch
+    ) -> None:
+        self._sync = sync
+        self._written = written
+        self._latch = latch
+        self._turn = threading.Lock()  # held for a few steps, never while anything waits
+        self._leading = False
+        self._flushed = flushed
+        self._followers: list[_Follower] = []
+        self._tasks: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
+        self._asked: set[asyncio.AbstractEventLoop] = set()
+        self._leader = OnDemand("seglog-commit", self._lead_for_tasks)
+        latch.on_close(self._wake)
+
+    @property
+    def flushed(self) -> int:
+        """Everything below this is on the disk."""
+        return self._flushed
+
+    def ensure(self, phy_offset: int) -> None:
+        """Returns once everything below ``phy_offset`` is on the disk.
+
+        Raises:
+            StoreFailedError: This sync, or anything before it, failed.
+        """
+        with self._turn:
+            if self._flushed >= phy_offset:
+                self._latch.check()
+                return
+            self._latch.check()
+            follower = _Follower(phy_offset) if self._leading else None
+            if follower is not None:
+                self._followers.append(follower)
+            self._leading = True
+        if follower is not None:
+            try:
+                follower.wait()
+            except BaseException:
+                self._withdraw(follower)  # Ctrl-C: nobody may wait for somebody who has gone
+                raise
+        if follower is None or follower.leads:
+            self._lead()
+        self._latch.check()
+
+    def future(self, phy_offset: int) -> asyncio.Future[None] | None:
+        """Returns what is done once everything below ``phy_offset`` is on the disk; None if it is.
+
+        The future belongs to the running loop. Cancelling it stops nothing.
+
+        Raises:
+            StoreFailedError: Something failed before; the future raises it if it does from now on.
+        """
+        loop = asyncio.get_running_loop()
+        with self._turn:
+            self._latch.check()
+            if self._flushed >= phy_offset:
+                return None
+            future: asyncio.Future[None] = loop.create_future()
+            tasks = self._tasks.get(loop)
+            if tasks is None:
+                tasks = self._tasks[loop] = []
+            tasks.append((phy_offset, future))
+            if loop in self._asked:
+                return future
+            self._asked.add(loop)
+        loop.call_soon(self._ask, loop)  # behind all tasks that can put now
+        return future
+
+    def close(self) -> None:
+        """Ends the thread for tasks, after everything was synced or the latch closed."""
+        self._leader.stop()
+        self._tell()
+
+    def _lead(self) -> None:
+        start = end = self._flushed
+        try:
+            written = self._written()
+            self._sync(start, written)
+            end = written
+        except OSError as error:
+            self._latch.fail(error, "the sync of the log")
+        except StoreFailedError:
+            pass  # another sync failed meanwhile, and this one was not even tried
+        finally:
+            self._pass_on(end)
+            self._tell()
+
+    def _pass_on(self, flushed: int) -> None:
+        """Lets go whoever waited for no more than that, and one of the others lead."""
+        with self._turn:
+            self._flushed = flushed
+            followers, is_over = self._followers, self._latch.is_closed
+            self._followers = [] if is_over else [each for each in followers if each.phy_offset > flushed]
+            self._leading = bool(self._followers)
+            following = self._followers.pop(0) if self._leading else None
+            if following is not None:
+                following.leads = True
+        if following is not None:
+            following.go()  # first: its sync takes longest
+        for each in followers:
+            if is_over or each.phy_offset <= flushed:
+                each.go()
+
+    def _withdraw(self, follower: _Follower) -> None:
+        with self._turn:
+            if follower in self._followers:
+                self._followers.remove(follower)
+                return
+            leads, flushed = follower.leads, self._flushed
+        if leads:
+            self._pass_on(flushed)
+
+    def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._turn:
+            self._asked.discard(loop)
+        self._leader.ask()
+
+    def _lead_for_tasks(self) -> None:
+        with suppress(StoreFailedError):  # the futures tell it
+            self.ensure(self._written())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tells each loop, in one call, which of its tasks wait no more."""
+        if not self._tasks:
+            return
+        with self._turn:
+            reached = None if self._latch.is_closed else self._flushed
+            due: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+            for loop, tasks in list(self._tasks.items()):
+                later = [] if reached is None else [task for task in tasks if task[0] > reached]
+                if len(later) == len(tasks):
+                    continue
+                due[loop] = [future for end, future in tasks if reached is None or end <= reached]
+                if later:
+                    self._tasks[loop] = later
+                else:
+                    del self._tasks[loop]
+                    self._asked.discard(loop)  # it may have ended before it asked
+        for loop, futures in due.items():
+            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+                loop.call_soon_threadsafe(self._resolve, futures)
+
+    def _resolve(self, futures: Sequence[asyncio.Future[None]]) -> None:
+        for future in futures:
+            if future.done():  # its task was cancelled
+                continue
+            if self._latch.is_closed:
+                future.set_exception(self._latch.error())
+            else:
+                future.set_result(None)
+
+    def _wake(self) -> None:
+        """The latch closed: whoever waits is told, but by a thread that is in no lock of ours."""
+        with self._turn:
+            followers, self._followers = self._followers, []
+        for each in followers:
+            each.go()
+        self._tell()

@@ -1,0 +1,174 @@
+"""Deletes the oldest files of a log that is open for writing, and what leads to their messages only.
+
+The order is what makes it safe. First the minimum of every queue and of the log goes up, so that no read
+begins below any more; reads that have begun keep their memory, since a map lives as long as its views do.
+Then the files of the log go, oldest first, each name gone from the disk before the next: at every moment the
+log is one piece. Only then follow the files of queues and index, which lead nowhere by now. A crash in
+between leaves units and entries of messages that are gone; opening takes them away, as RocketMQ does.
+
+Source: ``DefaultMessageStore.java CleanCommitLogService, CleanConsumeQueueService``,
+``ConsumeQueue.java correctMinOffset, deleteExpiredFile``, ``IndexService.java deleteExpiredFile``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import FullError
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explained
+from seglog.storage.index.key_index import KeyIndex
+from seglog.storage.log.commit_log import CommitLog
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.reads.offset_by_position import offsets_from
+from seglog.storage.recovery.recovery_points import PointKeeper
+from seglog.storage.seals.seal_files import list_seals, remove_seal
+from seglog.storage.seals.sealer import Sealer
+
+_NOTHING: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What was deleted.
+
+    Attributes:
+        min_phy_offset: Where the log begins now.
+        log_files: Files of the log.
+        queue_files: Files of queues.
+        index_files: Files of the key index.
+        freed_bytes: Their lengths; holes in them had no space to give back.
+    """
+
+    min_phy_offset: int
+    log_files: int = 0
+    queue_files: int = 0
+    index_files: int = 0
+    freed_bytes: int = 0
+
+
+class LogTrimmer:
+    """Deletes the start of one log.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        log: Its log.
+        queues: Returns all its queues.
+        index: Its key index.
+        sealer: Makes its seals.
+        points: Makes its recovery points.
+        flush: Brings log and queues to the disk.
+        flush_lock: Held by whoever syncs files of queues.
+        grow_lock: Held by whoever makes files of queues.
+        log_lock: Held by whoever makes files of the log.
+        check_open: Raises once the store is closed.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        log: CommitLog,
+        queues: Callable[[], Iterable[ConsumeQueue | BatchQueue]],
+        index: KeyIndex,
+        sealer: Sealer,
+        points: PointKeeper,
+        *,
+        flush: Callable[[], None],
+        flush_lock: threading.Lock,
+        grow_lock: threading.Lock,
+        log_lock: threading.Lock,
+        check_open: Callable[[], None],
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._sealer = sealer
+        self._points = points
+        self._flush = flush
+        self._flush_lock = flush_lock
+        self._grow_lock = grow_lock
+        self._log_lock = log_lock
+        self._check_open = check_open
+        self._lock = threading.Lock()
+
+    def trim(self, phy_offset: int) -> Trimmed:
+        """Deletes every file of the log that ends at or below a place, but never the one of the last record.
+
+        Views of what is deleted stay valid; the space comes back when the last of them is gone.
+
+        Raises:
+            StoreFailedError: The disk failed.
+            StoreError: A file could not be deleted; the log begins behind it all the same.
+            ClosedError: The store was closed.
+        """
+        with self._lock, explained():
+            segment = self._log.segment_size_bytes
+            last = self._log.last_phy_offset
+            start = min(phy_offset - phy_offset % segment, last - last % segment) if last >= 0 else _NOTHING
+            start = max(start, self._log.min_phy_offset)
+            with suppress(FullError):  # of the checkpoint alone, which comes last
+                self._flush()  # nothing that is deleted may be waiting to be synced
+            self._raise_minimum(start)
+            log_files, log_bytes = self._trim_log(start)
+            queue_files, queue_bytes = self._trim_queues()
+            self._check_open()
+            index_files, index_bytes = self._index.remove_expired(start)
+            self._trim_seals(start)
+        freed_bytes = log_bytes + queue_bytes + index_bytes
+        return Trimmed(start, log_files, queue_files, index_files, freed_bytes)
+
+    def wait(self) -> None:
+        """Returns once nobody is trimming."""
+        with self._lock:
+            return
+
+    def _raise_minimum(self, start: int) -> None:
+        self._points.expire(start)
+        self._sealer.expire(start)
+        with suppress(FullError):
+            self._index.catch_up_to(start)
+        for queue in self._queues():
+            (low,) = offsets_from(queue, [start])
+            queue.expire(low)
+        self._log.expire(start)
+
+    def _trim_log(self, start: int) -> tuple[int, int]:
+        count = size_bytes = 0
+        while True:
+            with self._log_lock:
+                self._check_open()
+                removed = self._log.remove_first(start)
+            if removed is None:
+                return count, size_bytes
+            self._log.sync_names()
+            count, size_bytes = count + 1, size_bytes + removed.size_bytes
+
+    def _trim_queues(self) -> tuple[int, int]:
+        count = size_bytes = 0
+        for queue in self._queues():
+            while True:
+                with self._flush_lock, self._grow_lock:
+                    self._check_open()
+                    removed = queue.remove_expired()
+                if removed is None:
+                    break
+                queue.sync_names()
+                count, size_bytes = count + 1, size_bytes + removed.size_bytes
+        return count, size_bytes
+
+    def _trim_seals(self, start: int) -> None:
+        for first in list_seals(self._files, self._root):
+            if first < start:
+                remove_seal(self._files, self._root, first)
