@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 

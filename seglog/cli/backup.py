@@ -8,7 +8,7 @@ import click
 
 from seglog.cli import options, render
 from seglog.cli.findings import show_findings
-from seglog.doctor.backup import Copied, make_backup
+from seglog.doctor.copies.backup import Copied, make_backup
 from seglog.storage.directory.misnamed import as_stated
 from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.findings.finding_text import finding_fields

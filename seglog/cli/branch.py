@@ -10,9 +10,9 @@ from seglog.cli import options, render
 from seglog.cli.backup import show_copied
 from seglog.cli.reading import check_store, file_sizes
 from seglog.clock import SystemClock
-from seglog.doctor.branch import create_branch, drop_branch, list_branches
-from seglog.doctor.branch_diff import BranchDiff, diff_branch
-from seglog.doctor.branch_names import branch_path
+from seglog.doctor.copies.branch import create_branch, drop_branch, list_branches
+from seglog.doctor.copies.branch_diff import BranchDiff, diff_branch
+from seglog.doctor.copies.branch_names import branch_path
 from seglog.storage.files.store_root import StoreRoot
 
 

@@ -16,8 +16,8 @@ import click
 from seglog.cli import amounts, options, render
 from seglog.cli.check_output import emit_check, show_check
 from seglog.cli.failures import INTERRUPTED_EXIT_CODE
-from seglog.doctor.check import check_store
-from seglog.doctor.resume_file import default_resume_file
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check_progress_file import default_resume_file
 from seglog.errors import StoppedError
 from seglog.storage.directory.geometry import FileSizes
 

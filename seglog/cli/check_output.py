@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seglog.cli import render
 from seglog.cli.findings import counts_text, next_command, show_findings
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check_report import CheckReport
 from seglog.storage.findings.finding_text import finding_fields
 
 

@@ -9,11 +9,11 @@ import click
 
 from seglog.cli import messages, options, render
 from seglog.cli.get import check_count
-from seglog.doctor.family import Scan, Search, find_families
-from seglog.doctor.life import GroupState, Life, Stage, life_of
-from seglog.doctor.log_view import LogView
-from seglog.doctor.offset_table import GroupOffset, OffsetTable
-from seglog.doctor.roles import Role
+from seglog.doctor.message.lifecycle import GroupState, Life, Stage, life_of
+from seglog.doctor.message.log_access import LogView
+from seglog.doctor.message.related_records import Scan, Search, find_families
+from seglog.doctor.message.roles import Role
+from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import ConfigError
 
 _TITLES = {

@@ -12,9 +12,9 @@ from typing import BinaryIO, Final
 import click
 
 from seglog.cli import messages, options, render
-from seglog.doctor.export import Selection, iter_rows
-from seglog.doctor.offset_table import OffsetTable
-from seglog.doctor.parquet_rows import write_parquet
+from seglog.doctor.exchange.export import Selection, iter_rows
+from seglog.doctor.exchange.parquet_rows import write_parquet
+from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.storage.files.output_path import new_file_outside
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS

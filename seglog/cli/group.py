@@ -15,8 +15,8 @@ from seglog.broker.groups import group_name_problem
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.broker_tables import hold_tables, read_groups
-from seglog.doctor.offset_table import OffsetTable
+from seglog.doctor.groups.broker_tables import hold_tables, read_groups
+from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 

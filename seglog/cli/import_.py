@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 from seglog.cli import options, render
-from seglog.doctor.import_rows import Import, check_row
-from seglog.doctor.parquet_rows import read_parquet
+from seglog.doctor.exchange.import_rows import Import, check_row
+from seglog.doctor.exchange.parquet_rows import read_parquet
 from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
 from seglog.storage.directory.known_topics import configured_kinds
 from seglog.storage.format.config.json_line import decode_json_object

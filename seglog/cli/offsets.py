@@ -12,8 +12,8 @@ from seglog.cli import offsets_past, options, render
 from seglog.cli.moves import show_moves
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.offset_moves import Target, reset, to_end, to_offset, to_start, to_time
-from seglog.doctor.offset_table import GroupOffset, OffsetTable
+from seglog.doctor.groups.offset_moves import Target, reset, to_end, to_offset, to_start, to_time
+from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.values import QueueInfo

@@ -13,7 +13,7 @@ from seglog.cli import options, render
 from seglog.cli.moves import show_moves
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.offset_moves import restore
+from seglog.doctor.groups.offset_moves import restore
 from seglog.storage.format.ours.offset_history import OffsetChange
 
 

@@ -9,7 +9,7 @@ import click
 from seglog.cli import messages, options, render
 from seglog.cli.skip import way_back
 from seglog.clock import SystemClock
-from seglog.doctor.park import park
+from seglog.doctor.groups.park import park
 
 
 @click.command

@@ -16,11 +16,11 @@ from seglog.cli import options, render
 from seglog.cli.confirm import is_typed
 from seglog.cli.findings import show_findings
 from seglog.clock import SystemClock
-from seglog.doctor.actions import Action
-from seglog.doctor.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
-from seglog.doctor.repair import Plan, plan_repair, repair_store
-from seglog.doctor.undo_pack import UndoPack
-from seglog.doctor.verdict import add_left, wrong_now
+from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
+from seglog.doctor.plans.actions import Action
+from seglog.doctor.repair.repair import Plan, plan_repair, repair_store
+from seglog.doctor.repair.verdict import add_left, wrong_now
+from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.errors import StoreLockedError
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.findings.finding_text import finding_fields

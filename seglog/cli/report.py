@@ -9,8 +9,8 @@ import click
 from seglog.cli import options, render
 from seglog.cli.findings import counts_text
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store
-from seglog.doctor.html_report import render_report
+from seglog.doctor.check.check import check_store
+from seglog.doctor.report.html_report import render_report
 from seglog.storage.files.output_path import new_file_outside
 
 

@@ -15,8 +15,8 @@ from seglog.cli import options, render
 from seglog.cli.amounts import Duration
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.retention import RetentionPlan, RetentionRules, plan_retention, run_retention
-from seglog.doctor.unpark import list_parked, unpark
+from seglog.doctor.groups.retention import RetentionPlan, RetentionRules, plan_retention, run_retention
+from seglog.doctor.groups.unpark import list_parked, unpark
 from seglog.storage.format.names import segment_file_name
 
 _HOUR_MS: Final = 3_600_000

@@ -17,7 +17,7 @@ from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_proble
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.broker_tables import hold_tables, read_topics
+from seglog.doctor.groups.broker_tables import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
 from seglog.storage.store import MessageStore

@@ -9,7 +9,7 @@ import click
 from seglog.cli import messages, options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock
-from seglog.doctor.transactions import Ended, OpenHalf, end_transaction, open_transactions
+from seglog.doctor.groups.transactions import Ended, OpenHalf, end_transaction, open_transactions
 from seglog.storage.format.record import properties as props
 
 

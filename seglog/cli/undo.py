@@ -8,11 +8,11 @@ import click
 
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
-from seglog.doctor.repair import locked
-from seglog.doctor.undo import undo_repair
-from seglog.doctor.undo_pack import UndoPack, list_packs, other_names
-from seglog.doctor.undo_reading import read_whole
-from seglog.doctor.undo_writing import discard_pack
+from seglog.doctor.repair.repair import locked
+from seglog.doctor.undo.undo import undo_repair
+from seglog.doctor.undo.undo_pack import UndoPack, list_packs, other_names
+from seglog.doctor.undo.undo_reading import read_whole
+from seglog.doctor.undo.undo_writing import discard_pack
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.files.store_root import StoreRoot
 

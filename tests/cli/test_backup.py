@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from seglog.doctor.backup import make_backup
+from seglog.doctor.copies.backup import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore

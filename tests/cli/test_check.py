@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from seglog.doctor.resume_file import MAX_RESUME_BYTES
+from seglog.doctor.check.check_progress_file import MAX_RESUME_BYTES
 from tests.support import golden
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from tests.support.sealed import flip, sealed_store, segment
 
 SLOW_CHECK = """

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from seglog.clock import VirtualClock
-from seglog.doctor.copies_again import DLQ_ORIGIN_TOPIC
-from seglog.doctor.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID, RETRY_TOPIC
-from seglog.doctor.offset_table import OffsetTable
-from seglog.doctor.receipts import RESENT_ID
+from seglog.doctor.groups.resend import RESENT_ID
+from seglog.doctor.groups.resend_copy import DLQ_ORIGIN_TOPIC
+from seglog.doctor.message.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID, RETRY_TOPIC
+from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.system_names import TOOLS_GROUP

@@ -9,8 +9,8 @@ import shutil
 
 import pytest
 
-from seglog.doctor import erase as erasing
-from seglog.doctor.erase_journal import Rewrite, write_journal
+from seglog.doctor.erase import erase as erasing
+from seglog.doctor.erase.erase_journal import Rewrite, write_journal
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED

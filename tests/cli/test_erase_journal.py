@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from seglog.doctor import erase as erasing
-from seglog.doctor.check import check_store
-from seglog.doctor.erase_journal import JOURNAL, Rewrite, write_journal
-from seglog.doctor.erased_record import erase_record
+from seglog.doctor.check.check import check_store
+from seglog.doctor.erase import erase as erasing
+from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, write_journal
+from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files.files import RealFiles
 from tests.support import golden

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.erase import apply_erase, plan_erase
-from seglog.doctor.repair import repair_store
-from seglog.doctor.undo_reading import read_whole
+from seglog.doctor.check.check import check_store
+from seglog.doctor.erase.erase import apply_erase, plan_erase
+from seglog.doctor.repair.repair import repair_store
+from seglog.doctor.undo.undo_reading import read_whole
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.failing_files import FailingFiles, Fault

@@ -10,8 +10,8 @@ from seglog.broker.broker import Broker
 from seglog.broker.config import BrokerConfig
 from seglog.broker.parking import PARKED
 from seglog.clock import VirtualClock
-from seglog.doctor.copy_names import RETRY_TOPIC
-from seglog.doctor.receipts import RECEIPTS
+from seglog.doctor.groups.resend import RECEIPTS
+from seglog.doctor.message.copy_names import RETRY_TOPIC
 from seglog.errors import InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send

@@ -10,7 +10,7 @@ import pytest
 from seglog.cli import demo_recovery
 from seglog.cli.spark import COMMANDS
 from seglog.cli.spark import audit as job_audit
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import MissingDependencyError
 from seglog.spark.audit import stores
 from seglog.storage.findings.findings import Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.directory.queue_files import QueueFiles, list_queue, remove_topic_folders
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import can_name_directory

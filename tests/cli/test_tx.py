@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.transactions import end_transaction, open_transactions
+from seglog.doctor.groups.transactions import end_transaction, open_transactions
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind

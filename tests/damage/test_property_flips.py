@@ -10,8 +10,8 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from tests.support.campaign import COMPACTED, KINDS
 from tests.support.laws import Look, Questions, served_by

@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store
-from seglog.doctor.erase import apply_erase, plan_erase
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.erase.erase import apply_erase, plan_erase
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import MisnamedFileError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.scan.holes_file import load_holes

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from seglog.clock import VirtualClock
-from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import ABORT_FILE, INDEX
 from seglog.storage.small_files.attic import whole_files

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.store import MessageStore
 from tests.support import golden

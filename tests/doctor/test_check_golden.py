@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold

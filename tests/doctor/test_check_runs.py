@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from seglog.doctor.check import check_store
-from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.log_walk import walk_split
-from seglog.doctor.resume_file import default_resume_file
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check_progress_file import default_resume_file
+from seglog.doctor.check.log_walk import walk_split
+from seglog.doctor.parts.tolerant_files import ForgivingFiles
 from seglog.errors import InvalidArgumentError, NotAStoreError, NotFoundError, StoppedError
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files.files import RealFiles
@@ -332,7 +332,7 @@ def test_what_may_not_be_read_is_named_and_nothing_else_is_concluded_from_it(tmp
     known = {finding.code for finding in check_store(root).findings}
     prefix = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     code = (
-        "import sys; from pathlib import Path; from seglog.doctor.check import check_store\n"
+        "import sys; from pathlib import Path; from seglog.doctor.check.check import check_store\n"
         "print(*(finding.code for finding in check_store(Path(sys.argv[1])).findings))"
     )
     places = [

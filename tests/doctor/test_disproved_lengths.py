@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.directory.broker_conf import encode_lengths, read_lengths
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.doctor.changes import CHANGED, CREATED, REMOVED, changes_of
-from seglog.doctor.draft_files import DraftFiles
-from seglog.doctor.draft_pages import PAGE_BYTES
+from seglog.doctor.draft.changes import CHANGED, CREATED, REMOVED, changes_of
+from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.draft.draft_pages import PAGE_BYTES
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair
 from seglog.storage.directory.broker_conf import encode_lengths
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.doctor.erased_record import erase_record
+from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.index.index import INDEX_ENTRY
 from seglog.storage.store import MessageStore

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.export import Selection, iter_rows
-from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.exchange.export import Selection, iter_rows
+from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.findings import Severity
 from seglog.storage.scan.holes_file import OTHERS, load_holes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.store_state import state_of
-from seglog.doctor.undo import check_undo, undo_repair
-from seglog.doctor.undo_reading import read_whole
-from seglog.doctor.unfinished import unfinished_findings
+from seglog.doctor.plans.unfinished import unfinished_findings
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.store_fingerprint import state_of
+from seglog.doctor.undo.undo import check_undo, undo_repair
+from seglog.doctor.undo.undo_reading import read_whole
 from seglog.errors import CorruptError, UndoError, UnsafePathError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UNDO_VERSION, UndoEntry, UndoKind

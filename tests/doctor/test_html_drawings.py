@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.html_drawings import segment_map
+from seglog.doctor.check.check import check_store
+from seglog.doctor.report.html_drawings import segment_map
 from seglog.storage.directory.log_files import MAX_MISSING
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore

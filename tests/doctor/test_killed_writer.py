@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.findings.findings import Severity
 from seglog.storage.store import MessageStore
 from tests.support import golden

@@ -8,9 +8,9 @@ import shutil
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import InvalidArgumentError, LengthUnknownError
 from seglog.storage.directory.broker_conf import LENGTHS_FILE, read_broker_conf
 from seglog.storage.directory.geometry import FileSizes

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.format.names import CHECKPOINT_FILE
 from seglog.storage.store import MessageStore
 from tests.support.big_stores import SPARSE_MESSAGES, damage, make_small, make_sparse

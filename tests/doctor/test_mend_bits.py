@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.repair import repair_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.golden import file_digest

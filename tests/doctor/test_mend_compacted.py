@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.compaction import decode_positions
 from seglog.storage.store import MessageStore

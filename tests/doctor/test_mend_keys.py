@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore

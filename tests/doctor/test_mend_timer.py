@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
-from seglog.doctor.timer_messages import TimerMessage, wanted_units
+from seglog.doctor.check.check import check_store
+from seglog.doctor.parts.timer_messages import TimerMessage, wanted_units
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
 from seglog.storage.format.timer.timer_build import ROLL_WINDOW_MS, due_unit, pack_units

@@ -10,9 +10,9 @@ import pytest
 from typing_extensions import override
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import MisnamedFileError
 from seglog.storage.directory.misnamed import find_misnamed
 from seglog.storage.files.files import RealFiles

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair
 from seglog.storage.files.files import RealFiles
 from tests.doctor.test_lengths import SEGMENT, log_files
 from tests.doctor.test_one_verdict import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.cli.main import commands
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.findings.findings import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store

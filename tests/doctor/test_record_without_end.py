@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from seglog.doctor.check import check_store
-from seglog.doctor.export import Selection, iter_rows
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.exchange.export import Selection, iter_rows
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, new_clock

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.finding_codes import CODES

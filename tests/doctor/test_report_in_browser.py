@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.html_report import render_report
+from seglog.doctor.check.check import check_store
+from seglog.doctor.report.html_report import render_report
 from tests.support import golden
 from tests.support.patience import patience_s
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from seglog.doctor.repair import locked, plan_repair, repair_store
-from seglog.doctor.store_state import UNDO
-from seglog.doctor.undo import undo_repair
-from seglog.doctor.undo_pack import list_packs
-from seglog.doctor.undo_writing import remove_leftovers
+from seglog.doctor.repair.repair import locked, plan_repair, repair_store
+from seglog.doctor.undo.store_fingerprint import UNDO
+from seglog.doctor.undo.undo import undo_repair
+from seglog.doctor.undo.undo_pack import list_packs
+from seglog.doctor.undo.undo_writing import remove_leftovers
 from seglog.errors import FullError, SeglogError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.store import MessageStore

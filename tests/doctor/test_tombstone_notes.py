@@ -7,9 +7,9 @@ import json
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from seglog.doctor.check import check_store
-from seglog.doctor.export import Selection, iter_rows
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.exchange.export import Selection, iter_rows
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
 from tests.support.stores import SMALL, fill, new_clock

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from seglog.doctor.apply import apply_changes
-from seglog.doctor.changes import changes_of
-from seglog.doctor.draft_files import DraftFiles
-from seglog.doctor.store_state import UNDO
-from seglog.doctor.undo import undo_repair
-from seglog.doctor.undo_pack import list_packs, pack_folder
-from seglog.doctor.undo_writing import remove_leftovers
-from seglog.doctor.unfinished import unfinished
+from seglog.doctor.draft.changes import changes_of
+from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.plans.apply import apply_changes
+from seglog.doctor.plans.unfinished import unfinished
+from seglog.doctor.undo.store_fingerprint import UNDO
+from seglog.doctor.undo.undo import undo_repair
+from seglog.doctor.undo.undo_pack import list_packs, pack_folder
+from seglog.doctor.undo.undo_writing import remove_leftovers
 from seglog.errors import CorruptError, NotFoundError, UndoError
 from seglog.storage.files.files import RealFiles, Stamp
 from tests.support.crash_files import CrashFiles, KilledError

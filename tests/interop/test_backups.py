@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.backup import make_backup
-from seglog.doctor.branch import create_branch
+from seglog.doctor.copies.backup import make_backup
+from seglog.doctor.copies.branch import create_branch
 from seglog.storage.files.store_root import StoreRoot
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line

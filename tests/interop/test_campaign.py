@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.repair import repair_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from tests.interop.judge import SMALL_GEOMETRY, Geometry
 from tests.interop.lines import differences, place

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.storage.findings.findings import Severity
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import CRC_NAME, crc_property

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.repair import plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.repair.repair import plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry

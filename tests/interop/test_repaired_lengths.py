@@ -12,7 +12,7 @@ import shutil
 
 import pytest
 
-from seglog.doctor.repair import repair_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.errors import LengthUnknownError
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles

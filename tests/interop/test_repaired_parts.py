@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from tests.interop.judge import Geometry, JavaMessages, Probe
 from tests.interop.lines import differences, get_line

@@ -12,8 +12,8 @@ import pytest
 
 from seglog import MessageStore
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
 from tests.interop.judge import SMALL_GEOMETRY

@@ -8,7 +8,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.clock import SystemClock
-from seglog.doctor.transactions import end_transaction
+from seglog.doctor.groups.transactions import end_transaction
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props
 from tests.interop.judge import SMALL_GEOMETRY

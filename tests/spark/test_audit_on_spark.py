@@ -16,7 +16,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.cli.spark import __main__ as entry
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import NotFoundError, SeglogError
 from seglog.spark.audit.stores import audit_store, audit_stores
 from seglog.spark.audit.tables import findings_frame, queues_frame

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.doctor.log_walk import SplitOutcome
-from seglog.doctor.record_watch import Seen
+from seglog.doctor.check.log_walk import SplitOutcome
+from seglog.doctor.check.record_observer import Seen
 from seglog.spark.audit.outcome_rows import OUTCOME, from_table, spark_schema, to_batch
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.findings.findings import Finding

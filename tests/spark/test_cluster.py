@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from seglog.clock import VirtualClock
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store

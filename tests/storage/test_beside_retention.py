@@ -11,8 +11,8 @@ import pytest
 from typing_extensions import override
 
 from seglog.cli.du import topic_bytes
-from seglog.doctor.backup import make_backup
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.copies.backup import make_backup
 from seglog.errors import NotFoundError
 from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.files.store_root import StoreRoot

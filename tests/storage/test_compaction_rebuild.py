@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.broker_damage import compacted, compacted_once

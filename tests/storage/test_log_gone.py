@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seglog.doctor.check import check_store
-from seglog.doctor.repair import plan_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.findings import Severity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.repair import plan_repair, repair_store
+from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES

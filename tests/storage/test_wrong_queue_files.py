@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from seglog.doctor.repair import repair_store
+from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support import golden

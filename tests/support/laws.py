@@ -21,8 +21,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from seglog.doctor.draft_files import DraftFiles
-from seglog.doctor.repair import plan_repair
+from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import SeglogError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME_QUEUE, INDEX

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from seglog.doctor.check import check_store
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.compact.phases import KEYED, decide_part, keyed_rows, losers_of
 from seglog.spark.compact.queues import write_queue
 from seglog.spark.compact.records import Key

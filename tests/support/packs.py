@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from seglog.doctor.store_state import state_of, walk_store
-from seglog.doctor.undo_pack import pack_folder
+from seglog.doctor.undo.store_fingerprint import state_of, walk_store
+from seglog.doctor.undo.undo_pack import pack_folder
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.ours.seal import checksum
 from seglog.storage.format.ours.undo_journal import UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry

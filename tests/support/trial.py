@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check import check_store
-from seglog.doctor.check_report import CheckReport
-from seglog.doctor.repair import Plan, plan_repair, repair_store
-from seglog.doctor.undo import undo_repair
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.repair.repair import Plan, plan_repair, repair_store
+from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.findings import Severity

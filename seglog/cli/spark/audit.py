@@ -13,7 +13,7 @@ from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
 from seglog.spark.save import save_table
 from seglog.storage.audit.report import AuditQueue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from seglog.clock import Clock, SystemClock
-from seglog.doctor.backup import make_backup
+from seglog.doctor.copies.backup import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
 from seglog.spark.archive.archive import read_archive
 from seglog.spark.archive.chunks import (

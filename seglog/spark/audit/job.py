@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seglog.doctor.check import StoreCheck
-from seglog.doctor.forgiving_files import ForgivingFiles
-from seglog.doctor.log_walk import SplitOutcome, walk_split
+from seglog.doctor.check.check import StoreCheck
+from seglog.doctor.check.log_walk import SplitOutcome, walk_split
+from seglog.doctor.parts.tolerant_files import ForgivingFiles
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.storage.audit.plan import AuditPlan

@@ -2,7 +2,8 @@
 
 One row for each stretch; what it says of queues are lists within. The columns are the attributes of
 :class:`~seglog.storage.audit.stretches.Stretch`, ``seen`` those of
-:class:`~seglog.doctor.record_watch.Seen`. What belongs to the split as a whole stands in its first row.
+:class:`~seglog.doctor.check.record_observer.Seen`. What belongs to the split as a whole stands in its first
+row.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from seglog.doctor.log_walk import SplitOutcome
-from seglog.doctor.record_watch import Seen
+from seglog.doctor.check.log_walk import SplitOutcome
+from seglog.doctor.check.record_observer import Seen
 from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.record.record import Damage

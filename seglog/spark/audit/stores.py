@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock
-from seglog.doctor.check import SPLIT_BYTES, StoreCheck
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check import SPLIT_BYTES, StoreCheck
+from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.session import session_for
 
@@ -37,7 +37,7 @@ def audit_stores(
         clock: Tells how long it took.
 
     Returns:
-        What :func:`seglog.doctor.check.check_store` would return for each.
+        What :func:`seglog.doctor.check.check.check_store` would return for each.
 
     Raises:
         NotFoundError: There is nothing at a path.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check_report import CheckReport
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.findings.finding_text import finding_fields
 from seglog.storage.format.queue.lmq import plain_queue_kind

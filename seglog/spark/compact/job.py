@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.phases import (

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.check_report import CheckReport
+from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.compact.decide import decide, find_losers, is_mapped
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Key

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.doctor.config_tables import ConfigTables, load_tables
+from seglog.doctor.tables.config_tables import ConfigTables, load_tables
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict

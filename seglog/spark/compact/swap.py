@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.branch_names import branch_names
+from seglog.doctor.copies.branch_names import branch_names
 from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
 from seglog.storage.files.copies import remove_tree
 from seglog.storage.files.files import SwappingFiles

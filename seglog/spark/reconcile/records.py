@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from seglog.doctor import copy_names
+from seglog.doctor.message import copy_names
 from seglog.spark.reconcile import verdicts
 from seglog.spark.reconcile.facts import StoreFacts
 from seglog.spark.small_frames import small_frame

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.doctor.offset_table import OffsetTable
+from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
 from seglog.spark.source.options import Options

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from seglog import MessageStore
 from seglog.cli.main import commands
 from seglog.clock import VirtualClock
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import NotFoundError, StoreError
 from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.restore import Sizes, restore_store

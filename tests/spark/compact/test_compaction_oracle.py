@@ -9,8 +9,8 @@ import pytest
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
-from seglog.doctor.branch import create_branch
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
+from seglog.doctor.copies.branch import create_branch
 from seglog.errors import FileKindError, SeglogError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy, Verdict

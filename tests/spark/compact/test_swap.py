@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import NotFoundError, SeglogError, StoreLockedError, UndoError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy

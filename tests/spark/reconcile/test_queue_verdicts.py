@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import InvalidArgumentError
 from seglog.spark.reconcile.facts import load_facts
 from seglog.spark.reconcile.queue_verdicts import Earlier, queue_verdicts

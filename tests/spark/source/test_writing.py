@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import check_store
+from seglog.doctor.check.check import check_store
 from seglog.errors import InvalidArgumentError, MessageIllegalError, StoreLockedError
 from seglog.spark.source import append_job
 from seglog.spark.source.append_job import AppendJob

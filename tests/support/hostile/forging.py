@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from seglog.doctor.erased_record import erase_record
+from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import SeglogError
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.store_root import StoreRoot

@@ -1,0 +1,178 @@
+"""Walks all splits of a log in threads, holds sealed ones against their seals, and can be stopped.
+
+Of a segment with a seal each split is summed first: if every block is as it was sealed, its records need no
+checksums any more. What a split saw is told at once, so that whoever stops the walk can go on later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.doctor.check.record_observer import RecordWatch, Seen
+from seglog.errors import TruncatedError
+from seglog.storage.audit.plan import AuditPlan
+from seglog.storage.audit.split_scan import SplitScan
+from seglog.storage.audit.splits import Split
+from seglog.storage.audit.stretches import Stretch
+from seglog.storage.audit.unit_files import UnitFiles
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.kernels import block_sums as sums
+
+THREADS: Final = 2
+"""Two cores read and sum faster than most disks feed them; the walk lets go of the GIL."""
+
+_SUMMED_BYTES: Final = 16 << 20
+"""Of a map at a time: a multiple of the blocks of seals."""
+
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOutcome:
+    """What one split saw.
+
+    Attributes:
+        split: Its number.
+        sums: CRC-32C of each of its 64 KiB blocks, for a sealed segment.
+        stretches: Its stretches in order.
+        seen: What else was seen of each of them.
+    """
+
+    split: int
+    sums: tuple[int, ...]
+    stretches: tuple[Stretch, ...]
+    seen: tuple[Seen, ...]
+
+
+class LogWalk:
+    """The walk over the log of one store.
+
+    Args:
+        plan: The store; splits begin and end where blocks of seals do.
+        files: Where it is.
+        seals: By the first offset of their segment.
+        index: What the index must hold.
+    """
+
+    def __init__(self, plan: AuditPlan, files: Files, seals: dict[int, Seal], index: IndexFacts) -> None:
+        self._plan = plan
+        self._files = files
+        self._seals = seals
+        self._index = index
+        # Listed once: a listing of each queue for each split costs more than reading its units.
+        self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
+
+    def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
+        """Yields what splits saw, as they are done; those under way are finished after a stop.
+
+        Args:
+            splits: The splits to walk.
+            should_stop: Asked before another split is begun.
+        """
+        waiting = list(reversed(splits))
+        running: set[Future[SplitOutcome]] = set()
+        with ThreadPoolExecutor(THREADS, "seglog-check") as pool:
+            try:
+                while waiting or running:
+                    # One more than there are threads: none waits for us, and a stop is a stop.
+                    while waiting and len(running) <= THREADS and not should_stop():
+                        running.add(pool.submit(self._walk, waiting.pop()))
+                    if not running:
+                        return
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for outcome in done:
+                        yield outcome.result()
+            finally:
+                for future in running:
+                    future.cancel()
+
+    def watch(self) -> RecordWatch:
+        """Returns a watch that looks at records as those of the walk do."""
+        return RecordWatch(self._index, self._files)
+
+    def _walk(self, split: Split) -> SplitOutcome:
+        seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
+        return walk_split(self._plan, self._files, split, seal, self._index, self._units)
+
+
+def walk_split(
+    plan: AuditPlan,
+    files: Files,
+    split: Split,
+    seal: Seal | None,
+    index: IndexFacts,
+    units: UnitFiles | None = None,
+) -> SplitOutcome:
+    """Walks one split, in whatever process.
+
+    Args:
+        plan: The store; what it has of files and splits does not matter here.
+        files: Where it is.
+        split: The split, which begins and ends where blocks of seals do.
+        seal: That of its segment, None without one.
+        index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
+        units: The store's queue files, where they are shared with other splits.
+    """
+    found: tuple[int, ...] = ()
+    is_whole = False
+    if seal is not None:
+        first = (split.start - seal.first_phy_offset) // SEAL_BLOCK_BYTES
+        found = _sum(plan, files, split, seal)
+        sealed = seal.blocks["crc32c"][first : first + len(found)].tolist()
+        is_whole = found == tuple(sealed)
+    # The filler at the end of a segment may reach over later splits.
+    watch = RecordWatch(index.within(split.start, split.segment_end), files)
+    scan = SplitScan(
+        files,
+        plan.root,
+        plan.geometry,
+        plan.batch_topics,
+        verify=plan.verify and not is_whole,
+        watch=watch,
+        units=units,
+    )
+    try:
+        stretches = tuple(scan.run(split))
+    finally:
+        scan.close()
+    return SplitOutcome(
+        split.number, found, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
+    )
+
+
+def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, ...]:
+    """Returns the CRC-32C of the split's blocks, -1 for those that the file does not have."""
+    end = min(split.end, seal.first_phy_offset + seal.segment_bytes)
+    wanted = -(-(end - split.start) // SEAL_BLOCK_BYTES)
+    segment_bytes = plan.geometry.segment_size_bytes
+    reader = LogReader(files, plan.root, segment_bytes)
+    found: list[int] = []
+    try:
+        for start in range(split.start, end, _SUMMED_BYTES):
+            size = min(_SUMMED_BYTES, end - start)
+            of_map = _sums_of_map(reader, segment_bytes, start, size)
+            found += sums.block_checksums(reader.read(start, size)) if of_map is None else of_map
+    finally:
+        reader.close()
+    return tuple(found) + (-1,) * (wanted - len(found))
+
+
+def _sums_of_map(reader: LogReader, segment_bytes: int, start: int, size_bytes: int) -> list[int] | None:
+    """Returns the sums of a whole stretch of a segment where native kernels can read it."""
+    block_sums = sums.native_block_sums
+    memory = None if block_sums is None else reader.map(start)
+    first = start % segment_bytes
+    if block_sums is None or memory is None or first + size_bytes > len(memory):
+        return None
+    try:
+        return block_sums(memory[first : first + size_bytes], SEAL_BLOCK_BYTES)
+    except TruncatedError:
+        return None  # what is there now is read
+    finally:
+        reader.let_go(start, start + size_bytes)

@@ -1,0 +1,262 @@
+"""Copies a store while it is in use: links for files that are full, copies for files that are written.
+
+The log is the truth, so it comes last: whatever queues, index and tables say was in the log before, and the
+log has everything that was acknowledged before the backup began. Of a store that is open, its last file is
+copied up to the end of the last record that is whole when it is looked at; queues that know less than that
+are put right when the backup is opened. Tables come first: a group that is a little behind is delivered a
+message again, one that is ahead would miss some.
+
+A backup of a store that is open is marked as crashed, without checkpoint: that makes a RocketMQ, too, look
+through all of the log. It appears under its name when it is whole. Files that it shares with the store are
+broken apart before either is written (:mod:`seglog.storage.files.hardlinks`); a RocketMQ does not know that,
+so give it a backup without links.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.copies.branch_names import UNFINISHED
+from seglog.doctor.message.log_access import LogView
+from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
+from seglog.storage.directory.directory_listing import check_is_store
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.log_gone import demand_log
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.files.copies import copy_file, link_or_copy
+from seglog.storage.files.files import HeldLock
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format import names
+from seglog.storage.format.queue.compaction import COMPACTION
+from seglog.storage.walk.log_scan import LogScan
+
+_FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
+_QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)
+_KNOWN: Final = frozenset((*_FIRST, *_QUEUES, names.COMMIT_LOG))
+_NOT_COPIED: Final = frozenset((names.LOCK_FILE, names.ABORT_FILE, names.CHECKPOINT_FILE, "abort.bak"))
+_OF_THIS_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
+"""In our own folder: the first knows this store's queue files, the others are of stores beside it."""
+_TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
+
+
+@dataclass(slots=True)
+class Copied:
+    """What a backup came to.
+
+    Attributes:
+        target: Where it is.
+        end_phy_offset: Where its log ends; of a store that was closed, the end of its last file.
+        is_hot: Whether somebody had the store open meanwhile.
+        is_locked: Whether everybody else was kept from opening the store for writing meanwhile.
+        linked: Files that share their bytes with the store, and their length together.
+        copied: Files that do not.
+        left_out: What lies in the store and is nothing of a store, or nothing that is read here.
+    """
+
+    target: Path
+    end_phy_offset: int = 0
+    is_hot: bool = False
+    is_locked: bool = True
+    linked: list[int] = field(default_factory=list)
+    copied: list[int] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def make_backup(
+    files: StoreRoot, root: Path, target: Path, *, links: bool = True, others: StoreRoot | None = None
+) -> Copied:
+    """Makes a backup; the store may be open, here or by a broker.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        target: Must not exist, or be an empty directory.
+        links: Whether full files are linked where the file system can; False for copies of all.
+        others: Where the target is; None for a folder that the caller names.
+
+    Raises:
+        NotFoundError: There is no store.
+        NotAStoreError: Something else is there.
+        InvalidArgumentError: There is something at ``target``, or it lies where it must not.
+        OSError: The file system refuses; nothing is left at ``target``.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    demand_log(files, root)
+    if others is None:
+        _check_target(root, target)
+    others = others or StoreRoot(target.parent)
+    others.make_dirs(target.parent)
+    if others.exists(target) and (not others.is_dir(target) or others.scan(target)):
+        raise InvalidArgumentError(f"{target} exists and is no empty folder", help="name a new folder")
+    made = target.with_name(target.name + UNFINISHED)
+    others.remove_tree(made)
+    lock, is_hot = _try_lock(files, root)
+    try:
+        done = _Backup((files, root), (others, made), is_hot=is_hot, links=links).run()
+        done.is_locked = lock is not None
+        if others.exists(target):
+            others.remove_dir(target)
+        others.rename(made, target)
+    except BaseException:
+        others.remove_tree(made)
+        raise
+    finally:
+        if lock is not None:
+            lock.release()
+    others.sync_dir(target.parent)
+    done.target = target
+    return done
+
+
+def _check_target(root: Path, target: Path) -> None:
+    if target.resolve().is_relative_to(root.resolve()):
+        raise InvalidArgumentError(
+            f"{target} lies in the store: RocketMQ would find it there", help="name a folder outside of it"
+        )
+
+
+def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
+    """Returns the store's lock, so that nobody opens it meanwhile, and whether somebody has it open.
+
+    There is no lock for a store that somebody has open, nor for one that must not be written here: on a file
+    system mounted for reading, or another user's.
+    """
+    try:
+        return files.lock(root), False
+    except StoreLockedError:
+        return None, True
+    except ReadOnlyError:
+        return None, files.lock_holder() is not None
+
+
+class _Backup:
+    """One backup on its way."""
+
+    def __init__(
+        self, store: tuple[StoreRoot, Path], made: tuple[StoreRoot, Path], *, is_hot: bool, links: bool
+    ) -> None:
+        self._files, self._root = store
+        self._others, self._made = made
+        self._links = links
+        self._folders = [self._made]
+        self._done = Copied(self._made, is_hot=is_hot)
+
+    def run(self) -> Copied:
+        self._others.make_dirs(self._made)
+        self._root_files()
+        for folder in (*_FIRST, *_QUEUES):
+            if self._files.is_dir(self._root / folder):
+                self._folder(Path(folder))
+        self._log()
+        for made in self._folders:
+            self._others.sync_dir(made)
+        return self._done
+
+    def _root_files(self) -> None:
+        for entry in self._files.list_dir(self._root):
+            if entry.is_dir and entry.name not in _KNOWN:
+                self._done.left_out.append(entry.name)
+            elif not entry.is_dir and entry.name not in _NOT_COPIED and entry.name not in _KNOWN:
+                self._copy(Path(entry.name))
+        if self._done.is_hot:
+            self._others.write_file(self._made / names.ABORT_FILE, b"%d" % os.getpid())
+        else:
+            for name in (names.ABORT_FILE, names.CHECKPOINT_FILE):
+                self._copy(Path(name))
+        self._copy(Path("timerwheel"))
+
+    def _folder(self, folder: Path) -> None:
+        """Copies a folder: of files in a row, and of index files, only the last is still written."""
+        self._make(folder)
+        entries = self._files.list_dir(self._root / folder)
+        row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
+        for entry in entries:
+            place = folder / entry.name
+            is_ours = folder.parts[0] == names.OURS
+            if is_ours and len(folder.parts) == 1 and entry.name in _OF_THIS_STORE:
+                continue
+            if entry.is_dir:
+                self._folder(place)
+            elif entry.name.endswith(_TEMPORARY):
+                continue
+            elif entry.name in row[:-1] or (is_ours and len(folder.parts) > 1):
+                self._link(place)
+            else:
+                self._copy(place)
+
+    def _log(self) -> None:
+        """Copies all of the folder; of a store that is open, the log up to the end of its last whole record.
+
+        Where files have each other's names, every file goes along whole, under the name that it has.
+        """
+        folder = Path(names.COMMIT_LOG)
+        self._make(folder)
+        # Listed before the log's end is looked for: what its owner adds meanwhile is behind that end.
+        entries = self._files.list_dir(self._root / folder)
+        numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
+        placed = as_stated(self._files, self._root)
+        with LogView(placed, self._root) as view:
+            segment = view.segment_size_bytes
+            firsts = [file.first_offset for file in view.listing.log_files]
+            is_cut = self._done.is_hot and placed is self._files
+            end = _end_of(view) if is_cut else max(firsts, default=0) + segment
+        if is_cut:
+            end = min(end, max(set(firsts) & set(numbers.values()), default=0) + segment)
+        self._done.end_phy_offset = end
+        last = max((number for number in numbers.values() if number is not None), default=None)
+        for entry in reversed(entries):  # retention takes the oldest meanwhile: no gap comes of that
+            first, place = numbers[entry.name], folder / entry.name
+            if entry.is_dir:
+                self._done.left_out.append(str(place))
+            elif first is None or (not is_cut and first == last):
+                self._copy(place)
+            elif not is_cut or first not in firsts or (first + segment <= end and first != last):
+                self._link(place)
+            elif first < end or first == firsts[0]:
+                self._copy(place, end - first)
+
+    def _link(self, place: Path) -> None:
+        if not self._links:
+            self._copy(place)
+            return
+        source, target = self._root / place, self._made / place
+        try:
+            is_link = link_or_copy(self._files, source, self._others, target)
+        except FileNotFoundError:  # its owner removed it meanwhile, as retention does
+            return
+        (self._done.linked if is_link else self._done.copied).append(self._others.status(target).st_size)
+
+    def _make(self, folder: Path) -> None:
+        self._others.make_dirs(self._made / folder)
+        self._folders.append(self._made / folder)
+
+    def _copy(self, place: Path, end: int | None = None) -> None:
+        source, target = self._root / place, self._made / place
+        if not self._files.exists(source) or self._files.is_dir(source) or self._others.exists(target):
+            return
+        try:
+            copy_file(self._files, source, self._others, target, end)
+        except FileNotFoundError:  # as above
+            return
+        self._done.copied.append(self._others.status(target).st_size)
+
+
+def _end_of(view: LogView) -> int:
+    """Returns where the last record ends that is whole now, by a walk over the last files only."""
+    log_files = view.listing.log_files
+    last = 0
+    for number, file in enumerate(log_files):
+        if view.message_at(file.first_offset) is not None:
+            last = number
+    reader = LogReader(view.files, view.root, view.segment_size_bytes)
+    scan = LogScan(reader, log_files[last:], view.segment_size_bytes)
+    try:
+        for _rows in scan.iter_rows():
+            pass  # only where they end matters
+    finally:
+        scan.close()
+    return scan.end_phy_offset

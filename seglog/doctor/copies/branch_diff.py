@@ -1,0 +1,101 @@
+"""What became of a branch, and what of its store meanwhile: new messages, retries, dead letters, offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.doctor.copies.branch import BranchPoint, QueueKey, existing_branch, read_point
+from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
+from seglog.storage.store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """A queue that got messages.
+
+    Attributes:
+        kind: ``new``, ``retry`` or ``dead``: what its topic is for.
+        at_branch: The queue offset that it went on with when the branch was made.
+        in_store: Messages that came in the store since.
+        in_branch: Messages that came in the branch since.
+    """
+
+    kind: str
+    topic: str
+    queue_id: int
+    at_branch: int
+    in_store: int
+    in_branch: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """A group that went on; None where it has no offset."""
+
+    group: str
+    topic: str
+    queue_id: int
+    at_branch: int | None
+    in_store: int | None
+    in_branch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDiff:
+    """What differs from the time when the branch was made."""
+
+    point: BranchPoint
+    queues: tuple[QueueChange, ...]
+    offsets: tuple[OffsetChange, ...]
+
+
+def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
+    """Compares a branch and its store with what the branch began with.
+
+    Raises:
+        NotFoundError: There is no such branch.
+        ConfigError: A table, or what the branch began with, cannot be read.
+    """
+    point = read_point(files, root, name)
+    path = existing_branch(files, root, name)
+    store, branch = _ends(files, root), _ends(files, path)
+    queues = [
+        QueueChange(
+            _kind(topic),
+            topic,
+            queue_id,
+            (base := point.queues.get((topic, queue_id), 0)),
+            store.get((topic, queue_id), base) - base,
+            branch.get((topic, queue_id), base) - base,
+        )
+        for topic, queue_id in sorted({*store, *branch, *point.queues})
+    ]
+    before = _by_queue(point.offsets)
+    in_store, in_branch = _by_queue(OffsetTable(files, root).all()), _by_queue(OffsetTable(files, path).all())
+    offsets = [
+        OffsetChange(*key, before.get(key), in_store.get(key), in_branch.get(key))
+        for key in sorted({*before, *in_store, *in_branch})
+    ]
+    return BranchDiff(
+        point,
+        tuple(one for one in queues if one.in_store or one.in_branch),
+        tuple(one for one in offsets if not one.at_branch == one.in_store == one.in_branch),
+    )
+
+
+def _ends(files: Files, path: Path) -> dict[QueueKey, int]:
+    with MessageStore.open(path, create=False, read_only=True, files=files) as store:
+        return {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
+
+
+def _kind(topic: str) -> str:
+    if topic.startswith(DLQ_PREFIX):
+        return "dead"
+    return "retry" if topic.startswith(RETRY_PREFIX) else "new"
+
+
+def _by_queue(offsets: tuple[GroupOffset, ...] | list[GroupOffset]) -> dict[tuple[str, str, int], int]:
+    return {(one.group, one.topic, one.queue_id): one.queue_offset for one in offsets if not one.is_broadcast}

@@ -1,0 +1,177 @@
+"""What a draft holds other than the store: the changes to make, by file and stretch of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.draft.draft_file import DraftFile, DraftNode
+from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.draft.draft_pages import PAGE_BYTES
+from seglog.storage.files.files import OpenFile
+
+CREATED: Final = "created"
+REMOVED: Final = "removed"
+MOVED: Final = "moved"
+CHANGED: Final = "changed"
+RENAMED: Final = "renamed"
+"""As a move, to a name that another file leaves at the same time."""
+MADE: Final = "folder made"
+_COMPARED_BYTES: Final = 1 << 20
+
+Stretch = tuple[int, int]
+"""Where it starts in its file, and how long it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file.
+
+    Attributes:
+        kind: One of :data:`CREATED`, :data:`REMOVED`, :data:`MOVED`, :data:`RENAMED`, :data:`CHANGED` and
+            :data:`MADE`.
+        path: The file, or folder.
+        old_bytes: Its length before, 0 for one that was not there.
+        new_bytes: Its length afterwards, 0 for one that goes.
+        stretches: What differs, in order; of a new file what is not zero.
+        target: The new name of a file that is moved.
+    """
+
+    kind: str
+    path: Path
+    old_bytes: int = 0
+    new_bytes: int = 0
+    stretches: tuple[Stretch, ...] = ()
+    target: Path | None = None
+
+    @property
+    def changed_bytes(self) -> int:
+        """How many bytes differ."""
+        return sum(size for _position, size in self.stretches)
+
+
+def changes_of(draft: DraftFiles) -> list[Change]:
+    """Returns what to do to the real files so that they become those of a draft; folders and moves first."""
+    made = [Change(MADE, path) for path in sorted(draft.folders)]
+    moves = {
+        node.base: path
+        for path, node in draft.nodes.items()
+        if node is not None and node.base is not None and _is_move(draft, path, node)
+    }
+    moved = [Change(MOVED, source, target=target) for source, target in sorted(moves.items())]
+    others: list[Change] = []
+    for path in sorted(draft.nodes):
+        if path in moves or path in moves.values():
+            continue
+        change = _change(draft, path, draft.nodes[path])
+        if change is not None:
+            others.append(change)
+    return made + moved + others
+
+
+@contextmanager
+def opened(draft: DraftFiles, path: Path) -> Iterator[DraftFile]:
+    """Opens a file of a draft for as long as the block lasts."""
+    handle = draft.open(path, writable=False)
+    try:
+        yield handle
+    finally:
+        handle.close()
+
+
+def _is_move(draft: DraftFiles, path: Path, node: DraftNode) -> bool:
+    """Returns whether a real file merely got another name, one that was free, and left its own."""
+    is_free = node.base != path and not draft.files.exists(path)
+    return is_free and node.base is not None and draft.nodes.get(node.base) is None and not node.is_touched
+
+
+def _change(draft: DraftFiles, path: Path, node: DraftNode | None) -> Change | None:
+    if not draft.files.exists(path):
+        if node is None:
+            return None
+        with opened(draft, path) as new:
+            return Change(CREATED, path, 0, node.size_bytes, tuple(_data(new)))
+    old = draft.files.open(path, writable=False)
+    try:
+        if node is None:
+            return Change(REMOVED, path, old.size_bytes)
+        if node.base == path and not node.is_touched and old.size_bytes == node.size_bytes:
+            return None
+        with opened(draft, path) as new:
+            stretches = tuple(_joined(_differing(node, path, old, new)))
+        if not stretches and old.size_bytes == node.size_bytes:
+            return None
+        return Change(CHANGED, path, old.size_bytes, node.size_bytes, stretches)
+    finally:
+        old.close()
+
+
+def _data(new: OpenFile) -> Iterator[Stretch]:
+    def pages() -> Iterator[Stretch]:
+        at = new.next_data(0)
+        while at is not None and at < new.size_bytes:
+            page = _read(new, at, PAGE_BYTES)
+            if page.strip(b"\0"):
+                yield at, len(page.rstrip(b"\0"))
+            at = new.next_data(at + len(page))
+
+    yield from _joined(pages())
+
+
+def _differing(node: DraftNode, path: Path, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
+    """Yields the stretches of a file that differ from what it was, within its new length."""
+    size = new.size_bytes
+    # Other pages than those that were written show the file itself, up to where it was cut once.
+    whole = node.base != path or node.base_bytes < min(size, old.size_bytes)
+    for start, end in [(0, size)] if whole else node.changed_stretches():
+        for at, stop in _with_data(start, end, old, new):
+            yield from _differing_pages(at, stop, old, new)
+
+
+def _with_data(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
+    """Yields where pieces of a stretch start and end; what was and is a hole is left out."""
+    while start < end:
+        begins = [at for at in (old.next_data(start), new.next_data(start)) if at is not None]
+        if not begins or min(begins) >= end:
+            return
+        first = min(begins) // PAGE_BYTES * PAGE_BYTES
+        start = min(first + _COMPARED_BYTES, end)
+        yield first, start
+
+
+def _differing_pages(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
+    """Yields what differs in a piece, page by page."""
+    is_now = _read(new, start, end - start)
+    was = _read(old, start, end - start).ljust(len(is_now), b"\0")[: len(is_now)]
+    if is_now == was:
+        return
+    for at in range(0, len(is_now), PAGE_BYTES):
+        one, other = is_now[at : at + PAGE_BYTES], was[at : at + PAGE_BYTES]
+        if one == other:
+            continue
+        low = next(place for place, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)
+        high = next(place for place in range(len(one) - 1, -1, -1) if one[place] != other[place])
+        yield start + at + low, high + 1 - low
+
+
+def _joined(stretches: Iterator[Stretch]) -> Iterator[Stretch]:
+    """Joins stretches that lie nearer to each other than a description of them would take."""
+    near = 64
+    held: Stretch | None = None
+    for position, size in stretches:
+        if held is not None and position - sum(held) <= near:
+            held = held[0], position + size - held[0]
+            continue
+        if held is not None:
+            yield held
+        held = position, size
+    if held is not None:
+        yield held
+
+
+def _read(file: OpenFile, position: int, size_bytes: int) -> bytes:
+    buffer = memoryview(bytearray(size_bytes))
+    return bytes(buffer[: file.read_into(buffer, position)])

@@ -1,0 +1,41 @@
+"""What is erased never comes back from the attic: its bytes there become zeros, wherever they lay."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from seglog.doctor.erase.erased_bytes import ErasedRecords
+from seglog.storage.certain_mends.from_attic import log_place
+from seglog.storage.files.files import Files
+from seglog.storage.format.ours.attic_entry import ATTIC_HEAD_BYTES, encode_entry
+from seglog.storage.small_files.attic import ATTIC, iter_kept
+from seglog.storage.small_files.erased_places import note_erased
+
+
+def erase_in_attic(files: Files, root: Path, records: ErasedRecords) -> None:
+    """Zeroes what the attic of a store holds of erased records, durably.
+
+    Args:
+        files: Where the store is, of which the caller holds the lock.
+        root: The store directory.
+        records: Which.
+    """
+    read: set[str] = set()
+    for kept in iter_kept(files, root):
+        read.add(kept.attic_file)
+        data = records.zeroed(kept.data, log_place(kept.name, kept.position_bytes))
+        if data == kept.data:
+            continue
+        note_erased(files, root, records.places)
+        at, entry = kept.data_at, data
+        if kept.name is not None:
+            name = kept.name.encode("utf-8", "surrogateescape")
+            at -= ATTIC_HEAD_BYTES + len(name)
+            entry = encode_entry(name, kept.position_bytes, data)
+        with closing(files.open(root / kept.attic_file, writable=True)) as handle:
+            handle.write_at(entry, at)
+            handle.sync()
+    for item in files.list_dir(root / ATTIC):
+        if not item.is_dir and f"{ATTIC}/{item.name}" not in read:
+            records.zero_in_file(files, root / ATTIC / item.name)

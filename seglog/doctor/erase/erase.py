@@ -1,0 +1,392 @@
+"""Erases messages where they lie: bodies become zeros, and everything else of the store stays right.
+
+First all copies are found and shown (:func:`plan_erase`, which changes nothing), then they are written
+(:func:`apply_erase`, under the store's lock). Size, place, queue units and index entries of the records do
+not change, so RocketMQ goes on reading the store. A segment that matched its seal is sealed anew; the
+recovery point goes. Files that share their bytes with backups or branches get bytes of their own first:
+branches of the store are erased as well, other names of the files keep what they have and are counted.
+
+There is no way back: the old bytes are kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.clock import Clock
+from seglog.doctor.copies.branch_names import stores_of
+from seglog.doctor.erase.attic_erase import erase_in_attic
+from seglog.doctor.erase.erase_journal import (
+    JOURNAL,
+    MAX_REWRITES_BYTES,
+    Rewrite,
+    apply_rewrites,
+    remove_journal,
+    write_journal,
+)
+from seglog.doctor.erase.erase_proof import sound_journal
+from seglog.doctor.erase.erased_bytes import ErasedRecords
+from seglog.doctor.erase.erased_record import erase_record
+from seglog.doctor.erase.keyless import Keyless, find_keyless
+from seglog.doctor.erase.pack_erase import ErasedPacks, erase_in_packs
+from seglog.doctor.erase.residue_search import Leftovers, find_leftovers
+from seglog.doctor.message.log_access import LogView
+from seglog.doctor.message.related_records import Scan, Search, find_families
+from seglog.doctor.message.roles import role_of
+from seglog.errors import CorruptError, NotFoundError, StoreError
+from seglog.storage.files.files import Files, RestoringFiles
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.ours.seal import Seal
+from seglog.storage.format.record.message import Message
+from seglog.storage.seals.seal import make_seal
+from seglog.storage.seals.seal_check import check_blocks
+from seglog.storage.seals.seal_files import list_seals, read_seal, remove_seal, write_seal
+from seglog.storage.small_files.erased_places import ErasedPlace, note_erased
+from seglog.storage.small_files.recovery_point_file import remove_recovery_point
+from seglog.storage.walk.log_scan import Progress
+
+_MAX_TOLD: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedCopy:
+    """One record and what takes its place.
+
+    Attributes:
+        store: The store that it is in: the store itself is empty text, a branch its path in it.
+        message: As it is now.
+        role: What it is to the message.
+        file: The commit-log file, relative to its store.
+        position_bytes: Where in it.
+        before: SHA-256 of the record as it is.
+        after: SHA-256 of what takes its place.
+        is_marked: Whether SEGLOG_ERASED fits into it.
+        other_names: How many other names its file has, outside of this store or in branches.
+        data: What takes its place.
+    """
+
+    store: str
+    message: Message
+    role: str
+    file: str
+    position_bytes: int
+    before: str
+    after: str
+    is_marked: bool
+    other_names: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErasePlan:
+    """What is to be erased.
+
+    Attributes:
+        copies: Every record, the store's first, then those of its branches.
+        searches: How they were looked for, by store.
+    """
+
+    root: Path
+    wanted: str
+    copies: tuple[ErasedCopy, ...]
+    searches: dict[str, Search]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was done.
+
+    Attributes:
+        sealed: Segments that were sealed anew, by store.
+        unsealed: Segments whose seals did not match before; those seals were left as they were.
+        packs: Undo packs that held bytes of the records, or cannot be read, by store.
+        leftovers: Where bytes of the bodies still are.
+    """
+
+    plan: ErasePlan
+    done_ms: int
+    sealed: tuple[tuple[str, int], ...]
+    unsealed: tuple[tuple[str, int], ...]
+    packs: dict[str, ErasedPacks]
+    leftovers: Leftovers
+
+
+def plan_erase(
+    files: Files,
+    root: Path,
+    wanted: str,
+    *,
+    topic: str | None = None,
+    scan: Scan = Scan.ALWAYS,
+    progress: Progress | None = None,
+) -> ErasePlan:
+    """Finds every copy of the messages of an id or key, in a store and its branches; changes nothing.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        wanted: A message id, a unique key or a key; of a key, all its messages.
+        topic: Where to look for a key; None for every topic.
+        scan: How much of the log to walk.
+        progress: Told about every walk.
+
+    Raises:
+        NotFoundError: There is no such message.
+    """
+    copies: list[ErasedCopy] = []
+    searches: dict[str, Search] = {}
+    missing: NotFoundError | None = None
+    for store in stores_of(files, root):
+        with LogView(files, root / store) as view:
+            try:
+                found = find_families(view, wanted, topic=topic, scan=scan, progress=progress)
+            except NotFoundError as error:
+                missing = missing or error
+                keyless = find_keyless(view, [wanted], is_text_needed=False)
+                if keyless and missing is error:
+                    error.help = _keyless_help(root / store, keyless)
+                continue
+            searches[store] = found.search
+            members = [message for family in found.families for message in family]
+            copies += [_copy(view, store, message) for message in members]
+            names = {wanted, *(one.unique_key for one in members if one.unique_key)}
+            places = {one.phy_offset for one in members}
+            found.search.not_looked += [
+                f"a lost record without keys, {_keyless_text(one)}, of which bytes are kept that hold the key"
+                for one in find_keyless(view, names, is_text_needed=True)
+                if one.message.phy_offset not in places
+            ]
+    if not copies and missing is not None:
+        raise missing
+    return ErasePlan(root, wanted, tuple(copies), searches)
+
+
+def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
+    """Writes what was planned, and looks whether the bodies are still anywhere in the store.
+
+    Args:
+        files: Where the store is.
+        plan: What to do.
+        clock: The time.
+
+    Raises:
+        StoreLockedError: A broker or another process has the store, or a branch, open.
+        StoreError: A record changed since it was planned; nothing was written.
+        FullError: No space; what was not written yet is finished by the next erase.
+    """
+    sealed: list[tuple[str, int]] = []
+    unsealed: list[tuple[str, int]] = []
+    packs: dict[str, ErasedPacks] = {}
+    bodies = {copy.message.body for copy in plan.copies}
+    with ExitStack() as locks:
+        names = list(dict.fromkeys(copy.store for copy in plan.copies))
+        for name in names:
+            locks.callback(files.lock(plan.root / name).release)
+        for copy in plan.copies:
+            _check_same(files, plan.root / copy.store, copy)
+        for name in names:
+            own = [copy for copy in plan.copies if copy.store == name]
+            packs[name] = ErasedPacks()
+            renewed, left, old_bodies = _erase_in(files, plan, name, own, packs[name], clock)
+            bodies |= old_bodies
+            sealed += [(name, first) for first in renewed]
+            unsealed += [(name, first) for first in left]
+    leftovers = find_leftovers(files, plan.root, sorted(bodies))
+    return Erased(plan, clock.now_ms(), tuple(sealed), tuple(unsealed), packs, leftovers)
+
+
+def finish_erase(files: Files, root: Path) -> int:
+    """Finishes erases that were interrupted; returns how many records that were.
+
+    Raises:
+        StoreLockedError: A process has the store open.
+        CorruptError: What was to be written cannot be read, or does not follow from the log; nothing was.
+    """
+    count = 0
+    for store in stores_of(files, root):
+        if not files.exists(root / store / JOURNAL):
+            continue
+        lock = files.lock(root / store)
+        try:
+            count += finish_in(files, root / store)
+        finally:
+            lock.release()
+    return count
+
+
+def finish_in(files: Files, root: Path) -> int:
+    """Finishes the erase of one store whose lock is held; arguments and errors as :func:`finish_erase`."""
+    try:
+        journal = sound_journal(files, root)
+    except CorruptError as error:
+        error.help = f"nothing was written; `seglog repair {root}` moves {JOURNAL} aside"
+        raise
+    if journal is None:
+        return 0
+    segment, rewrites = journal
+    remove_recovery_point(files, root)
+    apply_rewrites(files, root, segment, rewrites)
+    _erase_kept(files, root, ErasedRecords.of(rewrites), ErasedPacks())
+    for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
+        if first in list_seals(files, root):
+            remove_seal(files, root, first)  # nobody knows whether it matched before
+    remove_journal(files, root)
+    return len(rewrites)
+
+
+def _keyless_help(root: Path, keyless: Sequence[Keyless]) -> str:
+    """Returns how to erase lost records that have no keys, those that hold the wanted text first."""
+    listed = sorted(keyless, key=lambda one: not one.holds_text)[:_MAX_TOLD]
+    more = f" and {len(keyless) - len(listed)} more" if len(keyless) > len(listed) else ""
+    told = "; ".join(_keyless_text(one) + (", holds the text" if one.holds_text else "") for one in listed)
+    return (
+        f"lost records without keys have bytes in the attic or an undo pack: {told}{more};"
+        f" `seglog erase {root} ID` erases one"
+    )
+
+
+def _keyless_text(one: Keyless) -> str:
+    message = one.message
+    return f"{message.topic}/{message.queue_id} @{message.queue_offset} (id {message.message_id})"
+
+
+def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
+    record = view.record_at(message.phy_offset)
+    if record is None:
+        raise StoreError(f"the record at {message.phy_offset} went away while it was looked at")
+    made = erase_record(record, message.phy_offset)
+    position = message.phy_offset % view.segment_size_bytes
+    file = f"{COMMIT_LOG}/{segment_file_name(message.phy_offset - position)}"
+    return ErasedCopy(
+        store,
+        message,
+        role_of(message).value,
+        file,
+        position,
+        hashlib.sha256(record).hexdigest(),
+        hashlib.sha256(made.data).hexdigest(),
+        made.is_marked,
+        _other_names(view.files, view.root / file),
+        made.data,
+    )
+
+
+def _other_names(files: Files, path: Path) -> int:
+    """Returns how many other names a file has."""
+    with closing(files.open(path, writable=False)) as handle:
+        return os.fstat(handle.descriptor).st_nlink - 1 if handle.descriptor >= 0 else 0
+
+
+@contextmanager
+def _kept_stamp(files: RestoringFiles, path: Path) -> Iterator[None]:
+    """Gives a file the rights and the time of change back that it had before the block."""
+    stamp = files.stamp(path)
+    yield
+    files.set_stamp(path, stamp)
+
+
+def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
+    handle = files.open(root / copy.file, writable=False)
+    try:
+        buffer = bytearray(copy.message.size_bytes)
+        handle.read_into(memoryview(buffer), copy.position_bytes)
+    finally:
+        handle.close()
+    if hashlib.sha256(buffer).hexdigest() != copy.before:
+        raise StoreError(
+            f"{copy.file} +{copy.position_bytes} changed since it was looked at; nothing was written",
+            help="run the command again",
+        )
+
+
+def _erase_in(
+    files: RestoringFiles,
+    plan: ErasePlan,
+    store: str,
+    copies: Sequence[ErasedCopy],
+    packs: ErasedPacks,
+    clock: Clock,
+) -> tuple[list[int], list[int], set[bytes]]:
+    """Erases records of one store.
+
+    Returns:
+        The segments that were sealed anew, those that were not, and bodies of which older bytes were kept.
+    """
+    root = plan.root / store
+    first = copies[0]
+    segment = _segment_bytes(files, root)
+    segments = sorted({copy.message.phy_offset - copy.message.phy_offset % segment for copy in copies})
+    matching, others = _seals(files, root, segments)
+    rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in copies]
+    assert first.message.phy_offset % segment == first.position_bytes
+    note_erased(files, root, {_place(copy.message) for copy in copies})
+    remove_recovery_point(files, root)
+    bodies: set[bytes] = set()
+    with ExitStack() as times:
+        for start in segments:
+            times.enter_context(_kept_stamp(files, root / COMMIT_LOG / segment_file_name(start)))
+        for group in _groups(rewrites):
+            write_journal(files, root, segment, group)
+            for start in set(matching) & set(list_seals(files, root)):
+                remove_seal(files, root, start)  # a stop in here must leave none that does not match
+            apply_rewrites(files, root, segment, group)
+            records = ErasedRecords.of(group, plan.wanted)
+            _erase_kept(files, root, records, packs)
+            bodies |= records.bodies
+            remove_journal(files, root)
+    for start in matching:
+        made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)
+        if isinstance(made, Seal):
+            write_seal(files, root, made)
+    return matching, others, bodies
+
+
+def _erase_kept(files: Files, root: Path, records: ErasedRecords, packs: ErasedPacks) -> None:
+    """Erases what a store keeps of records besides its log."""
+    erase_in_attic(files, root, records)
+    erase_in_packs(files, root, records, packs)
+
+
+def _place(message: Message) -> ErasedPlace:
+    return ErasedPlace(
+        message.phy_offset, message.size_bytes, message.topic, message.queue_id, message.queue_offset
+    )
+
+
+def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """Yields rewrites so many at a time as one journal takes."""
+    group: list[Rewrite] = []
+    size_bytes = 0
+    for one in rewrites:
+        if group and size_bytes + len(one.data) > MAX_REWRITES_BYTES:
+            yield group
+            group, size_bytes = [], 0
+        group.append(one)
+        size_bytes += len(one.data)
+    yield group
+
+
+def _segment_bytes(files: Files, root: Path) -> int:
+    with LogView(files, root) as view:
+        return view.segment_size_bytes
+
+
+def _seals(files: Files, root: Path, segments: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Returns which segments match their seals, and which have one that does not match."""
+    known: list[Seal] = []
+    others: list[int] = []
+    for start in sorted(set(segments) & set(list_seals(files, root))):
+        try:
+            known.append(read_seal(files, root, start))
+        except CorruptError:
+            others.append(start)
+    checks = check_blocks(files, root, known, lambda _count: None)
+    matching = [check.seal.first_phy_offset for check in checks if not check.wrong.any()]
+    others += [check.seal.first_phy_offset for check in checks if check.wrong.any()]
+    return matching, others

@@ -1,0 +1,117 @@
+"""``seglog/erasing``: the records that an erase is about to write, so that a crash cannot leave half of one.
+
+It is on the disk before the first record is touched, and goes when the last one is. It holds what is to be
+written, never what was there: the erased body is in no file of ours. It lies in the store, so it may come
+from anybody: :mod:`seglog.doctor.erase.erase_proof` says whether it is to be believed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglog.broker.config_shape import as_int, as_object, as_text
+from seglog.errors import CorruptError
+from seglog.storage.files.file_kinds import FILE, FOLDER, kind_error
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.names import COMMIT_LOG, OURS, segment_file_name
+from seglog.storage.small_files.config_file import ConfigFile
+
+JOURNAL: Final = f"{OURS}/erasing"
+MAX_JOURNAL_BYTES: Final = 256 << 20
+"""Longer ones are not read; none is written."""
+MAX_REWRITES_BYTES: Final = 64 << 20
+"""Records that one journal takes together; one of the longest fits more than once."""
+
+
+class Rewrite(NamedTuple):
+    """Bytes for a place of the log."""
+
+    phy_offset: int
+    data: bytes
+
+
+def write_journal(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
+    """Writes down what is about to be written, durably."""
+    records: list[ConfigValue] = [
+        {"phyOffset": one.phy_offset, "data": base64.b64encode(one.data).decode()} for one in rewrites
+    ]
+    ConfigFile(files, root / JOURNAL).save({"segmentBytes": segment_bytes, "records": records})
+
+
+def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
+    """Returns the length of segments and what was to be written; None if no erase was interrupted.
+
+    Raises:
+        CorruptError: The journal cannot be read.
+        FileKindError: It is a folder.
+    """
+    if not files.exists(root / JOURNAL):
+        return None
+    if files.is_dir(root / JOURNAL):
+        raise kind_error(JOURNAL, FOLDER, FILE)
+    handle = files.open(root / JOURNAL, writable=False)
+    try:
+        size_bytes = handle.size_bytes
+        if size_bytes > MAX_JOURNAL_BYTES:
+            raise CorruptError(
+                "erasing", file=JOURNAL, expected=f"at most {MAX_JOURNAL_BYTES} bytes", found=size_bytes
+            )
+        data = bytearray(size_bytes)
+        handle.read_into(memoryview(data), 0)
+    finally:
+        handle.close()
+    try:
+        return _parse(decode_config(bytes(data)))
+    except CorruptError as error:
+        raise CorruptError(
+            error.kind,
+            file=JOURNAL,
+            position_bytes=error.position_bytes,
+            expected=error.expected,
+            found=error.found,
+        ) from error
+
+
+def remove_journal(files: Files, root: Path) -> None:
+    """Removes the journal, durably."""
+    files.remove(root / JOURNAL)
+    files.sync_dir(root / OURS)
+
+
+def apply_rewrites(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
+    """Writes records in their places, durably; files that have further names get bytes of their own first."""
+    by_file: dict[int, list[Rewrite]] = {}
+    for one in rewrites:
+        by_file.setdefault(one.phy_offset - one.phy_offset % segment_bytes, []).append(one)
+    for first, group in by_file.items():
+        handle = files.open(root / COMMIT_LOG / segment_file_name(first), writable=True)
+        try:
+            for one in group:
+                handle.write_at(one.data, one.phy_offset - first)
+            handle.sync()
+        finally:
+            handle.close()
+
+
+def _parse(value: ConfigValue) -> tuple[int, list[Rewrite]]:
+    fields = as_object(value, JOURNAL)
+    records = fields.get("records")
+    if not isinstance(records, list):
+        raise CorruptError(
+            "erasing", file=JOURNAL, expected="a list of records", found=type(records).__name__
+        )
+    rewrites: list[Rewrite] = []
+    for record in records:
+        one = as_object(record, "record")
+        try:
+            data = base64.b64decode(as_text(one.get("data"), "data"), validate=True)
+        except binascii.Error as error:
+            raise CorruptError("erasing", expected="base64", found=str(error)) from error
+        rewrites.append(Rewrite(as_int(one.get("phyOffset"), "phyOffset"), data))
+    return as_int(fields.get("segmentBytes"), "segmentBytes"), rewrites

@@ -1,0 +1,102 @@
+"""Whether what an interrupted erase was about to write follows from the log that it is to be written to.
+
+The journal lies in the store and may come from anybody. It counts only if each of its records is what an
+erase makes of the record in that place: the very bytes, or those of a record that is there whole, or, where
+the crash left a record half written, one with the same head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, read_journal
+from seglog.doctor.erase.erased_record import erase_record
+from seglog.errors import CorruptError
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record.record import (
+    MIN_RECORD_BYTES,
+    Damage,
+    examine,
+    head_layout,
+)
+
+_ERASED_FIELDS: Final = frozenset({"body_crc", "sys_flag", "body_bytes"})
+"""Of a head, what an erase changes."""
+
+
+def sound_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
+    """Returns the length of segments and what an interrupted erase was to write; None if there is none.
+
+    Raises:
+        CorruptError: The journal cannot be read, or does not follow from the log.
+    """
+    journal = read_journal(files, root)
+    if journal is not None:
+        prove_rewrites(files, root, *journal)
+    return journal
+
+
+def prove_rewrites(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
+    """Does nothing if a journal says what an erase of this very store says.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        segment_bytes: The length of segments that the journal states.
+        rewrites: What it would write.
+
+    Raises:
+        CorruptError: It does not.
+    """
+    listing = list_store(files, root)
+    wanted = listing.geometry.segment_size_bytes
+    if segment_bytes != wanted:
+        raise CorruptError("erasing-segment", file=JOURNAL, expected=wanted, found=segment_bytes)
+    sizes = {file.first_offset: file.size_bytes for file in listing.log_files}
+    end = 0
+    for one in sorted(rewrites):
+        if one.phy_offset < end:
+            raise _wrong("erasing-twice", one, f"records from {end} on", one.phy_offset)
+        end = one.phy_offset + len(one.data)
+        _prove(files, root, one, segment_bytes, sizes)
+
+
+def _prove(files: Files, root: Path, one: Rewrite, segment_bytes: int, sizes: Mapping[int, int]) -> None:
+    position = one.phy_offset % segment_bytes
+    first = one.phy_offset - position
+    if position + len(one.data) > sizes.get(first, 0) or len(one.data) < MIN_RECORD_BYTES:
+        raise _wrong("erasing-place", one, "a record within a file of the log", len(one.data))
+    if erase_record(one.data, one.phy_offset).data != one.data:
+        raise _wrong("erasing-record", one, "an erased record", "another one")
+    handle = files.open(root / COMMIT_LOG / segment_file_name(first), writable=False)
+    try:
+        buffer = bytearray(len(one.data))
+        handle.read_into(memoryview(buffer), position)
+    finally:
+        handle.close()
+    there = bytes(buffer)
+    if there == one.data:
+        return
+    if isinstance(examine(memoryview(there), 0, one.phy_offset), Damage):
+        if _lasting(there) != _lasting(one.data):
+            raise _wrong("erasing-record", one, "the record that is half written", "another one")
+    elif erase_record(there, one.phy_offset).data != one.data:
+        raise _wrong("erasing-record", one, "the record there, without its body", "another one")
+
+
+def _lasting(record: bytes) -> dict[str, object]:
+    """Returns the fields of a head that an erase does not change."""
+    layout = head_layout(record)
+    if len(record) < layout.size_bytes:
+        return {}
+    names = [field.name for field in layout.fields]
+    head = dict(zip(names, layout.struct.unpack_from(record), strict=True))
+    return {name: value for name, value in head.items() if name not in _ERASED_FIELDS}
+
+
+def _wrong(kind: str, one: Rewrite, expected: object, found: object) -> CorruptError:
+    return CorruptError(kind, file=JOURNAL, expected=f"{expected} at {one.phy_offset}", found=found)

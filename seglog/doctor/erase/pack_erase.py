@@ -1,0 +1,102 @@
+"""What is erased stays in no undo pack and in no file that was moved aside: its bytes there become zeros.
+
+The journal of a pack is written anew, whole and on the disk before it takes the place of the old one. After
+an erase a pack takes its repair back no more: the log is another one than the repair left. What else it
+keeps stays for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from seglog.doctor.erase.erased_bytes import ErasedRecords, changed_bytes
+from seglog.doctor.undo.undo_pack import JOURNAL, KEPT, pack_folder, pack_numbers
+from seglog.doctor.undo.undo_reading import read_entries
+from seglog.doctor.undo.undo_writing import DISCARDED, remove_leftovers, write_entries
+from seglog.errors import CorruptError, FileKindError, UnsafePathError
+from seglog.storage.certain_mends.from_attic import log_place
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import STRAY
+from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
+from seglog.storage.small_files.erased_places import note_erased
+
+
+@dataclass(slots=True)
+class ErasedPacks:
+    """What became of the undo packs of a store.
+
+    Attributes:
+        zeroed: How many bytes of erased records each held, by its name relative to the store.
+        unread: Packs that cannot be read, and why.
+    """
+
+    zeroed: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
+def erase_in_packs(files: Files, root: Path, records: ErasedRecords, done: ErasedPacks) -> None:
+    """Zeroes what undo packs and files in ``seglog/stray`` hold of erased records, durably.
+
+    Args:
+        files: Where the store is, of which the caller holds the lock.
+        root: The store directory.
+        records: Which.
+        done: Told what became of each pack.
+    """
+    remove_leftovers(files, root, ())
+    for folder in pack_folders(files, root):
+        name = folder.relative_to(root).as_posix()
+        try:
+            count = _erase_in_pack(files, root, folder, records)
+        except (CorruptError, UnsafePathError, FileKindError) as error:
+            done.unread[name] = str(error)
+            continue
+        if count:
+            done.zeroed[name] = done.zeroed.get(name, 0) + count
+    for path in _stray_files(files, root / STRAY, root / DISCARDED):
+        records.zero_in_file(files, path)
+    note_erased(files, root, records.places)
+
+
+def pack_folders(files: Files, root: Path) -> list[Path]:
+    """Returns the folders of the undo packs that have a journal, with those that were moved aside."""
+    found = [pack_folder(root, number) for number in pack_numbers(files, root)]
+    found += [root / DISCARDED / one.name for one in files.list_dir(root / DISCARDED) if one.is_dir]
+    return [folder for folder in found if files.exists(folder / JOURNAL)]
+
+
+def _erase_in_pack(files: Files, root: Path, folder: Path, records: ErasedRecords) -> int:
+    journal = folder / JOURNAL
+    count = 0
+    kept: dict[str, str] = {}
+    for _at, entry in read_entries(files, journal):
+        if entry.kind is UndoKind.BYTES:
+            count += changed_bytes(entry.data, _zeroed(entry, records).data)
+        elif entry.kind is UndoKind.KEPT:
+            kept[str(entry.position_bytes)] = entry.path
+    if count:
+        note_erased(files, root, records.places)
+        entries = (_zeroed(entry, records) for _at, entry in read_entries(files, journal))
+        write_entries(files, journal, entries, ())
+    for item in files.list_dir(folder / KEPT):
+        if not item.is_dir:
+            place = log_place(kept.get(item.name, ""), 0)
+            count += records.zero_in_file(files, folder / KEPT / item.name, place)
+    return count
+
+
+def _zeroed(entry: UndoEntry, records: ErasedRecords) -> UndoEntry:
+    if entry.kind is not UndoKind.BYTES:
+        return entry
+    return replace(entry, data=records.zeroed(entry.data, log_place(entry.path, entry.position_bytes)))
+
+
+def _stray_files(files: Files, folder: Path, left_out: Path) -> Iterator[Path]:
+    for item in files.list_dir(folder):
+        path = folder / item.name
+        if not item.is_dir:
+            yield path
+        elif path != left_out:
+            yield from _stray_files(files, path, left_out)

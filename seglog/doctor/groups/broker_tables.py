@@ -1,0 +1,80 @@
+"""The tables of topics and groups of a store that nobody has open, to be read and changed as a broker does.
+
+Which cluster and broker the store belongs to is not in it, so the topics that bear their names, and the
+system's, are not added here: a broker adds its own when it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglog.broker.config import BrokerConfig
+from seglog.broker.groups import GroupTable
+from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.topics import TopicTable
+from seglog.clock import Clock
+from seglog.doctor.groups.offset_moves import open_offsets
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.small_files.config_file import ConfigFile
+
+TOPICS_FILE: Final = f"{CONFIG}/topics.json"
+GROUPS_FILE: Final = f"{CONFIG}/subscriptionGroup.json"
+
+
+class HeldTables(NamedTuple):
+    """The tables of a store whose lock is held."""
+
+    topics: TopicTable
+    groups: GroupTable
+    offsets: ConsumerOffsets
+
+
+def read_topics(files: Files, root: Path, clock: Clock, *, evidence: Path | None = None) -> TopicTable:
+    """Returns the topics of a store; damaged files stay where they are unless ``evidence`` is given.
+
+    Raises:
+        ConfigError: The file and its backup cannot be read.
+    """
+    file = ConfigFile(files, root / TOPICS_FILE, evidence)
+    return TopicTable(file, BrokerConfig(), clock, _tell_nobody, with_system=False)
+
+
+def read_groups(files: Files, root: Path, clock: Clock, *, evidence: Path | None = None) -> GroupTable:
+    """Returns the groups of a store; damaged files stay where they are unless ``evidence`` is given.
+
+    Raises:
+        ConfigError: The file and its backup cannot be read.
+    """
+    return GroupTable(
+        ConfigFile(files, root / GROUPS_FILE, evidence), BrokerConfig(), clock, with_system=False
+    )
+
+
+@contextmanager
+def hold_tables(files: Files, root: Path, clock: Clock) -> Iterator[HeldTables]:
+    """Yields the tables of a store for changing them; offsets that were changed are saved at the end.
+
+    Raises:
+        StoreLockedError: A broker or another process has the store open.
+        ConfigError: A file and its backup cannot be read.
+    """
+    evidence = root / OURS / "evidence"
+    lock = files.lock(root)
+    try:
+        tables = HeldTables(
+            read_topics(files, root, clock, evidence=evidence),
+            read_groups(files, root, clock, evidence=evidence),
+            open_offsets(files, root, clock),
+        )
+        yield tables
+        tables.offsets.persist()
+    finally:
+        lock.release()
+
+
+def _tell_nobody() -> None:
+    pass

@@ -1,0 +1,136 @@
+"""Retention of a store that no broker has open: what would go, who needs it, and doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.broker.config import GuardPolicy
+from seglog.broker.delay_offsets import DelayOffsets
+from seglog.broker.idle_groups import idle_groups
+from seglog.broker.offset_past import OffsetPast
+from seglog.broker.parking import park_victims, parked_file
+from seglog.broker.victims import Doomed, Standing, plan
+from seglog.clock import Clock
+from seglog.doctor.message.pending import DELAY_FILE
+from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.storage.files.files import Files
+from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.store import MessageStore
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """What retention would do now.
+
+    Attributes:
+        going: The files of the log that would go, oldest first.
+        held: The first one that is old enough and stays for those who need it; None if none does.
+        behind: Files behind that one that are old enough too.
+        young: Files that are not old enough.
+        ignored_groups: Groups that did not count.
+    """
+
+    going: tuple[Doomed, ...]
+    held: Doomed | None
+    behind: int
+    young: int
+    ignored_groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionDone:
+    """What retention did.
+
+    Attributes:
+        plan: What it was to do.
+        min_phy_offset: Where the log begins now.
+        log_files: Files of the log that went.
+        freed_bytes: Lengths of all files that went.
+        parked: Messages by the file that they were written to.
+    """
+
+    plan: RetentionPlan
+    min_phy_offset: int
+    log_files: int
+    freed_bytes: int
+    parked: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """What is old enough, and what of it may go.
+
+    Attributes:
+        older_than_ms: Age of the newest message of a file that may go.
+        policy: What happens to messages that somebody needs.
+        ignored_groups: Groups that need nothing.
+        idle_ms: Groups that committed nothing for so long need nothing either; 0 counts all.
+    """
+
+    older_than_ms: int
+    policy: GuardPolicy
+    ignored_groups: Collection[str] = ()
+    idle_ms: int = 0
+
+
+def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules) -> RetentionPlan:
+    """Returns what retention would do now; looks beside whoever has the store open.
+
+    Raises:
+        StoreError: There is no store, or it cannot be read.
+    """
+    with MessageStore.open(root, create=False, read_only=True, files=files, clock=clock) as store:
+        return _plan(store, clock, rules)
+
+
+def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules) -> RetentionDone:
+    """Does what :func:`plan_retention` says.
+
+    Raises:
+        StoreLockedError: A broker or another process has the store open.
+        FullError: There is no space to park messages; the files that hold them are still there.
+        StoreError: The store cannot be opened, or a file could not be deleted.
+    """
+    with MessageStore.open(root, create=False, files=files, clock=clock) as store:
+        planned = _plan(store, clock, rules)
+        parked: dict[str, int] = {}
+        log_files = freed_bytes = 0
+        for doomed in planned.going:
+            if doomed.victims and rules.policy is GuardPolicy.PARK:
+                parked[parked_file(doomed)] = park_victims(store, doomed)
+            trimmed = store.retention.delete_before(doomed.segment.end_phy_offset)
+            log_files += trimmed.log_files
+            freed_bytes += trimmed.freed_bytes
+        return RetentionDone(planned, store.min_phy_offset, log_files, freed_bytes, parked)
+
+
+def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> RetentionPlan:
+    segments = store.retention.segments()
+    limit_ms = clock.now_ms() - rules.older_than_ms
+    # Only a file that nothing older lies behind may go: the log stays one piece.
+    young_from = next((n for n, one in enumerate(segments) if one.newest_store_ms > limit_ms), len(segments))
+    ignored = frozenset(rules.ignored_groups)
+    if rules.idle_ms:
+        ignored |= idle_groups(OffsetPast(store.files, store.path), clock.now_ms() - rules.idle_ms)
+    standing = Standing(
+        {
+            (one.group, one.topic, one.queue_id): one.queue_offset
+            for one in OffsetTable(store.files, store.path).all()
+            if not one.is_broadcast
+        },
+        DelayOffsets(ConfigFile(store.files, store.path / DELAY_FILE), clock).all(),
+        ignored,
+    )
+    old = plan(store.retention, segments[:young_from], standing)
+    kept_from = len(old)
+    if rules.policy is GuardPolicy.REFUSE:
+        kept_from = next((number for number, doomed in enumerate(old) if doomed.victims), len(old))
+    return RetentionPlan(
+        tuple(old[:kept_from]),
+        old[kept_from] if kept_from < len(old) else None,
+        max(0, len(old) - kept_from - 1),
+        len(segments) - young_from,
+        ignored,
+    )

@@ -1,0 +1,137 @@
+"""Holds offsets of groups and delay levels, and the topic table, against the queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.doctor.tables.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
+
+_OFFSETS: Final = f"{CONFIG}/{OFFSETS_FILE}"
+_DELAYS: Final = f"{CONFIG}/{DELAY_FILE}"
+
+Queues = Mapping[tuple[str, int], AuditQueue]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is in a queue.
+
+    Attributes:
+        lag: Messages that it has not got yet and that are still there.
+        missed: Messages that retention took before it got them.
+    """
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+    min_offset: int
+    max_offset: int
+    lag: int
+    missed: int
+
+
+def group_lags(tables: ConfigTables, queues: Queues) -> list[GroupLag]:
+    """Returns how far each group is in each queue that there is."""
+    lags: list[GroupLag] = []
+    for at in tables.offsets:
+        queue = queues.get((at.topic, at.queue_id))
+        if queue is None:
+            continue
+        first = max(at.offset, queue.min_offset)
+        lags.append(
+            GroupLag(
+                at.group,
+                at.topic,
+                at.queue_id,
+                at.offset,
+                queue.min_offset,
+                queue.max_offset,
+                max(0, queue.max_offset - first),
+                max(0, queue.min_offset - at.offset),
+            )
+        )
+    return lags
+
+
+def offset_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
+    """Returns offsets that do not fit their queues."""
+    findings: list[Finding] = []
+    for at in tables.offsets:
+        queue = queues.get((at.topic, at.queue_id))
+        where = f"group {at.group} in {at.topic}/{at.queue_id}"
+        if queue is None:
+            if at.offset > 0:
+                words = (f"a queue for {where}", f"none; offset {at.offset}")
+                findings.append(Finding("offset-without-queue", _OFFSETS, 0, 0, *words))
+        elif at.offset > queue.max_offset:
+            words = (f"at most {queue.max_offset} for {where}", str(at.offset))
+            findings.append(
+                Finding("offset-beyond-queue", _OFFSETS, 0, 0, *words, at.offset - queue.max_offset)
+            )
+        elif at.offset < queue.min_offset:
+            words = (f"{queue.min_offset} or more for {where}", str(at.offset))
+            findings.append(
+                Finding("offset-below-queue", _OFFSETS, 0, 0, *words, queue.min_offset - at.offset)
+            )
+    return findings + _delay_findings(tables, queues)
+
+
+def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
+    if tables.delays is None:
+        return []
+    findings: list[Finding] = []
+    for level, offset in tables.delays.items():
+        queue = queues.get((SCHEDULE_TOPIC, level - 1))
+        if queue is None:
+            continue  # levels are written down before they have a message
+        if offset > queue.max_offset:
+            words = (f"at most {queue.max_offset} for level {level}", str(offset))
+            findings.append(Finding("delay-offset-beyond", _DELAYS, 0, 0, *words, offset - queue.max_offset))
+        elif offset < queue.min_offset:
+            words = (f"{queue.min_offset} or more for level {level}", str(offset))
+            findings.append(Finding("delay-offset-below", _DELAYS, 0, 0, *words, queue.min_offset - offset))
+    for (topic, queue_id), queue in queues.items():
+        waiting = queue.max_offset - queue.min_offset
+        if topic == SCHEDULE_TOPIC and waiting and queue_id + 1 not in tables.delays:
+            words = (f"an offset for level {queue_id + 1}", "none")
+            findings.append(Finding("delay-offset-missing", _DELAYS, 0, 0, *words, waiting))
+    return findings
+
+
+def topic_findings(
+    tables: ConfigTables, queues: Queues, with_files: Iterable[tuple[str, int, str]]
+) -> list[Finding]:
+    """Returns where the topic table and the queues disagree.
+
+    Args:
+        tables: The config files.
+        queues: All queues.
+        with_files: Topic, number and folder of every queue that has files.
+    """
+    findings: list[Finding] = []
+    topics = tables.topics or {}
+    for topic, queue_id, folder in sorted(with_files):
+        config = topics.get(topic)
+        wanted = BATCH_CONSUME_QUEUE if config is not None and config.is_batch else CONSUME_QUEUE
+        if config is not None and folder != wanted:
+            name = queue_directory(topic, queue_id, folder)
+            findings.append(Finding("queue-kind", name, expected=wanted, found=folder))
+    for (topic, queue_id), queue in queues.items():
+        config = topics.get(topic)
+        if config is None or topic.startswith(LMQ_PREFIX) or config.read_queues < 0:
+            continue
+        count = queue.max_offset - queue.min_offset
+        if queue_id >= config.read_queues and count > 0:
+            expected = f"readQueueNums above {queue_id}"
+            name = queue_directory(topic, queue_id)
+            findings.append(
+                Finding("queue-beyond-topic", name, 0, 0, expected, str(config.read_queues), count)
+            )
+    return findings

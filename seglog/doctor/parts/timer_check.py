@@ -1,0 +1,225 @@
+"""Holds the timer's files against each other and against the queue that the timer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.doctor.parts.timer_messages import TIMER_LOG
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.directory.geometry import infer_file_size
+from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
+from seglog.storage.files.files import Files, read_start
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.system_names import TIMER_TOPIC
+from seglog.storage.format.timer.timer import (
+    DEFAULT_PRECISION_MS,
+    DEFAULT_TIMER_LOG_FILE_BYTES,
+    TIMER_SLOT,
+    TIMER_UNIT_BYTES,
+    TIMER_WHEEL_FILE_BYTES,
+    TimerUnits,
+    occupied_slots,
+    read_timer_log,
+    view_timer_slots,
+)
+from seglog.storage.format.timer.timer_checkpoint import (
+    TIMER_CHECKPOINT_FILE_BYTES,
+    TimerCheckpoint,
+    decode_timer_checkpoint,
+)
+
+TIMER_WHEEL: Final = "timerwheel"
+TIMER_CHECK: Final = f"{CONFIG}/timercheck"
+MOST_READ_MS: Final = 1 << 42
+"""The timer reads no slot ahead of the clock: a later time (2109) is damage. RocketMQ would wait for it."""
+_PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _TimerLog:
+    """The units of the timer log, with their places in it."""
+
+    start: int = 0
+    end: int = 0
+    positions: list[_Ints] = field(default_factory=list)
+    slot_times_ms: list[_Ints] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def timer_findings(
+    files: Files,
+    root: Path,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    *,
+    queue_file_bytes: int,
+    min_phy_offset: int,
+) -> list[Finding]:
+    """Returns what is not as it should be about the timer; nothing where none was ever used.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        queues: Those of the store.
+        queue_file_bytes: Length of a queue file.
+        min_phy_offset: Where the log starts.
+    """
+    sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
+    listed = [entry for entry in files.list_dir(root / TIMER_LOG) if not entry.is_dir]
+    queue = queues.get((TIMER_TOPIC, 0))
+    known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
+    _first, units = read_units_left(files, list_queue(files, known), queue_file_bytes)
+    log = _read_log(files, root, units, min_phy_offset)
+    check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
+    wheel_bytes = sizes.get(TIMER_WHEEL)
+    if not wheel_bytes:  # RocketMQ takes an empty file for a new one
+        has_snapshot = any(name.startswith(f"{TIMER_WHEEL}.") for name in sizes)
+        if log.positions and not has_snapshot:
+            findings.append(Finding("timer-wheel-missing", TIMER_WHEEL))
+    elif wheel_bytes != TIMER_WHEEL_FILE_BYTES:
+        words = (str(TIMER_WHEEL_FILE_BYTES), str(wheel_bytes))
+        findings.append(Finding("timer-wheel-size", TIMER_WHEEL, 0, 0, *words))
+    else:
+        findings += _wheel_findings(files.read_file(root / TIMER_WHEEL), log, check, min_phy_offset)
+    return log.findings + findings
+
+
+def _check_findings(
+    files: Files, root: Path, log: _TimerLog, queue: AuditQueue | None, *, is_used: bool
+) -> tuple[TimerCheckpoint, list[Finding]]:
+    sizes = {f"{CONFIG}/{entry.name}": entry.size_bytes for entry in files.list_dir(root / CONFIG)}
+    size = sizes.get(TIMER_CHECK, 0)
+    head = read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES) if size else b""
+    check = decode_timer_checkpoint(head)
+    if not size or (size == TIMER_CHECKPOINT_FILE_BYTES and check == TimerCheckpoint()):
+        # Zeros say no more than no file does: RocketMQ begins anew with either.
+        count = 0 if queue is None else queue.max_offset - queue.min_offset
+        missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
+        return check, [missing] if is_used and count else []
+    findings: list[Finding] = []
+    if size != TIMER_CHECKPOINT_FILE_BYTES:
+        words = (str(TIMER_CHECKPOINT_FILE_BYTES), str(size))
+        findings.append(Finding("timer-check-size", TIMER_CHECK, 0, 0, *words))
+    end = 0 if queue is None else queue.max_offset
+    wrong = {
+        "next slot to read": (0, max(0, check.last_read_timestamp_ms), MOST_READ_MS),
+        "queue offset": (8 * 2, check.last_queue_offset, end),
+        "queue offset of the master": (8 * 3, check.master_queue_offset, end),
+        "place in the timer log": (8, check.last_flushed_position, log.end),
+    }
+    for name, (position, found, most) in wrong.items():
+        if not 0 <= found <= most:
+            words = (f"a {name} up to {most}", str(found))
+            findings.append(Finding("timer-check-ahead", TIMER_CHECK, position, 8, *words))
+    return check, findings
+
+
+def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _TimerLog:
+    log = _TimerLog()
+    listed: dict[int, int] = {}
+    for entry in files.list_dir(root / TIMER_LOG):
+        first = parse_segment_file_name(entry.name)
+        if first is None and not entry.is_dir:
+            words = ("a name of twenty digits", entry.name)
+            log.findings.append(Finding("timer-log-file", f"{TIMER_LOG}/{entry.name}", 0, 0, *words))
+        elif first is not None and not entry.is_dir:
+            listed[first] = entry.size_bytes
+    size = infer_file_size(sorted(listed.items()), DEFAULT_TIMER_LOG_FILE_BYTES)
+    log.start = min(listed, default=0)
+    places = _places(units["phy_offset"], units["size_bytes"])
+    for first, length in sorted(listed.items()):
+        name = f"{TIMER_LOG}/{segment_file_name(first)}"
+        if length != size:
+            log.findings.append(Finding("timer-log-file", name, 0, 0, str(size), str(length)))
+        data = files.read_file(root / name)
+        found = read_timer_log(data)
+        is_last = first == max(listed)
+        rest = data[found.end_bytes :]
+        if not found.is_closed and (not is_last or rest.strip(b"\0")):
+            words = ("a unit", rest[:TIMER_UNIT_BYTES].hex())
+            log.findings.append(Finding("timer-log-damaged", name, found.end_bytes, len(rest), *words))
+        log.positions.append(first + TIMER_UNIT_BYTES * np.arange(len(found.units), dtype=np.int64))
+        log.slot_times_ms.append(
+            found.units["write_timestamp_ms"].astype(np.int64) + found.units["delay_ms"].astype(np.int64)
+        )
+        log.end = first + length if found.is_closed and not is_last else first + found.end_bytes
+        log.findings += _stray_units(name, found.units, places, min_phy_offset)
+    return log
+
+
+def _places(phy_offsets: npt.NDArray[np.generic], sizes: npt.NDArray[np.generic]) -> npt.NDArray[np.void]:
+    places = np.empty(len(phy_offsets), _PLACE)
+    places["phy_offset"], places["size_bytes"] = phy_offsets, sizes
+    return places
+
+
+def _stray_units(
+    name: str, units: TimerUnits, places: npt.NDArray[np.void], min_phy_offset: int
+) -> Iterator[Finding]:
+    living = units["phy_offset"] >= min_phy_offset  # retention takes the log before the timer's
+    stray = living & ~np.isin(_places(units["phy_offset"], units["record_bytes"]), places)
+    backwards = units["previous_position"] >= (np.arange(len(units)) + 1) * TIMER_UNIT_BYTES + int(
+        name.rpartition("/")[2]
+    )
+    for mask, expected in (
+        (stray, f"the place of a message of {TIMER_TOPIC}"),
+        (backwards, "a unit before it in the same slot"),
+    ):
+        if mask.any():
+            first = int(mask.argmax())
+            yield Finding(
+                "timer-unit-stray",
+                name,
+                first * TIMER_UNIT_BYTES,
+                int(mask.sum()) * TIMER_UNIT_BYTES,
+                expected,
+                f"{units['phy_offset'][first]}, previous {units['previous_position'][first]}",
+                int(mask.sum()),
+            )
+
+
+def _wheel_findings(
+    data: bytes, log: _TimerLog, check: TimerCheckpoint, min_phy_offset: int
+) -> list[Finding]:
+    slots = view_timer_slots(data)
+    positions = np.concatenate([np.empty(0, np.int64), *log.positions])
+    times = np.concatenate([np.empty(0, np.int64), *log.slot_times_ms])
+    numbers = occupied_slots(slots)
+    chosen = slots[numbers]
+    slot_ms = chosen["slot_time"].astype(np.int64) * DEFAULT_PRECISION_MS
+    # What the timer is done with may lead to files that it removed.
+    waiting = slot_ms >= check.last_read_timestamp_ms
+    numbers, chosen, slot_ms = numbers[waiting], chosen[waiting], slot_ms[waiting]
+    last = chosen["last_position"].astype(np.int64)
+    at = np.searchsorted(positions, last).clip(max=max(len(positions) - 1, 0))
+    if len(positions):
+        # Whoever takes files of the log away leaves those that a waiting slot begins in.
+        leads = (positions[at] == last) & np.isin(chosen["first_position"].astype(np.int64), positions)
+        leads &= times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"]
+    else:
+        leads = np.zeros(len(last), np.bool_)
+    if min_phy_offset == 0:  # the timer removes no file whose messages are there
+        leads &= chosen["first_position"] >= log.start
+    wrong = np.flatnonzero(~leads)
+    if not len(wrong):
+        return []
+    first = int(wrong[0])
+    return [
+        Finding(
+            "timer-slot-wrong",
+            TIMER_WHEEL,
+            int(numbers[first]) * TIMER_SLOT.size_bytes,
+            len(wrong) * TIMER_SLOT.size_bytes,
+            f"units of {slot_ms[first]} in the timer log",
+            f"places {chosen['first_position'][first]} to {last[first]}",
+            int(np.clip(chosen["message_count"][wrong], 0, None).sum()),
+        )
+    ]

@@ -1,0 +1,164 @@
+"""What the timer must still deliver: its messages in the commit log, and the units that it has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.doctor.message import copy_names
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.format.names import parse_segment_file_name
+from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import Damage, examine
+from seglog.storage.format.record.tags import tags_code
+from seglog.storage.format.timer.timer import (
+    DEFAULT_PRECISION_MS,
+    TIMER_ROLL,
+    TIMER_UNIT,
+    TIMER_UNIT_BYTES,
+    TimerUnit,
+    TimerUnits,
+    is_timer_unit,
+)
+from seglog.storage.format.timer.timer_build import due_unit
+from seglog.storage.overlay.queue_overlay import is_message
+
+TIMER_LOG: Final = "timerlog"
+_ROLLS: Final = "TIMER_ROLL_TIMES"
+
+
+@dataclass(frozen=True, slots=True)
+class TimerMessage:
+    """One record of the timer topic.
+
+    Attributes:
+        due_ms: When it is to be delivered.
+        is_delete: Whether it takes another message out of the timer.
+        rolls: How often it was put again.
+    """
+
+    phy_offset: int
+    size_bytes: int
+    store_timestamp_ms: int
+    due_ms: int
+    topic_hash: int
+    is_delete: bool
+    unique_key: str
+    rolls: int
+
+
+def iter_timer_messages(reader: LogReader, units: Units) -> Iterator[TimerMessage]:
+    """Yields the messages that units of the timer topic lead to; those without a time are left out."""
+    for phy_offset, size_bytes, _code in units[is_message(units)].tolist():
+        record = reader.read(phy_offset, size_bytes)
+        row = examine(record, 0, phy_offset, verify=False)
+        if isinstance(row, Damage):
+            continue
+        start = row.properties_at
+        named = props.decode_properties(bytes(record[start : start + row.properties_bytes]))
+        due, rolls = named.get(copy_names.TIMER_OUT_MS, ""), named.get(_ROLLS, "")
+        if not due.isdecimal():
+            continue
+        yield TimerMessage(
+            phy_offset,
+            size_bytes,
+            row.store_timestamp_ms,
+            int(due),
+            tags_code(named.get(props.REAL_TOPIC, "")),
+            copy_names.TIMER_DEL_UNIQKEY in named,
+            named.get(props.UNIQ_KEY, ""),
+            int(rolls) if rolls.isdecimal() else 0,
+        )
+
+
+def stored_timer_units(files: Files, root: Path) -> tuple[TimerUnits, npt.NDArray[np.int64]]:
+    """Returns everything in the timer log that can be a unit, also behind damage, and where each lies."""
+    parts, places = [np.empty(0, TIMER_UNIT.dtype)], [np.empty(0, np.int64)]
+    for entry in files.list_dir(root / TIMER_LOG):
+        first = parse_segment_file_name(entry.name)
+        if first is not None and not entry.is_dir:
+            data = files.read_file(root / TIMER_LOG / entry.name)
+            units = np.frombuffer(data, TIMER_UNIT.dtype, len(data) // TIMER_UNIT_BYTES)
+            numbers = np.flatnonzero(is_timer_unit(units))
+            parts.append(units[numbers])
+            places.append(first + numbers * TIMER_UNIT_BYTES)
+    return np.concatenate(parts), np.concatenate(places)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The units that a timer log must hold.
+
+    Attributes:
+        units: ``(n,)`` in the order of the timer topic.
+        made: How many of them were made anew.
+    """
+
+    units: list[TimerUnit]
+    made: int
+
+
+def wanted_units(messages: list[TimerMessage], stored: TimerUnits, read_ms: int) -> Wanted:
+    """Returns the units of messages that the timer took from its topic.
+
+    Those that it has are kept where their time can be. Of the others those get one that are not due yet at
+    ``read_ms``; and the last one in any case: RocketMQ goes on in the topic behind the last unit's message.
+
+    Args:
+        messages: What the timer took, in order.
+        stored: What its log holds.
+        read_ms: Time of the slot that the timer reads next.
+    """
+    held = _by_place(stored)
+    newest_roll: dict[str, int] = {}
+    for message in messages:
+        newest_roll[message.unique_key] = max(message.rolls, newest_roll.get(message.unique_key, 0))
+    units: list[TimerUnit] = []
+    made = 0
+    for message in messages:
+        unit = held.get((message.phy_offset, message.size_bytes))
+        if unit is not None and _can_be(unit, message):
+            units.append(unit)
+            continue
+        was_put_again = bool(message.unique_key) and message.rolls < newest_roll[message.unique_key]
+        is_waiting = message.due_ms >= read_ms and not was_put_again
+        if is_waiting or message is messages[-1]:
+            units.append(_unit_of(message, read_ms, is_waiting=is_waiting))
+            made += 1
+    return Wanted(units, made)
+
+
+def _by_place(stored: TimerUnits) -> dict[tuple[int, int], TimerUnit]:
+    held: dict[tuple[int, int], TimerUnit] = {}
+    for _size, *values in stored.tolist():
+        unit = TimerUnit(*values)
+        held.setdefault((unit.phy_offset, unit.record_bytes), unit)
+    return held
+
+
+def _can_be(unit: TimerUnit, message: TimerMessage) -> bool:
+    """Returns whether a unit has the time of its message, or an earlier one after which it is put again."""
+    if unit.magic & TIMER_ROLL:
+        return unit.write_timestamp_ms <= unit.fire_timestamp_ms < message.due_ms
+    return _slot(unit.fire_timestamp_ms) == _slot(message.due_ms)
+
+
+def _unit_of(message: TimerMessage, read_ms: int, *, is_waiting: bool) -> TimerUnit:
+    place = (message.phy_offset, message.size_bytes, message.topic_hash)
+    taken_ms = _slot(message.store_timestamp_ms) * DEFAULT_PRECISION_MS
+    if is_waiting:
+        now_ms = max(taken_ms, read_ms)
+        return due_unit(max(message.due_ms, now_ms), now_ms, *place, is_delete=message.is_delete)
+    past_ms = _slot(min(taken_ms, message.due_ms, read_ms - 1)) * DEFAULT_PRECISION_MS
+    return due_unit(past_ms, past_ms, *place, is_delete=message.is_delete)
+
+
+def _slot(time_ms: int) -> int:
+    return time_ms // DEFAULT_PRECISION_MS

@@ -1,0 +1,129 @@
+"""Half messages and the op records that settle them: which transactions are still open.
+
+Source: ``TransactionalMessageServiceImpl.java check, fillOpRemoveMap``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.tables.config_tables import ConfigTables
+from seglog.errors import CorruptError
+from seglog.storage.audit.report import AuditQueue
+from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.system_names import TRANSACTION_GROUP
+from seglog.storage.overlay.queue_overlay import is_message
+
+"""A broker's own group, which goes through both topics."""
+_OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
+
+
+@dataclass(frozen=True, slots=True)
+class HalfQueue:
+    """What is open in one queue of half messages.
+
+    Attributes:
+        queue_id: Its number.
+        begin: Halves before this queue offset are done with, or gone.
+        max_offset: That of the next half.
+        settled: Queue offsets from ``begin`` on that op records name.
+        beyond: Those behind the end of the queue that op records name.
+    """
+
+    queue_id: int
+    begin: int
+    max_offset: int
+    settled: frozenset[int]
+    beyond: frozenset[int]
+
+    @property
+    def pending(self) -> int:
+        """How many halves wait for their end."""
+        return max(0, self.max_offset - self.begin - len(self.settled))
+
+
+def half_findings(
+    files: Files,
+    root: Path,
+    geometry: StoreGeometry,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    tables: ConfigTables,
+) -> list[Finding]:
+    """Returns what is open, and op records that settle what is not there; takes what half_queues takes."""
+    findings: list[Finding] = []
+    for half in half_queues(files, root, geometry, queues, tables):
+        if half.pending:
+            name = queue_directory(HALF_TOPIC, half.queue_id)
+            findings.append(Finding("half-pending", name, messages=half.pending))
+        if half.beyond:
+            first = ", ".join(map(str, sorted(half.beyond)[:5]))
+            name = queue_directory(OP_TOPIC, half.queue_id)
+            words = (f"offsets below {half.max_offset}", first)
+            findings.append(Finding("op-beyond-half", name, 0, 0, *words, len(half.beyond)))
+    return findings
+
+
+def half_queues(
+    files: Files,
+    root: Path,
+    geometry: StoreGeometry,
+    queues: Mapping[tuple[str, int], AuditQueue],
+    tables: ConfigTables,
+) -> Iterator[HalfQueue]:
+    """Yields the queues of half messages, with what op records settle in them.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        geometry: Lengths of its files.
+        queues: Those of the store.
+        tables: Its config files: where the broker's own group is in both topics.
+    """
+    done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == TRANSACTION_GROUP}
+    for (topic, queue_id), queue in queues.items():
+        if topic != HALF_TOPIC:
+            continue
+        begin = max(queue.min_offset, done.get((HALF_TOPIC, queue_id), 0))
+        settled, beyond = set[int](), set[int]()
+        first_op = done.get((OP_TOPIC, queue_id), 0)
+        for offset in _op_offsets(files, root, geometry, queue_id, first_op):
+            if offset >= queue.max_offset:
+                beyond.add(offset)
+            elif offset >= begin:
+                settled.add(offset)
+        yield HalfQueue(queue_id, begin, queue.max_offset, frozenset(settled), frozenset(beyond))
+
+
+def named_offsets(body: bytes | memoryview) -> list[int]:
+    """Returns the half offsets that the body of an op record names; none if it is no such body."""
+    text = bytes(body).decode("ascii", "replace")
+    return [int(offset) for offset in text.split(",") if offset] if _OFFSETS.fullmatch(text) else []
+
+
+def _op_offsets(
+    files: Files, root: Path, geometry: StoreGeometry, queue_id: int, first_op: int
+) -> Iterator[int]:
+    """Yields the half offsets that op records name, from a queue offset on."""
+    queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
+    first_slot, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
+    units = units[max(0, first_op - first_slot) :]
+    reader = LogReader(files, root, geometry.segment_size_bytes)
+    try:
+        for unit in units[is_message(units)]:
+            try:
+                message = decode_message(reader.read(int(unit["phy_offset"]), int(unit["size_bytes"])))
+            except CorruptError:
+                continue  # told as a hole of the log, or as a unit that leads nowhere
+            yield from named_offsets(message.body)
+    finally:
+        reader.close()

@@ -1,0 +1,67 @@
+"""Delay levels without an offset get one: RocketMQ would deliver all of such a level again.
+
+How far a level came only its offset tells. But a delivery is a record of the log itself, so the level came
+about as far as the log: :data:`MARGIN_MS` before its end it begins again, and what was due in between may be
+delivered twice, but nothing is left out.
+
+Source: ``ScheduleMessageService.java start, DeliverDelayedMessageTimerTask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from seglog.doctor.plans.actions import Action
+from seglog.doctor.repair.mend_ext import unit_codes
+from seglog.errors import CorruptError
+from seglog.storage.files.files import Files
+from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.format.names import CONFIG, SCHEDULE_TOPIC
+from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.survey.survey import Survey
+
+MARGIN_MS: Final = 60_000
+_FILE: Final = "delayOffset.json"
+_TABLE: Final = "offsetTable"
+
+
+def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
+    """Adds the levels that have messages and no offset to the table, where there is one; yields what it did.
+
+    Args:
+        found: A survey of the store, whose log and queues are in order.
+        files: Where the store is.
+    """
+    path = found.root / CONFIG / _FILE
+    if not files.exists(path):
+        return
+    try:
+        value = decode_config(files.read_file(path))
+    except CorruptError:
+        return  # said, and put right where it can be, elsewhere
+    table = value.setdefault(_TABLE, {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(table, dict):
+        return
+    told: list[Action] = []
+    for (topic, queue_id), queue in sorted(found.queues.items()):
+        level = queue_id + 1
+        is_known = {level, str(level)} & table.keys()
+        if topic == SCHEDULE_TOPIC and queue.max_offset > queue.min_offset and not is_known:
+            offset = _delivered(found, queue)
+            table[str(level)] = offset
+            detail = f"delay level {level} goes on at {offset} of {queue.min_offset}..{queue.max_offset}"
+            told.append(Action("offset", f"{CONFIG}/{_FILE}", detail=detail))
+    if told:
+        files.write_file(path, encode_config(value).encode())
+    yield from told
+
+
+def _delivered(found: Survey, queue: QueueState) -> int:
+    """Returns the offset of the first message that was not due long before the log ends."""
+    due_ms = np.array(unit_codes(found, queue.units), np.int64)
+    # Those of a level are due in their order; a lost one has no time.
+    behind = int(np.searchsorted(np.maximum.accumulate(due_ms), found.scan.last_store_ms - MARGIN_MS))
+    return max(queue.min_offset, queue.first_slot + behind)

@@ -1,0 +1,120 @@
+"""What is made from the log beside the queues: the logs of compaction topics, and the key index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seglog.clock import Clock
+from seglog.doctor.plans.actions import Action
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.names import ABORT_FILE, INDEX
+from seglog.storage.index_check.index_check import check_index
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.recovery.index_opening import open_key_index
+from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.small_files.checkpoint_file import write_checkpoint
+from seglog.storage.survey.survey import Survey
+from seglog.storage.writes.compaction_writer import CompactionWriter
+
+_WRONG = frozenset(
+    {"index-damaged", "index-missing", "index-due", "index-short", "index-entry-stray", "record-keys"}
+)
+"""Of keys that a record has and the index does not know, either may be wrong: the log is believed."""
+
+
+class _Records:
+    """Reads records through ``pread``."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+
+    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
+        record = self._reader.read(phy_offset, size_bytes)
+        return record if len(record) == size_bytes else None
+
+
+def mend_compaction(found: Survey, files: Files) -> None:
+    """Adds to the logs of compaction topics what the commit log has more."""
+    if not found.compaction:
+        return
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None)
+    try:
+        writer.open(found)
+        writer.sync()
+    finally:
+        writer.close()
+        reader.close()
+
+
+def mend_index(
+    found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None, wrong: Sequence[Finding]
+) -> Iterator[Action]:
+    """Brings the key index to what the log says; yields what it did.
+
+    Args:
+        found: A survey of the store, whose log and queues are in order.
+        files: Where the store is.
+        clock: Names new files.
+        geometry: Division of index files where none is left to tell. With None files are not made then but
+            left to RocketMQ.
+        wrong: What a look at index and log found.
+    """
+    known, damaged = list_index_files(files, found.root)
+    codes = sorted({finding.code for finding in wrong} & _WRONG)
+    if not codes:
+        return
+    if known:
+        geometry = known[-1].geometry
+    if geometry is None:
+        for path in damaged:
+            files.remove(path)
+        detail = f"{', '.join(codes)}: {len(damaged)} files removed, only RocketMQ knows their division"
+        yield Action("index", INDEX, detail=detail)
+        return
+    _catch_up(found, files, clock, geometry)
+    how = "brought to the end of the log"
+    if any(finding.code in _WRONG for finding in check_index(found, files)):
+        known, damaged = list_index_files(files, found.root)
+        for path in (*(file.path for file in known), *damaged):
+            files.remove(path)
+        _catch_up(found, files, clock, geometry)
+        how = "made anew"
+    yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
+
+
+def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
+    files.write_file(found.root / ABORT_FILE, b"")
+    write_checkpoint(files, found.root, Checkpoint())
+    if knows_queues:
+        return Action("rescan", ABORT_FILE)
+    detail = (
+        "no queue file is left that tells how long they are: it makes them itself; or give"
+        " mappedFileSizeConsumeQueue of broker.conf with --queue-file-bytes"
+    )
+    saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
+
+
+def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry) -> None:
+    index, _findings = open_key_index(
+        files,
+        found.root,
+        MapPool(),
+        clock,
+        found,
+        found.geometry.segment_size_bytes,
+        lambda: (found.max_phy_offset, found.max_phy_offset),
+        geometry,
+    )
+    try:
+        index.catch_up()
+        index.sync()
+    finally:
+        index.close()

@@ -1,0 +1,113 @@
+"""Names and lengths of files: what RocketMQ would refuse to start with, put right before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from seglog.doctor.plans.actions import Action, move_away
+from seglog.errors import ConfigError, CorruptError
+from seglog.storage.directory.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
+from seglog.storage.directory.directory_listing import list_store
+from seglog.storage.directory.disproved_lengths import disproved_lengths
+from seglog.storage.directory.misnamed import find_misnamed
+from seglog.storage.files.files import Files
+from seglog.storage.files.rewrite import resize
+from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
+from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
+    CHECKPOINT_FILE,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    OURS,
+    segment_file_name,
+)
+from seglog.storage.scan.holes_file import HOLES_FILE, parse_holes
+from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files.recovery_point_file import (
+    RECOVERY_POINT_FILE_NAME,
+    read_recovery_point,
+    remove_recovery_point,
+)
+
+
+def mend_files(files: Files, root: Path) -> Iterator[Action]:
+    """Moves foreign files out of the way and cuts files that are too long; yields what it did.
+
+    Files that are too short are extended by recovery.
+    """
+    listing = list_store(files, root)
+    queues = [*listing.queue_files.values(), *listing.batch_files.values()]
+    strays = [finding.file for finding in listing.findings if finding.code == "log-file-stray"]
+    misnamed = find_misnamed(files, root)
+    strays += [f"{COMMIT_LOG}/{name}" for name in misnamed.copies]
+    strays += [f"{queue.name}/{name}" for queue in queues for name in queue.strays]
+    for name in strays:
+        yield move_away(files, root, name)
+    for name in misnamed.written_over:
+        # A file without anything is the hole that recovery fills; no file may be what retention took.
+        segment = listing.geometry.segment_size_bytes
+        files.create(root / COMMIT_LOG / name, segment).close()
+    if strays:
+        listing = list_store(files, root)  # lengths are asked of files that are still there
+    segment = listing.geometry.segment_size_bytes
+    for file in listing.log_files:
+        if file.size_bytes > segment:
+            name = f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}"
+            yield _cut(files, root, name, file.size_bytes, segment)
+    sizes = {CONSUME_QUEUE: listing.geometry.queue_file_size_bytes}
+    sizes[BATCH_CONSUME_QUEUE] = listing.geometry.batch_file_size_bytes
+    for queue in queues:
+        for first, has in sorted(queue.sizes.items()):
+            if has > sizes[queue.folder]:
+                yield _cut(files, root, f"{queue.name}/{segment_file_name(first)}", has, sizes[queue.folder])
+    for entry in files.list_dir(root):
+        if entry.name == CHECKPOINT_FILE and entry.size_bytes > CHECKPOINT_FILE_BYTES:
+            yield _cut(files, root, CHECKPOINT_FILE, entry.size_bytes, CHECKPOINT_FILE_BYTES)
+
+
+def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[Action]:
+    """Makes files of the log that are too short as long as they must be; yields what it did.
+
+    Recovery does so too, where other files of the log tell their length.
+    """
+    for file in list_store(files, root).log_files:
+        if file.size_bytes < segment_size_bytes:
+            name = f"{COMMIT_LOG}/{segment_file_name(file.first_offset)}"
+            resize(files, root / name, segment_size_bytes)
+            yield Action("length", name, detail=f"from {file.size_bytes} to {segment_size_bytes} bytes")
+
+
+def mend_own(files: Files, root: Path) -> Iterator[Action]:
+    """Removes what of seglog's own cannot be read, and is made anew when it is needed; yields what it did."""
+    try:
+        read_recovery_point(files, root)
+    except CorruptError:
+        remove_recovery_point(files, root)
+        yield Action("own", RECOVERY_POINT_FILE_NAME, detail="the next open walks the whole log instead")
+    try:
+        load_lengths(files, root)
+    except CorruptError:
+        files.remove(root / LENGTHS_FILE)
+        yield Action("own", LENGTHS_FILE, detail="the files themselves tell how long they are")
+    else:
+        right, wrong = disproved_lengths(files, root, list_store(files, root).geometry)
+        if wrong:
+            write_lengths(files, root, right)
+            detail = ", ".join(f"{finding.expected} instead of {finding.found}" for finding in wrong)
+            yield Action("own", LENGTHS_FILE, detail=detail)
+    holes = f"{OURS}/{HOLES_FILE}"
+    try:
+        ConfigFile(files, root / holes).load(parse_holes)
+    except ConfigError:
+        for name in (holes, f"{holes}.bak"):
+            if files.exists(root / name):
+                files.remove(root / name)
+        yield Action("own", holes, detail="the tombstones in the log tell what was lost")
+
+
+def _cut(files: Files, root: Path, name: str, has_bytes: int, size_bytes: int) -> Action:
+    resize(files, root / name, size_bytes)
+    return Action(
+        "length", name, size_bytes, has_bytes - size_bytes, f"cut from {has_bytes} to {size_bytes} bytes"
+    )

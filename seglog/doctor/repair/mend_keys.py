@@ -1,0 +1,172 @@
+"""Records whose keys or tag one flipped bit changed get it back, by what the index knows of them.
+
+Nothing covers the properties of a record without ``__CRC32#``. But the index has hashes of its keys: where
+one bit, and only one, gives the record exactly the keys that the index has of it, that bit was flipped. What
+an opening removed of the index is asked as well: as that opening found it, out of the attic.
+
+An entry of the index whose hash is damaged would ask for the same: the last letter of a key changes the hash
+as a flipped bit of it does. So its file must explain itself, chains included (a damaged hash falls into
+another chain), and the queue's unit, the one that is there or one that an opening wrote over, must have the
+tag of the record that results. A file whose header has another time than the record that it begins with is of
+another store, or another life of this one, and proves nothing. Where no one bit explains the keys, the copy
+of a record in a compaction log may (:mod:`seglog.doctor.repair.copy_witness`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from seglog.doctor.plans.actions import Action
+from seglog.doctor.repair.copy_witness import record_by_copy
+from seglog.storage.certain_mends.properties import property_bits
+from seglog.storage.directory.index_files import IndexFile, list_index_files
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.queue_files import queue_directory, read_units
+from seglog.storage.files.files import Files
+from seglog.storage.files.rewrite import rewrite_record
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import CONSUME_QUEUE
+from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.record.flipped_bit import Bit, flipped
+from seglog.storage.index.attic_index import as_found, removed_files
+from seglog.storage.index.index_times import is_of_log
+from seglog.storage.index_check.index_chains import chain_finding
+from seglog.storage.index_check.index_check import compare_log
+from seglog.storage.index_check.index_entries import HeldEntries, IndexEntries
+from seglog.storage.index_check.index_facts import IndexFacts, index_facts, outlined_or_damaged
+from seglog.storage.index_check.index_outline import FileOutline
+from seglog.storage.index_check.key_check import late
+from seglog.storage.kernels.walk import Rows
+from seglog.storage.overlay.queue_overlay import has_own_tags_code
+from seglog.storage.small_files.attic import iter_kept
+from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.growable_rows import place_of
+
+_MAX_GENERATIONS: Final = 8
+"""Of more openings that removed index files, the later ones are not asked."""
+
+
+def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Iterator[Action]:
+    """Flips bits of properties back; yields what it did.
+
+    Args:
+        found: A survey of the store.
+        files: Where it is.
+        of_index: What the index says otherwise than the log.
+    """
+    witnesses = list(_witnesses(found, files, of_index))
+    doubted = {place for _facts, places in witnesses for place in places}
+    if not doubted:
+        return
+    overwritten = _overwritten_units(found, files, doubted)
+    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
+    older: list[IndexEntries] = []
+    by_copy = partial(record_by_copy, found, files)
+    try:
+        for facts, places in witnesses:
+            entries = IndexEntries(files, facts.outlines)
+            for place in places:
+                at = place_of(found.rows, place)
+                row = found.rows[at : at + 1]
+                # What was made later, maybe of the damaged record, proves nothing against an older index.
+                if row["phy_offset"].tolist() != [place] or any(len(_about(one, row)) for one in older):
+                    continue
+                record = bytes(reader.read(place, int(row["size_bytes"][0])))
+                known = set(_about(entries, row)["key_hash"].tolist())
+                tags_codes = _tags_codes(found, files, row[0], overwritten)
+                bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
+                if len(bits) == 1:
+                    yield _flip(found, files, place, record, bits[0])
+                elif not bits and (right := by_copy(record, place, known, tags_codes, tags=facts.has_tags)):
+                    yield _take(found, files, place, record, right)
+            older.append(entries)
+    finally:
+        reader.close()
+
+
+def _witnesses(
+    found: Survey, files: Files, of_index: Sequence[Finding]
+) -> Iterator[tuple[IndexFacts, list[int]]]:
+    """Yields the index as each opening found it, and as it is, oldest first: what of it explains itself.
+
+    With it come the places of the records of which it has other keys.
+    """
+    removed = removed_files(files, found.root)
+    is_asked = any(finding.code == "record-keys" for finding in of_index)
+    current = list_index_files(files, found.root)[0] if removed or is_asked else []
+    for generation in sorted(removed)[:_MAX_GENERATIONS]:
+        yield _records_that_differ(found, files, as_found(current, removed[generation]))
+    if is_asked:
+        yield _records_that_differ(found, files, current)
+
+
+def _records_that_differ(
+    found: Survey, files: Files, index: Sequence[IndexFile]
+) -> tuple[IndexFacts, list[int]]:
+    """Returns what of an index is of this log and explains itself; where records have other keys there."""
+    log = range(max(0, found.min_phy_offset), found.max_phy_offset)
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
+        index = [file for file in index if is_of_log(reader, file.header, log)]
+    outlined = [outlined_or_damaged(files, file) for file in index if file.header.index_count > 1]
+    sound = [
+        outline
+        for outline in outlined
+        if isinstance(outline, FileOutline) and chain_finding(files, outline.file, is_closed=False) is None
+    ]
+    facts = index_facts(found, files, sound, [], is_live=False)
+    return facts, list(compare_log(found, files, facts).changed)
+
+
+def _about(entries: IndexEntries, row: Rows) -> HeldEntries:
+    """Returns the entries about a record; none if any has another time, as of an older life of the log."""
+    place = int(row["phy_offset"][0])
+    held = entries.in_range(place, place + 1)
+    is_late = len(late(np.repeat(row["store_timestamp_ms"], len(held)), held))
+    return held[:0] if is_late else held
+
+
+def _overwritten_units(found: Survey, files: Files, places: set[int]) -> dict[str, list[Units]]:
+    """Returns the units about some records that openings wrote over, by the folder of their queue."""
+    overwritten: defaultdict[str, list[Units]] = defaultdict(list)
+    for kept in iter_kept(files, found.root):
+        if kept.name is not None and kept.name.startswith(f"{CONSUME_QUEUE}/"):
+            start = -kept.position_bytes % CQ_UNIT_BYTES
+            count = (len(kept.data) - start) // CQ_UNIT_BYTES
+            if count > 0:
+                units = np.frombuffer(kept.data, CQ_UNIT.dtype, count, start)
+                about = units[np.isin(units["phy_offset"], list(places))]
+                overwritten[kept.name.rpartition("/")[0]].append(about)
+    return overwritten
+
+
+def _tags_codes(
+    found: Survey, files: Files, row: np.void, overwritten: Mapping[str, Sequence[Units]]
+) -> set[int]:
+    """Returns what the queue says, or said, of the tag of a record; nothing where it says something else."""
+    topic, queue_id = found.scan.queues.names[int(row["queue"])]
+    queue = found.queue_files.get((topic, queue_id))
+    if queue is None:
+        return set()
+    _first, stored = read_units(files, queue, found.geometry.queue_file_size_bytes)
+    units = np.concatenate([stored, *overwritten.get(queue_directory(topic, queue_id), ())])
+    same = (units["phy_offset"] == row["phy_offset"]) & (units["size_bytes"] == row["size_bytes"])
+    return set(units["tags_code"][same & ~has_own_tags_code(topic, units)].tolist())
+
+
+def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> Action:
+    segment = found.geometry.segment_size_bytes
+    done = rewrite_record(files, found.root, segment, place, record, flipped(record, bit))
+    return Action("bit", *done[:3], f"{done.words} in a property, for the keys that the index knows", saved=1)
+
+
+def _take(found: Survey, files: Files, place: int, record: bytes, right: bytes) -> Action:
+    segment = found.geometry.segment_size_bytes
+    done = rewrite_record(files, found.root, segment, place, record, right)
+    proof = "as the copy in the compaction log has it, and the index knows its keys"
+    return Action("head", *done[:3], f"{done.words} in a property, {proof}", saved=1)

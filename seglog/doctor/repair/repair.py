@@ -1,0 +1,297 @@
+"""Repairs a store, first on a draft of it: from a survey to what would be changed, byte by byte.
+
+The draft is changed by recovery's own code, made thorough, after what recovery leaves alone: foreign files,
+config, records that are as good as whole. Then comes what is made from the log, and offsets. Whatever the
+draft then has other than the store is the plan; :mod:`seglog.doctor.plans.apply` makes it come true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from seglog.clock import Clock
+from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ
+from seglog.doctor.draft.changes import Change, changes_of
+from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.parts.other_problems import other_problems
+from seglog.doctor.plans.actions import Action
+from seglog.doctor.plans.apply import apply_changes
+from seglog.doctor.plans.unfinished import first_actions, settle, settle_draft, unfinished
+from seglog.doctor.repair.mend_compacted import mend_compacted
+from seglog.doctor.repair.mend_config import mend_config
+from seglog.doctor.repair.mend_delays import mend_delays
+from seglog.doctor.repair.mend_derived import leave_to_rescan, mend_index
+from seglog.doctor.repair.mend_ext import mend_ext
+from seglog.doctor.repair.mend_files import lengthen_log, mend_files, mend_own
+from seglog.doctor.repair.mend_keys import mend_keys
+from seglog.doctor.repair.mend_log import mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.repair.mend_names import name_actions, rename_draft, rename_log_files
+from seglog.doctor.repair.mend_offsets import mend_offsets
+from seglog.doctor.repair.mend_records import mend_records, recall, with_recalled
+from seglog.doctor.repair.mend_tables import mend_tables
+from seglog.doctor.repair.mend_timer import mend_timer
+from seglog.doctor.undo.undo_pack import UndoPack, list_packs
+from seglog.doctor.undo.undo_writing import has_leftovers
+from seglog.errors import LengthUnknownError, NotFoundError
+from seglog.storage.directory.broker_conf import write_lengths
+from seglog.storage.directory.directory_listing import check_is_store, list_store, no_queue_length
+from seglog.storage.directory.disproved_lengths import disproved_lengths
+from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
+from seglog.storage.files.files import Files, RestoringFiles
+from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.format.names import INDEX, LOCK_FILE
+from seglog.storage.index_check.index_check import check_index
+from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.survey.survey import Survey, survey
+
+_MAX_ROUNDS: Final = 3
+"""What is written into a hole may let a second look see more; a third has never been needed."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a repair would do.
+
+    Attributes:
+        root: The store.
+        draft: The store as it would be.
+        actions: What is done, in order.
+        changes: What becomes of each file.
+        findings: What was found.
+        left: What a look at the repaired store would still find, notes left out.
+        is_rescanned: Whether RocketMQ must walk the whole log when it starts.
+        first: What is settled before anything else: repairs that were stopped half-way, names of files.
+        is_settled: Whether that was done.
+        served: Messages that the queues of the repaired store lead to.
+        renaming: The undo pack of the names of log files, where a repair gave any; it is older than that of
+            everything else.
+    """
+
+    root: Path
+    draft: DraftFiles
+    actions: list[Action]
+    changes: list[Change]
+    findings: list[Finding]
+    left: list[Finding]
+    is_rescanned: bool = False
+    first: list[Action] = field(default_factory=list)
+    is_settled: bool = False
+    served: int = 0
+    renaming: UndoPack | None = None
+
+    @property
+    def saved(self) -> int:
+        """How many messages the actions save; several may save the same one."""
+        return min(sum(action.saved for action in self.actions), self.served)
+
+    @property
+    def changed_bytes(self) -> int:
+        """How many bytes are written over or new."""
+        return sum(change.changed_bytes for change in self.changes)
+
+
+def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None = None) -> Plan:
+    """Returns what a repair of a store would do; writes nothing.
+
+    Args:
+        files: Where it is.
+        root: The store directory.
+        clock: Names what goes to the attic, and new index files.
+        sizes: What the files tell no more.
+
+    Raises:
+        NotFoundError: There is nothing.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: The store is of another kind.
+        LengthUnknownError: Nothing tells how long the files of the log must be.
+        InvalidArgumentError: The files prove another length than is given.
+        UndoError: A repair that was stopped cannot be taken back: the store was changed since.
+    """
+    found = unfinished(files, root)
+    first = first_actions(found)
+    if found:
+        settled = DraftFiles(files)
+        settle_draft(settled, root, found)
+        files = settled
+    names = name_actions(files, root)
+    if names:
+        files = DraftFiles(files)
+        rename_draft(files, root)
+    plan = _plan(files, root, clock, sizes or NOTHING_KNOWN)
+    plan.first = first + names
+    return plan
+
+
+def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
+    """Returns what a repair would do to a store in which nothing is half done."""
+    draft = DraftFiles(files)
+    if not check_is_store(draft, root):
+        raise NotFoundError(f"there is no store at {root}")
+    own = [*mend_own(draft, root)]
+    lengthened = _settle_lengths(draft, root, sizes)
+    before = survey(root, draft)
+    if gone := [finding for finding in before.findings if finding.code == "log-empty"]:
+        return Plan(root, draft, [], [], before.findings, gone)
+    index_findings = check_index(before, draft)
+    findings = before.findings + index_findings
+    tables = [*mend_config(draft, root), *mend_tables(draft, root)]
+    actions = [*own, *lengthened, *tables, *mend_files(draft, root)]
+    found = survey(root, draft) if actions else before
+    found, records = mend_records(found, draft)
+    if records:
+        actions += records
+        index_findings = check_index(found, draft)
+    bits = [*mend_keys(found, draft, index_findings), *mend_compacted(found, draft)]
+    if bits:
+        actions += bits
+        found = survey(root, draft)
+    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
+    knows_queues = found.geometry.is_queue_file_known
+    found, actions = _recovered(found, draft, clock, actions)
+    index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
+    if actions:
+        index_findings = check_index(found, draft)
+    index = list(mend_index(found, draft, clock, index_geometry, index_findings))
+    actions += index
+    if index:
+        index_findings = check_index(found, draft)
+    knows_queues = knows_queues or not found.queues
+    is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
+    if is_rescanned:
+        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
+    actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
+    ends = {key: state.max_offset for key, state in found.queues.items()}
+    ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
+    actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
+    left = _left(found, [*index_findings, *other_problems(found, draft)], is_rescanned=is_rescanned)
+    if not knows_queues:
+        remove_queue_files(found, draft)
+        actions = [action for action in actions if action.kind != "queue"]
+    changes = changes_of(draft) if actions else []
+    if not knows_queues:
+        left += no_queue_length(replace(found.geometry, is_queue_file_known=False), left)
+    served = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    served += sum(state.max_offset - state.min_offset for state in found.batch_queues.values())
+    # Tombstones count above; what a queue lost has none.
+    served -= sum(action.lost_messages for action in actions if action.kind != "queue")
+    actions = actions if changes else []
+    return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served)
+
+
+def _recovered(
+    found: Survey, draft: DraftFiles, clock: Clock, actions: list[Action]
+) -> tuple[Survey, list[Action]]:
+    """Recovers a draft until nothing is left to recover; returns it, and what was done with it so far."""
+    for _round in range(_MAX_ROUNDS):
+        if not needs_recovery(found):
+            break
+        actions = [*actions, *mend_log(found, draft, clock)]
+        found = survey(found.root, draft)
+        # Records that lay in a hole and state another place, as where sectors were swapped.
+        if recalled := recall(found, draft):
+            actions = with_recalled(found, actions, recalled)
+            found = survey(found.root, draft)
+    return found, actions
+
+
+def _left(found: Survey, further: list[Finding], *, is_rescanned: bool) -> list[Finding]:
+    """Returns what is wrong with a draft that everything was done to, but for what RocketMQ makes itself."""
+    excused = MADE_BY_ROCKETMQ if is_rescanned else frozenset[str]()
+    return [
+        finding
+        for finding in dict.fromkeys([*found.findings, *further])
+        if finding.severity is not Severity.NOTE and finding.code not in excused
+    ]
+
+
+def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Action]:
+    """Writes down the lengths that are given, and makes the files of the log as long; returns what it did.
+
+    Raises:
+        LengthUnknownError: Nothing tells how long the files of the log must be.
+        InvalidArgumentError: The files prove another length than is given.
+    """
+    listing = list_store(draft, root, given)
+    if not listing.geometry.is_segment_known:
+        raise LengthUnknownError(
+            f"nothing in {root} tells how long its log files must be",
+            help="nothing was changed; give --segment-bytes BYTES, or --broker-conf FILE",
+        )
+    if given == NOTHING_KNOWN:
+        return []
+    write_lengths(draft, root, given.over(listing.lengths.written))
+    right, _wrong = disproved_lengths(draft, root, listing.geometry)
+    write_lengths(draft, root, right)
+    return [] if given.segment_bytes is None else [*lengthen_log(draft, root, given.segment_bytes)]
+
+
+def repair_store(
+    files: RestoringFiles,
+    root: Path,
+    clock: Clock,
+    confirm: Callable[[Plan], bool],
+    sizes: FileSizes | None = None,
+) -> tuple[Plan, UndoPack | None]:
+    """Repairs a store, once somebody agreed to the plan; nothing is changed before.
+
+    A repair that was stopped half-way is taken back first, once that was agreed to as well.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        clock: The time.
+        confirm: Asked with the plan, if there is anything to do.
+        sizes: What the files tell no more.
+
+    Returns:
+        The plan, and the pack that undoes it; None if nothing was done, or only something taken back.
+
+    Raises:
+        StoreLockedError: Another process has it open for writing.
+        FullError: No space; what was done can be undone, or the repair begun again.
+        UndoError: A repair that was stopped cannot be taken back: the store was changed since.
+    """
+    if not check_is_store(files, root):
+        raise NotFoundError(f"there is no store at {root}")
+    with locked(files, root) as had_lock:
+        plan = plan_repair(files, root, clock, sizes)
+        if not (plan.first or plan.changes) or not confirm(plan):
+            return plan, None
+        if not plan.first and not has_leftovers(files, root):
+            return plan, _apply(files, root, plan, clock, had_lock=had_lock)
+        settle(files, root, unfinished(files, root))
+    # The lock file itself may have gone with what was taken back.
+    with locked(files, root) as had_lock:
+        renamed = rename_log_files(files, root, clock, had_lock=had_lock)
+        settled = plan_repair(files, root, clock, sizes)
+        settled.first, settled.is_settled, settled.renaming = plan.first, bool(plan.first), renamed
+        if not settled.changes:
+            return settled, renamed
+        knows_lock = had_lock or renamed is not None
+        return settled, _apply(files, root, settled, clock, had_lock=knows_lock)
+
+
+def _apply(files: RestoringFiles, root: Path, plan: Plan, clock: Clock, *, had_lock: bool) -> UndoPack:
+    return apply_changes(plan.draft, files, root, plan.changes, clock.now_ms(), had_lock=had_lock)
+
+
+@contextmanager
+def locked(files: RestoringFiles, root: Path) -> Iterator[bool]:
+    """Holds the lock of a store; yields whether there was a ``lock`` file before.
+
+    One that came with it goes again, unless an undo pack knows of it by then.
+    """
+    packs = list_packs(files, root)
+    had_lock = files.exists(root / LOCK_FILE)
+    lock = files.lock(root)
+    try:
+        yield had_lock
+    finally:
+        if not had_lock and list_packs(files, root) == packs and files.exists(root / LOCK_FILE):
+            files.remove(root / LOCK_FILE)
+        lock.release()

@@ -1,0 +1,286 @@
+"""Takes a repair back: every file of the store becomes what it was before, bit for bit, or nothing is done.
+
+Before anything is changed it is worked out what each file would be, and held against the checksum that it
+had. It can be stopped at any moment and begun again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeVar
+
+from seglog.doctor.undo.store_fingerprint import FileState, differences, state_of, walk_store
+from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, journal_file, list_packs
+from seglog.doctor.undo.undo_reading import read_old, read_whole
+from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
+from seglog.errors import NotFoundError, UndoError
+from seglog.storage.files.files import Files, OpenFile, RestoringFiles, StampingFiles
+from seglog.storage.format.names import ABORT_FILE
+
+_MAX_TOLD: Final = 5
+_ZEROS_BYTES: Final = 64 << 10
+_T = TypeVar("_T")
+
+
+def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) -> UndoPack:
+    """Takes a repair back and removes its pack, which is returned.
+
+    Args:
+        files: Where the store is, of which this process holds the lock.
+        root: The store directory.
+        number: Which repair; the newest if None.
+
+    Raises:
+        NotFoundError: There is no such repair.
+        UndoError: The store was changed since; it says where, and nothing was done.
+        CorruptError: The pack is damaged, or says what no repair writes; nothing was done.
+        UnsafePathError: It names what is no file of the store's; nothing was done.
+    """
+    if number is None:
+        packs = list_packs(files, root)
+        if not packs:
+            raise NotFoundError(f"{root} has no repair to take back", help="nothing was changed")
+        number = packs[-1]
+    pack = read_whole(files, root, number)
+    check_undo(files, root, pack)
+    mark_undoing(files, pack)
+    restore(files, root, pack)
+    remove_pack(files, root, pack)
+    return pack
+
+
+def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
+    """Does nothing if undoing a pack gives exactly the files that were there before its repair.
+
+    Raises:
+        UndoError: It would not; it says why.
+    """
+    told: list[str] = []
+    if pack.after is not None and not pack.is_undoing:
+        told += islice(differences(pack.after, files, root), _MAX_TOLD + 1)
+    if not told:
+        told += islice(_undone_differences(files, root, pack), _MAX_TOLD + 1)
+    if told:
+        more = " and more" if len(told) > _MAX_TOLD else ""
+        raise UndoError(
+            f"the store was changed since repair {pack.number}: {'; '.join(told[:_MAX_TOLD])}{more}",
+            help=f"nothing was changed; `seglog undo --discard {root} {pack.number}` moves the pack aside",
+        )
+
+
+def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[str]:
+    """Yields what keeps a store that is repaired, half repaired or half undone from becoming what it was."""
+    # What a finished repair left alone was held against `after`, where it is as before.
+    is_finished = pack.after is not None and not pack.is_undoing
+    changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
+    journal = files.open(journal_file(pack), writable=False)
+    try:
+        for name, state in pack.before.items():
+            if is_finished and name not in changed:
+                continue
+            path = _place(files, root, pack, name)
+            if not files.exists(path):
+                yield f"{name} is gone"
+            elif files.is_dir(path):
+                yield f"{name} is a folder"
+            elif path != root / name and not _may_be_there(pack, name) and files.exists(root / name):
+                yield f"{name} is there again"
+            elif _undone_state(files, path, pack, name, journal, state) != state:
+                yield f"{name} has other content"
+    finally:
+        journal.close()
+    for name in (*pack.kept, *pack.moved, *pack.renamed):
+        if not files.is_dir((root / name).parent):
+            yield f"the folder of {name} is gone"
+    yield from (f"{name} is a folder" for name in pack.created if files.is_dir(root / name))
+    if is_finished:
+        return
+    known = {*pack.before, *pack.created, *pack.moved.values()}
+    known |= {one.target for one in pack.renamed.values()}
+    for name, entry in walk_store(files, root):
+        if not entry.is_dir and name not in known:
+            yield f"{name} is new"
+
+
+def _undone_state(
+    files: Files, path: Path, pack: UndoPack, name: str, journal: OpenFile, wanted: FileState
+) -> FileState | None:
+    """Returns what undoing makes of a file; None where it would have to become longer than anything says."""
+    old = pack.old.get(name)
+    if old is None:
+        return state_of(files, path)
+    handle = files.open(path, writable=False)
+    try:
+        known_bytes = max(handle.size_bytes, old[-1].end)
+    finally:
+        handle.close()
+    if wanted.size_bytes > known_bytes:
+        return None
+    return state_of(files, path, wanted.size_bytes, _OldPatch(old, journal))
+
+
+class _OldPatch:
+    """The old bytes of one file, in the order of their places."""
+
+    def __init__(self, old: list[OldBytes], journal: OpenFile) -> None:
+        self._old = old
+        self._data_ends = [one.data_end for one in old]
+        self._ends = [one.end for one in old]
+        self._journal = journal
+
+    def next_at(self, position_bytes: int) -> int | None:
+        """Returns where the next old byte is that the journal has; zeros count as none."""
+        index = bisect_right(self._data_ends, position_bytes)
+        while index < len(self._old) and not self._old[index].data_bytes:
+            index += 1
+        return None if index == len(self._old) else max(position_bytes, self._old[index].position_bytes)
+
+    def lay(self, chunk: memoryview, position_bytes: int) -> None:
+        """Lays old bytes over a piece of the file."""
+        end = position_bytes + len(chunk)
+        for index in range(bisect_right(self._ends, position_bytes), len(self._old)):
+            one = self._old[index]
+            if one.position_bytes >= end:
+                return
+            low, high = max(position_bytes, one.position_bytes), min(end, one.end)
+            old = bytearray(high - low)
+            if low < one.data_end:
+                data = read_old(self._journal, one)[low - one.position_bytes : high - one.position_bytes]
+                old[: len(data)] = data
+            chunk[low - position_bytes : high - position_bytes] = old
+
+
+def _may_be_there(pack: UndoPack, name: str) -> bool:
+    """Returns whether another file may have the name of one that lies elsewhere now."""
+    return name == ABORT_FILE or name in {one.target for one in pack.renamed.values()}
+
+
+def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
+    """Returns where a file lies now that was there before the repair."""
+    if name in pack.renamed:
+        return _place_of_renamed(files, root, pack, name)
+    if name in pack.kept and files.exists(pack.kept[name]):
+        return pack.kept[name]
+    if name in pack.moved and files.exists(root / pack.moved[name]):
+        return root / pack.moved[name]
+    return root / name
+
+
+def _place_of_renamed(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
+    """Returns where a file lies whose names, old and new, may be those of others: its content tells."""
+    one = pack.renamed[name]
+    if files.exists(one.through):
+        return one.through
+    for path in (root / one.target, root / name):
+        if files.exists(path) and not files.is_dir(path) and state_of(files, path) == pack.before[name]:
+            return path
+    return root / name
+
+
+def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
+    """Takes the steps that make a store what it was before a repair; :func:`check_undo` said that they do.
+
+    Args:
+        files: Where the store is, or a draft of it.
+        root: The store directory.
+        pack: As it was read whole.
+    """
+    abort = root / ABORT_FILE
+    if not files.exists(abort):
+        # As while repairing: a store that is half undone must not look as if it had been closed.
+        files.write_file(abort, b"")
+        files.sync_dir(root)
+    journal = files.open(journal_file(pack), writable=False)
+    try:
+        _restore_names(files, root, pack)
+        for name, old in _but_abort(pack.old.items()):
+            _put_back(files, root / name, pack, old, journal)
+        for name in (*pack.kept, *pack.moved, *pack.renamed, *pack.old):
+            if name != ABORT_FILE:
+                files.set_stamp(root / name, pack.stamps[name])
+        for name in sorted(pack.made, reverse=True):
+            if files.exists(root / name) and not files.list_dir(root / name):
+                files.remove_dir(root / name)
+                files.sync_dir((root / name).parent)
+        _restore_abort(files, abort, pack, journal)
+    finally:
+        journal.close()
+    files.sync_dir(root)
+
+
+def _but_abort(named: Iterable[tuple[str, _T]]) -> list[tuple[str, _T]]:
+    return [(name, value) for name, value in named if name != ABORT_FILE]
+
+
+def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
+    folders: set[Path] = set()
+    _restore_renamed(files, root, pack)
+    for name, _place_now in _but_abort((*pack.kept.items(), *pack.moved.items())):
+        place = _place(files, root, pack, name)
+        if place != root / name:
+            files.rename(place, root / name)
+            folders |= {place.parent, (root / name).parent}
+    for name in pack.created:
+        if name != ABORT_FILE and files.exists(root / name):
+            files.remove(root / name)
+            folders.add((root / name).parent)
+    for folder in folders:
+        files.sync_dir(folder)
+
+
+def _restore_renamed(files: Files, root: Path, pack: UndoPack) -> None:
+    """Gives files their old names back, each by way of the pack, so that none takes another's place."""
+    names = [*pack.renamed, *(one.target for one in pack.renamed.values())]
+    folders = {(root / name).parent for name in names}
+    for name, one in pack.renamed.items():
+        place = _place(files, root, pack, name)
+        if place not in (one.through, root / name):
+            files.rename(place, one.through)
+            folders.add(one.through.parent)
+    for folder in sorted(folders):
+        files.sync_dir(folder)
+    for name, one in pack.renamed.items():
+        if files.exists(one.through):
+            files.rename(one.through, root / name)
+    for folder in sorted(folders):
+        files.sync_dir(folder)
+
+
+def _restore_abort(files: StampingFiles, abort: Path, pack: UndoPack, journal: OpenFile) -> None:
+    if ABORT_FILE not in pack.before:
+        files.remove(abort)
+        return
+    if ABORT_FILE in pack.kept and files.exists(pack.kept[ABORT_FILE]):
+        files.rename(pack.kept[ABORT_FILE], abort)
+    if ABORT_FILE in pack.old:
+        _put_back(files, abort, pack, pack.old[ABORT_FILE], journal)
+    files.set_stamp(abort, pack.stamps[ABORT_FILE])
+
+
+def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], journal: OpenFile) -> None:
+    size_bytes = pack.before[path.relative_to(pack.root).as_posix()].size_bytes
+    handle = files.open(path, writable=True)
+    try:
+        if handle.size_bytes != size_bytes:
+            handle.set_size(size_bytes)
+        for one in old:
+            if one.data_bytes:
+                handle.reserve(one.position_bytes, one.data_bytes)
+                handle.write_at(read_old(journal, one), one.position_bytes)
+            _put_zeros(handle, one.data_end, one.end)
+        handle.sync()
+    finally:
+        handle.close()
+
+
+def _put_zeros(handle: OpenFile, start: int, end: int) -> None:
+    """Writes zeros where a file has anything, so that a stretch of any length costs what it holds."""
+    at = handle.next_data(start)
+    while at is not None and at < end:
+        # Up to a round place: the rest of a block that a write begins counts as written.
+        size = min(_ZEROS_BYTES - at % _ZEROS_BYTES, end - at)
+        handle.write_at(bytes(size), at)
+        at = handle.next_data(at + size)

@@ -1,0 +1,258 @@
+"""Writes undo packs, says how far a repair or an undo came, and takes packs away again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, RENAMED, Change
+from seglog.doctor.undo.store_fingerprint import UNDO, FileState, state_of, walk_store
+from seglog.doctor.undo.undo_pack import (
+    AFTER,
+    JOURNAL,
+    KEPT,
+    MAX_NUMBER,
+    UNDOING,
+    UndoPack,
+    next_number,
+    pack_folder,
+    pack_numbers,
+)
+from seglog.doctor.undo.undo_reading import read_whole
+from seglog.errors import NotFoundError, UndoError
+from seglog.storage.files.files import Files, OpenFile, RestoringFiles, Stamp
+from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
+from seglog.storage.format.ours.undo_journal import (
+    MAX_DATA_BYTES,
+    UNDO_VERSION,
+    UndoEntry,
+    UndoKind,
+    encode_undo_entry,
+)
+
+DISCARDED: Final = f"{OURS}/stray/undo"
+"""Folder of packs that were moved aside."""
+_UNFINISHED: Final = ".tmp"
+_BUFFER_BYTES: Final = 1 << 20
+
+
+def write_pack(
+    files: RestoringFiles, root: Path, changes: Iterable[Change], now_ms: int, *, had_lock: bool
+) -> UndoPack:
+    """Writes the pack of a repair that is about to be made, durably, and returns it.
+
+    Args:
+        files: Where the store is, which nobody else may change meanwhile.
+        root: The store directory.
+        changes: All that will be done.
+        now_ms: When.
+        had_lock: Whether there was a ``lock`` file before this process took the lock.
+    """
+    number = next_number(files, root)
+    if number > MAX_NUMBER:
+        raise UndoError(
+            f"there is no number left for an undo pack behind {number - 1}",
+            help=f"`seglog undo --discard {root} {number - 1}` moves that pack aside",
+        )
+    # Looked at before the pack's own folders come.
+    before = list(_state_entries(files, root, had_lock=had_lock))
+    folder = pack_folder(root, number)
+    files.make_dirs(folder / KEPT)
+    entries = [*before, *_guard_entries(files, root, changes, had_lock=had_lock)]
+    begin = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=now_ms)
+    write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
+    return read_whole(files, root, number)
+
+
+def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+    """Writes down what the repair left, durably; it has come to its end then."""
+    targets = {one.target for one in pack.renamed.values()}
+    touched = {*pack.created, *pack.moved.values(), *pack.old, *targets}
+    entries: list[UndoEntry] = []
+    for name, entry in walk_store(files, root):
+        if entry.is_dir:
+            continue
+        known = pack.before.get(name)
+        state = state_of(files, root / name) if known is None or name in touched else known
+        entries.append(_file_entry(name, state, Stamp(0, 0)))
+    write_entries(files, pack.folder / AFTER, entries, ())
+
+
+def mark_undoing(files: Files, pack: UndoPack) -> None:
+    """Writes down that undoing a pack was begun."""
+    files.write_file(pack.folder / UNDOING, b"")
+    files.sync_dir(pack.folder)
+
+
+def remove_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+    """Removes a pack that was undone, and the folders that came with it."""
+    # In this order a pack that is half removed can be undone again, or counts as none.
+    for name in (AFTER, UNDOING, JOURNAL):
+        if files.exists(pack.folder / name):
+            files.remove(pack.folder / name)
+            files.sync_dir(pack.folder)
+    remove_leftovers(files, root, pack.folders)
+
+
+def has_leftovers(files: Files, root: Path) -> bool:
+    """Returns whether there are packs without journal, which no store needs."""
+    return any(not files.exists(pack_folder(root, number) / JOURNAL) for number in pack_numbers(files, root))
+
+
+def remove_leftovers(files: Files, root: Path, folders: Iterable[str]) -> None:
+    """Removes packs without journal, which no store needs, and the folders above them that were not there."""
+    packs = root / UNDO
+    for number in pack_numbers(files, root):
+        folder = pack_folder(root, number)
+        if files.exists(folder / JOURNAL):
+            continue
+        for path in (folder / KEPT, folder):
+            for item in files.list_dir(path):
+                if not item.is_dir:
+                    files.remove(path / item.name)
+            if files.is_dir(path) and not files.list_dir(path):
+                files.remove_dir(path)
+    for folder in (packs, packs.parent):
+        name = folder.relative_to(root).as_posix()
+        if files.exists(folder) and not files.list_dir(folder) and name not in set(folders):
+            files.remove_dir(folder)
+            files.sync_dir(folder.parent)
+
+
+def discard_pack(files: Files, root: Path, number: int) -> Path:
+    """Moves a pack aside, durably, whatever is in it, and returns where it lies then.
+
+    Nothing else of the store is changed: what a repair did stays done, and a repair that was stopped half-way
+    stays half done.
+
+    Raises:
+        NotFoundError: There is no such pack.
+    """
+    source = pack_folder(root, number)
+    if number not in pack_numbers(files, root):
+        raise NotFoundError(f"{root} has no undo pack {number}", help="`seglog undo --list STORE` shows them")
+    folder = root / DISCARDED
+    files.make_dirs(folder)
+    target = folder / str(number)
+    again = 1
+    while files.exists(target):
+        again += 1
+        target = folder / f"{number}.{again}"
+    files.rename(source, target)
+    files.sync_dir(folder)
+    files.sync_dir(source.parent)
+    return target
+
+
+def _state_entries(files: RestoringFiles, root: Path, *, had_lock: bool) -> Iterator[UndoEntry]:
+    for name, entry in walk_store(files, root):
+        if entry.is_dir:
+            yield UndoEntry(UndoKind.FOLDER, name)
+        elif had_lock or name != LOCK_FILE:
+            yield _file_entry(name, state_of(files, root / name), files.stamp(root / name))
+
+
+def _file_entry(name: str, state: FileState, stamp: Stamp) -> UndoEntry:
+    return UndoEntry(
+        UndoKind.FILE,
+        name,
+        size_bytes=state.size_bytes,
+        mode=stamp.mode,
+        modified_ns=stamp.modified_ns,
+        content_crc32c=state.content_crc32c,
+    )
+
+
+def _guard_entries(
+    files: Files, root: Path, changes: Iterable[Change], *, had_lock: bool
+) -> Iterator[UndoEntry]:
+    """Yields entries for files that come although no change says so: the lock, and abort while changing."""
+    created = {change.path for change in changes if change.kind == CREATED}
+    if not had_lock:
+        yield UndoEntry(UndoKind.CREATED, LOCK_FILE)
+    if not files.exists(root / ABORT_FILE) and root / ABORT_FILE not in created:
+        yield UndoEntry(UndoKind.CREATED, ABORT_FILE)
+
+
+def _change_entries(files: Files, root: Path, changes: Iterable[Change]) -> Iterator[UndoEntry]:
+    number = 0
+    for change in changes:
+        name = change.path.relative_to(root).as_posix()
+        match change.kind:
+            case kind if kind == CREATED:
+                yield UndoEntry(UndoKind.CREATED, name)
+            case kind if kind == MADE:
+                yield UndoEntry(UndoKind.MADE, name)
+            case kind if kind == MOVED and change.target is not None:
+                target = change.target.relative_to(root).as_posix()
+                yield UndoEntry(UndoKind.MOVED, name, target.encode("utf-8", "surrogateescape"))
+            case kind if kind == RENAMED and change.target is not None:
+                number += 1
+                target = change.target.relative_to(root).as_posix()
+                data = target.encode("utf-8", "surrogateescape")
+                yield UndoEntry(UndoKind.RENAMED, name, data, position_bytes=number)
+            case kind if kind == REMOVED:
+                number += 1
+                yield UndoEntry(UndoKind.KEPT, name, position_bytes=number)
+            case kind if kind == CHANGED:
+                yield from _bytes_entries(files, change, name)
+
+
+def _bytes_entries(files: Files, change: Change, name: str) -> Iterator[UndoEntry]:
+    old_bytes = change.old_bytes
+    stretches = [(at, min(size, old_bytes - at)) for at, size in change.stretches if at < old_bytes]
+    if change.new_bytes < old_bytes:
+        stretches.append((change.new_bytes, old_bytes - change.new_bytes))
+    if not stretches:
+        stretches = [(0, 0)]  # the length alone changes
+    handle = files.open(change.path, writable=False)
+    try:
+        for start, size in stretches:
+            yield from (
+                UndoEntry(UndoKind.BYTES, name, data, position_bytes=at, size_bytes=length)
+                for at, length, data in _pieces(handle, start, start + size)
+            )
+    finally:
+        handle.close()
+
+
+def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yields places, lengths and bytes of a stretch, without the zeros at their ends; a hole is one piece."""
+    at, first = start, True
+    while first or at < end:
+        data_at = handle.next_data(at)
+        data_at = end if data_at is None else min(data_at, end)
+        is_hole = data_at == end or data_at - at >= MAX_DATA_BYTES
+        size = data_at - at if is_hole else min(MAX_DATA_BYTES, end - at)
+        piece = memoryview(bytearray(0 if is_hole else size))
+        handle.read_into(piece, at)
+        yield at, size, bytes(piece).rstrip(b"\0")
+        at, first = at + size, False
+
+
+def write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: Iterable[UndoEntry]) -> None:
+    """Writes a file of entries, whole and on the disk before it has its name."""
+    unfinished = path.with_name(path.name + _UNFINISHED)
+    if files.exists(unfinished):
+        files.remove(unfinished)
+    handle = files.create(unfinished, 0)
+    try:
+        at = count = 0
+        buffer = bytearray()
+        for entries in (first, more):
+            for entry in entries:
+                buffer += encode_undo_entry(entry)
+                count += 1
+                if len(buffer) >= _BUFFER_BYTES:
+                    handle.write_at(buffer, at)
+                    at += len(buffer)
+                    buffer = bytearray()
+        buffer += encode_undo_entry(UndoEntry(UndoKind.END, position_bytes=count))
+        handle.write_at(buffer, at)
+        handle.sync()
+    finally:
+        handle.close()
+    files.sync_dir(path.parent)
+    files.rename(unfinished, path)
+    files.sync_dir(path.parent)
