@@ -24,7 +24,7 @@ from typing import Final
 
 from perf import machine
 from seglog.broker.broker import Broker
-from seglog.broker.topics import TopicConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader

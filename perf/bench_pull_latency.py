@@ -25,8 +25,8 @@ from typing import Final
 
 from perf import machine
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.pull import HeldPull
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.settings.config import BrokerConfig
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import PullMessageHeader

@@ -19,7 +19,7 @@ from typing import Final, Self
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import ConsumeFrom, Listener

@@ -23,8 +23,8 @@ import pytest
 from typing_extensions import override
 
 from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
-from seglog.broker.config import BrokerConfig, GuardPolicy
-from seglog.broker.topics import MAX_TOPIC_CHARACTERS
+from seglog.broker.settings.config import BrokerConfig, GuardPolicy
+from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError

@@ -24,27 +24,27 @@ from typing import Final, Self
 
 from seglog.arguments import as_doing, as_flag, as_int, as_kind
 from seglog.broker.assembly import assemble
-from seglog.broker.broadcast_offsets import BroadcastScan
-from seglog.broker.client_scan import ClientScan
-from seglog.broker.clients import ClientTable
-from seglog.broker.config import BrokerConfig
-from seglog.broker.consumer_filters import ConsumerFilters
-from seglog.broker.duration import duration_ms
-from seglog.broker.duties import Duties
-from seglog.broker.groups import GroupTable
+from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.handlers.table import HANDLERS
-from seglog.broker.held_pulls import HeldPulls, ParkedPull
-from seglog.broker.history_tidying import HistoryTidying
-from seglog.broker.hold_sweep import HoldSweep
-from seglog.broker.lock_picture import LockPicture
-from seglog.broker.offset_past import OffsetPast
-from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
-from seglog.broker.peer import Peer
-from seglog.broker.pull import HeldPull
-from seglog.broker.queue_locks import QueueLocks
-from seglog.broker.retention import LogRetention
-from seglog.broker.saving import Saving
-from seglog.broker.topics import TopicTable
+from seglog.broker.offsets.broadcast_offsets import BroadcastScan
+from seglog.broker.offsets.history_tidying import HistoryTidying
+from seglog.broker.offsets.offset_history_query import OffsetPast
+from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.pulls.expire_held_pulls import HoldSweep
+from seglog.broker.pulls.held_pulls import HeldPulls, ParkedPull
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.retention.retention import LogRetention
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.duration import duration_ms
+from seglog.broker.settings.peer import Peer
+from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tables.groups import GroupTable
+from seglog.broker.tables.lock_snapshot import LockPicture
+from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.topics import TopicTable
+from seglog.broker.tasks.background_tasks import Duties
+from seglog.broker.tasks.client_scan import ClientScan
+from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode

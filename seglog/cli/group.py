@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
-from seglog.broker.groups import group_name_problem
+from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_attributes
+from seglog.broker.tables.groups import group_name_problem
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock

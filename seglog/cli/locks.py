@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.lock_picture import read_picture
+from seglog.broker.tables.lock_snapshot import read_picture
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.offset_past import OffsetPast
+from seglog.broker.offsets.offset_history_query import OffsetPast
 from seglog.cli import options, render
 from seglog.cli.moves import show_moves
 from seglog.cli.reading import check_store

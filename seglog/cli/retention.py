@@ -9,8 +9,8 @@ from typing import Final
 
 import click
 
-from seglog.broker.config import GuardPolicy
-from seglog.broker.victims import Doomed, Victim, by_group
+from seglog.broker.retention.retention_impact import Doomed, Victim, by_group
+from seglog.broker.settings.config import GuardPolicy
 from seglog.cli import options, render
 from seglog.cli.amounts import Duration
 from seglog.cli.reading import check_store

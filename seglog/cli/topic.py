@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from seglog.broker.attributes import alter_attributes
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig, is_system_topic, topic_name_problem
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.attributes import alter_attributes
+from seglog.broker.tables.topics import TopicConfig, is_system_topic, topic_name_problem
 from seglog.cli import options, render
 from seglog.cli.reading import check_store
 from seglog.clock import SystemClock

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.admin_bodies import GroupListBody, GroupOffsets, QueueTimeSpan, TopicOffsets
 from seglog.remoting.admin_headers import (

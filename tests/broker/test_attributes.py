@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.broker.attributes import GROUP_ATTRIBUTES, alter_attributes
+from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_attributes
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.config.config_value import ConfigValue
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from seglog.broker.broadcast_offsets import PROXY_FOR_BROADCAST
+from seglog.broker.offsets.broadcast_offsets import PROXY_FOR_BROADCAST
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request

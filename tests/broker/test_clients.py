@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from seglog.broker.broker import LOCAL_PEER
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.client_headers import (
     ConsumerGroupHeader,

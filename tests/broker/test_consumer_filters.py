@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from seglog.broker.bloom import bit_positions, murmur3_low
-from seglog.broker.consumer_filters import ConsumerFilters
+from seglog.broker.filters.bloom import bit_positions, murmur3_low
+from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.clock import VirtualClock
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.files.files import RealFiles

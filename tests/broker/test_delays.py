@@ -10,8 +10,8 @@ import pytest
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.delay_levels import DelayLevels
+from seglog.broker.delay.delay_levels import DelayLevels
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.remoting.bodies import BatchMessage, MessageBatch

@@ -7,8 +7,8 @@ import threading
 import pytest
 from typing_extensions import override
 
-from seglog.broker.duration import duration_ms
-from seglog.broker.duties import RETRY_MS, Duties, Duty
+from seglog.broker.settings.duration import duration_ms
+from seglog.broker.tasks.background_tasks import RETRY_MS, Duties, Duty
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError, InvalidArgumentError
 

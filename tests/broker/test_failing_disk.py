@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.topics import TopicConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.errors import StoreFailedError
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore

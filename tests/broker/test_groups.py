@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.groups import GroupTable, group_name_problem
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.groups import GroupTable, group_name_problem
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, InvalidArgumentError, NotFoundError
 from seglog.remoting.codes import RequestCode, ResponseCode

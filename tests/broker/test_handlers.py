@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.bodies import BrokerData, LockBatchBody, LockedQueuesBody, QueueData, ResetOffsetsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.pull import HeldPull
-from seglog.broker.topics import TopicConfig
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from seglog.broker.offset_history import OffsetHistory, join_commits
-from seglog.broker.offset_past import OFFSET_HISTORY, OffsetDifference, OffsetPast
-from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.offsets.offset_history import OffsetHistory, join_commits
+from seglog.broker.offsets.offset_history_query import OFFSET_HISTORY, OffsetDifference, OffsetPast
+from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.clock import VirtualClock
 from seglog.errors import FullError, NotFoundError
 from seglog.remoting.codes import RequestCode

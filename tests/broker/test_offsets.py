@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from seglog.broker.offset_history import OffsetHistory
-from seglog.broker.offsets import ClampedOffset, ConsumerOffsets
+from seglog.broker.offsets.offset_history import OffsetHistory
+from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
 from seglog.storage.format.config.config_json import decode_config

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.pull import response_code
-from seglog.broker.topics import TopicConfig
+from seglog.broker.pulls.pull import response_code
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader

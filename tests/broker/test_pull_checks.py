@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader

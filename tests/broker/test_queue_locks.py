@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.queue_locks import QueueLocks
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request

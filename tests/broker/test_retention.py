@@ -11,12 +11,12 @@ import pytest
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.idle_groups import idle_groups
-from seglog.broker.parking import PARKED
-from seglog.broker.retention import FILES_IN_A_PASS, HOUR_MS, next_hour_ms
-from seglog.broker.topics import TopicConfig
-from seglog.broker.victims import Standing, Why, by_group, plan
+from seglog.broker.offsets.idle_groups import idle_groups
+from seglog.broker.retention.retention import FILES_IN_A_PASS, HOUR_MS, next_hour_ms
+from seglog.broker.retention.retention_impact import Standing, Why, by_group, plan
+from seglog.broker.retention.retention_side_files import PARKED
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.codes import ResponseCode

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.peer import Peer
-from seglog.broker.topics import TopicConfig
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.peer import Peer
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.batch import encode_batch

@@ -9,8 +9,8 @@ import pytest
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.codes import RequestCode, ResponseCode

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
@@ -151,7 +151,7 @@ def test_the_parser_is_loaded_by_the_first_expression_only():
     script = """
 import sys, tempfile
 from seglog.broker.broker import Broker
-from seglog.broker.wanted import expression_filter
+from seglog.broker.filters.subscription_filter import expression_filter
 with tempfile.TemporaryDirectory() as root, Broker.open(root, background=False):
     assert "lark" not in sys.modules
 expression_filter("a = 1", "SQL92")

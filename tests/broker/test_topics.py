@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import (
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import (
     TopicConfig,
     TopicTable,
     is_system_topic,

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.parking import PARKED
+from seglog.broker.retention.retention_side_files import PARKED
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.doctor.groups.resend import RECEIPTS
 from seglog.doctor.message.copy_names import RETRY_TOPIC

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import TopicConfig
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.client.link import new_client_id
 from seglog.client.local_link import LocalLink
 from seglog.client.routes import REFRESH_MS, Routes

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom

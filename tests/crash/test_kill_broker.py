@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import SystemClock, VirtualClock
 from seglog.storage.format.ours.offset_history import ChangeKind
 from tests.support.scale import scaled
@@ -29,7 +29,7 @@ LIVES = scaled(3, 12)
 BROKER = """
     import os, random, sys, threading
     from seglog.broker.broker import Broker
-    from seglog.broker.config import BrokerConfig
+    from seglog.broker.settings.config import BrokerConfig
     from seglog.remoting.codes import RequestCode, ResponseCode
     from seglog.remoting.command import Request
     from seglog.remoting.headers import SendMessageHeader, UpdateConsumerOffsetHeader

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.groups import group_to_config
-from seglog.broker.peer import Peer
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.peer import Peer
+from seglog.broker.tables.groups import group_to_config
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.groups import group_to_config
-from seglog.broker.topics import TopicConfig
+from seglog.broker.tables.groups import group_to_config
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import SystemClock, VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode
 from seglog.remoting.command import Request

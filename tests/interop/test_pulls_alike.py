@@ -9,8 +9,8 @@ import time
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
-from seglog.broker.peer import Peer
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.peer import Peer
 from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request

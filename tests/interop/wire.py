@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seglog.broker.groups import group_to_config
 from seglog.broker.handlers.table import HANDLERS
+from seglog.broker.tables.groups import group_to_config
 from seglog.remoting.batch import encode_batch
 from seglog.remoting.bodies import (
     LockBatchBody,

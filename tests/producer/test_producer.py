@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.topics import TopicConfig
+from seglog.broker.tables.topics import TopicConfig
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.errors import (

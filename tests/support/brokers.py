@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seglog.broker.broker import Broker
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.bodies import MessageBatch, RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
+from seglog.broker.settings.config import BrokerConfig
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer

@@ -36,7 +36,7 @@ def test_names_of_the_system_are_stated_in_one_place(module):
 
 # What states the bytes of a number outside of the formats: module → why
 BYTES_OF_THEIR_OWN = {
-    "broker/bloom.py": "the words of MurmurHash3, which are little-endian",
+    "broker/filters/bloom.py": "the words of MurmurHash3, which are little-endian",
     "spark/compact/keys.py": "the words of our own hash, which are little-endian",
 }
 OF_NUMBER = re.compile(r"[<>=!@](\d*[xcbB?hHiIlLqQnNefdsp])+|[<>=|][iufVSb]\d+")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from seglog.broker.clients import Client
-from seglog.broker.group_topics import find_group, retry_topic
+from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.pull_checks import no_such_language
-from seglog.broker.state import BrokerState
-from seglog.broker.wanted import expression_filter
+from seglog.broker.pulls.pull_checks import no_such_language
+from seglog.broker.sends.group_topics import find_group, retry_topic
+from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.clients import Client
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.client_headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode

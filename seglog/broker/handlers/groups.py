@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from seglog.broker.attributes import alter_group_attributes
-from seglog.broker.groups import group_name_problem
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.state import BrokerState
+from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.attributes import alter_group_attributes
+from seglog.broker.tables.groups import group_name_problem
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.admin_bodies import GroupListBody
 from seglog.remoting.client_headers import GroupForbiddenHeader

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from seglog.broker.peer import Peer
-from seglog.broker.pull import HeldPull
-from seglog.broker.state import BrokerState
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.settings.peer import Peer
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.headers import WireNames

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.state import BrokerState
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response, expect_body

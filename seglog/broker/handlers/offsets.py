@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.state import BrokerState
-from seglog.broker.young_queue import is_young
+from seglog.broker.state.state import BrokerState
+from seglog.broker.state.young_queue import is_young
 from seglog.remoting.bodies import ResetOffsetsBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Response, refuse

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.pull import HeldPull, pull
-from seglog.broker.state import BrokerState
+from seglog.broker.pulls.pull import HeldPull, pull
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Response
 from seglog.remoting.headers import PullMessageHeader

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.state import BrokerState
-from seglog.broker.topics import is_system_topic
+from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.topics import is_system_topic
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response
 from seglog.storage.format.names import LMQ_PREFIX

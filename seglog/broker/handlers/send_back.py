@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.send_back import send_back
-from seglog.broker.state import BrokerState
+from seglog.broker.sends.send_back import send_back
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Response
 from seglog.remoting.headers import SendBackHeader

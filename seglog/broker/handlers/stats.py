@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.state import BrokerState
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.admin_bodies import (
     ConsumeStatsBody,
     CorrectionOffsetsBody,

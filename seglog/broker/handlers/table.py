@@ -18,9 +18,9 @@ from seglog.broker.handlers import (
     tables,
     topics,
 )
-from seglog.broker.peer import Peer
-from seglog.broker.pull import HeldPull
-from seglog.broker.state import BrokerState
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.settings.peer import Peer
+from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response
 from seglog.remoting.headers import WireNames

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.config_shape import as_int, as_object, as_text
+from seglog.broker.tables.config_shape import as_int, as_object, as_text
 from seglog.clock import Clock
 from seglog.doctor.copies.backup import Copied, make_backup
 from seglog.doctor.copies.branch_names import BRANCHES, DROPPED, branch_names, branch_path

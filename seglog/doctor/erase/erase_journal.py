@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.broker.config_shape import as_int, as_object, as_text
+from seglog.broker.tables.config_shape import as_int, as_object, as_text
 from seglog.errors import CorruptError
 from seglog.storage.files.file_kinds import FILE, FOLDER, kind_error
 from seglog.storage.files.files import Files

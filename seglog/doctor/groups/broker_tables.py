@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.groups import GroupTable
-from seglog.broker.offsets import ConsumerOffsets
-from seglog.broker.topics import TopicTable
+from seglog.broker.offsets.offsets import ConsumerOffsets
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.groups import GroupTable
+from seglog.broker.tables.topics import TopicTable
 from seglog.clock import Clock
 from seglog.doctor.groups.offset_moves import open_offsets
 from seglog.storage.files.files import Files

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.offset_history import OffsetHistory
-from seglog.broker.offset_past import OffsetPast
-from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.offsets.offset_history import OffsetHistory
+from seglog.broker.offsets.offset_history_query import OffsetPast
+from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.clock import Clock
 from seglog.doctor.tables.offset_table import OFFSETS_FILE, OffsetTable
 from seglog.errors import NotFoundError, OffsetRangeError

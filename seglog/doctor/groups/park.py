@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.config_shape import as_object
-from seglog.broker.data_version import DataVersion
-from seglog.broker.topics import TopicConfig
+from seglog.broker.tables.config_shape import as_object
+from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import Clock
 from seglog.doctor.message.copy_names import PARKED_FROM, PARKED_ID
 from seglog.doctor.message.log_access import LogView

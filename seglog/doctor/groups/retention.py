@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from seglog.broker.config import GuardPolicy
-from seglog.broker.delay_offsets import DelayOffsets
-from seglog.broker.idle_groups import idle_groups
-from seglog.broker.offset_past import OffsetPast
-from seglog.broker.parking import park_victims, parked_file
-from seglog.broker.victims import Doomed, Standing, plan
+from seglog.broker.delay.delay_offsets import DelayOffsets
+from seglog.broker.offsets.idle_groups import idle_groups
+from seglog.broker.offsets.offset_history_query import OffsetPast
+from seglog.broker.retention.retention_impact import Doomed, Standing, plan
+from seglog.broker.retention.retention_side_files import park_victims, parked_file
+from seglog.broker.settings.config import GuardPolicy
 from seglog.clock import Clock
 from seglog.doctor.message.pending import DELAY_FILE
 from seglog.doctor.tables.offset_table import OffsetTable

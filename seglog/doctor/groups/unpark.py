@@ -1,4 +1,4 @@
-"""Brings messages back that retention has parked; see :mod:`seglog.broker.parking`."""
+"""Brings messages back that retention has parked; see :mod:`seglog.broker.retention.retention_side_files`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.parking import PARKED, SUFFIX
-from seglog.broker.victims import Why
+from seglog.broker.retention.retention_impact import Why
+from seglog.broker.retention.retention_side_files import PARKED, SUFFIX
 from seglog.clock import Clock
 from seglog.doctor.groups.park import add_topic
 from seglog.doctor.groups.resend import Parcel, Receipt, ReceiptFile, Resender

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.broker.config_shape import as_int, as_int_key, as_object
+from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
 from seglog.doctor.message import copy_names
 from seglog.doctor.message.log_access import LogView
 from seglog.doctor.message.roles import Role, parent_of, role_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.config_shape import as_int, as_int_key, as_object
-from seglog.broker.data_version import DataVersion
-from seglog.broker.offsets import SEPARATOR
+from seglog.broker.offsets.offsets import SEPARATOR
+from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
+from seglog.broker.tables.data_version import DataVersion
 from seglog.storage.files.files import Files
 from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS

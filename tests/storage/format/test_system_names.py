@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.broker.config import BrokerConfig
-from seglog.broker.topics import is_system_topic
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.topics import is_system_topic
 from seglog.storage.format.system_names import (
     NOT_ALLOWED_TO_SEND,
     is_business_topic,

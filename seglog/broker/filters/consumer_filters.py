@@ -1,0 +1,221 @@
+"""The SQL92 filters of consumer groups, as heartbeats bring them, kept in ``config/consumerFilter.json``.
+
+A filter is dead while its group has no client or does not subscribe to the topic, and is forgotten a day
+later. A group that comes back with the same version finds it alive again.
+
+Truth: memory, filled by heartbeats; the file is what a Java broker goes on with.
+
+Source: ``ConsumerFilterManager.java``, ``ConsumerFilterData.java``. Difference: filters whose bits are not as
+they should be are kept with the right ones; RocketMQ drops all filters then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from seglog.broker.filters.bloom import BIT_NUM, bit_positions
+from seglog.broker.filters.subscription_filter import expression_filter
+from seglog.broker.tables.config_shape import as_int, as_object, as_text
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.subscription import SubscriptionData, is_tag_type
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.small_files.config_file import ConfigFile
+
+KEPT_DEAD_MS: Final = 24 * 3_600_000
+"""``filterDataCleanTimeSpan``."""
+DEAD_SINCE_MS: Final = 30_000
+"""All groups are taken to have gone so long before a broker opens."""
+
+_TABLE: Final = "filterDataByTopic"
+_GROUPS: Final = "groupFilterData"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFilter:
+    """What one group wants of one topic.
+
+    Attributes:
+        born_ms: When it was made.
+        dead_ms: When its group went, before ``born_ms`` while it is there.
+        version: Of the client's subscription.
+        unknown: Fields that this version does not know; written back as they were.
+    """
+
+    group: str
+    topic: str
+    expression: str
+    expression_type: str
+    born_ms: int
+    dead_ms: int = 0
+    version: int = 0
+    unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether nobody filters with it now."""
+        return self.dead_ms >= self.born_ms
+
+
+class ConsumerFilters:
+    """All filters of a broker. Any thread may call it; reading takes no lock.
+
+    Args:
+        file: ``config/consumerFilter.json``.
+        clock: Its wall clock stamps births and deaths.
+    """
+
+    def __init__(self, file: ConfigFile, clock: Clock) -> None:
+        self._file = file
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._filters: dict[tuple[str, str], ConsumerFilter] = {}
+        self._unknown: Mapping[str | int, ConfigValue] = {}
+        self._is_changed = False
+        stored = file.load(_parse_table)
+        if stored is not None:
+            filters, self._unknown = stored
+            dead_ms = clock.now_ms() - DEAD_SINCE_MS
+            for one in filters:
+                dead = one if one.is_dead else replace(one, dead_ms=max(dead_ms, one.born_ms))
+                self._filters[one.group, one.topic] = dead
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        return self._is_changed or any(self._is_outdated(one) for one in self._filters.copy().values())
+
+    def get(self, group: str, topic: str) -> ConsumerFilter | None:
+        """Returns a group's filter for a topic, None if it has none or its expression was none."""
+        return self._filters.get((group, topic))
+
+    def all(self) -> list[ConsumerFilter]:
+        """Returns every filter, dead ones too, by topic and group."""
+        return sorted(self._filters.copy().values(), key=lambda one: (one.topic, one.group))
+
+    def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
+        """Takes over what a group subscribes to; its filters for other topics die."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            topics: set[str] = set()
+            for subscription in subscriptions:
+                topics.add(subscription.topic)
+                if not is_tag_type(subscription.expression_type) and subscription.expression:
+                    self._register(group, subscription, now_ms)
+            for one in list(self._filters.values()):
+                if one.group == group and one.topic not in topics:
+                    self._kill(one, now_ms)
+
+    def unregister(self, group: str) -> None:
+        """Lets the filters of a group die: it has no client any more."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            for one in list(self._filters.values()):
+                if one.group == group:
+                    self._kill(one, now_ms)
+
+    def persist(self) -> None:
+        """Saves the filters if they have changed, without those that have been dead for a day.
+
+        Raises:
+            FullError: There is no space; the file is as it was and the next call tries again.
+        """
+        with self._lock:
+            kept = {key: one for key, one in self._filters.items() if not self._is_outdated(one)}
+            if not self._is_changed and len(kept) == len(self._filters):
+                return
+            with explained():
+                self._file.save({_TABLE: _to_config(kept.values()), **self._unknown})
+            self._filters = kept
+            self._is_changed = False
+
+    def _register(self, group: str, subscription: SubscriptionData, now_ms: int) -> None:
+        key = group, subscription.topic
+        old = self._filters.get(key)
+        language = str(subscription.expression_type)
+        new = ConsumerFilter(
+            group, subscription.topic, subscription.expression, language, now_ms, 0, subscription.version
+        )
+        if old is not None and new.version <= old.version:
+            if new.version == old.version and old.is_dead:
+                self._put(replace(old, dead_ms=0))
+        elif old is not None and (old.expression, old.expression_type) == (new.expression, language):
+            self._put(replace(old, version=new.version, dead_ms=0))
+        elif _is_sound(new):
+            self._put(new)
+        elif old is not None:
+            # The client learns of it with its next pull.
+            del self._filters[key]
+            self._is_changed = True
+
+    def _put(self, one: ConsumerFilter) -> None:
+        self._filters[one.group, one.topic] = one
+        self._is_changed = True
+
+    def _kill(self, one: ConsumerFilter, now_ms: int) -> None:
+        if not one.is_dead:
+            self._put(replace(one, dead_ms=now_ms))
+
+    def _is_outdated(self, one: ConsumerFilter) -> bool:
+        return one.is_dead and self._clock.now_ms() - one.dead_ms >= KEPT_DEAD_MS
+
+
+def _is_sound(one: ConsumerFilter) -> bool:
+    try:
+        expression_filter(one.expression, one.expression_type)
+    except InvalidArgumentError:
+        return False
+    return True
+
+
+def _to_config(filters: Iterable[ConsumerFilter]) -> Mapping[str | int, ConfigValue]:
+    topics: dict[str, dict[str | int, ConfigValue]] = {}
+    for one in filters:
+        topics.setdefault(one.topic, {})[one.group] = {
+            "bloomFilterData": {"bitNum": BIT_NUM, "bitPos": bit_positions(one.group, one.topic)},
+            "bornTime": one.born_ms,
+            "clientVersion": one.version,
+            "consumerGroup": one.group,
+            "dead": one.is_dead,
+            "deadTime": one.dead_ms,
+            "expression": one.expression,
+            "expressionType": one.expression_type,
+            "topic": one.topic,
+            **one.unknown,
+        }
+    return {topic: {_GROUPS: groups, "topic": topic} for topic, groups in topics.items()}
+
+
+_KNOWN: Final = frozenset(
+    (
+        "bloomFilterData", "bornTime", "clientVersion", "consumerGroup", "dead", "deadTime", "expression",
+        "expressionType", "topic",
+    )
+)  # fmt: skip
+_Table = tuple[list[ConsumerFilter], Mapping[str | int, ConfigValue]]
+
+
+def _parse_table(value: ConfigValue) -> _Table:
+    fields = as_object(value, "consumerFilter")
+    found: list[ConsumerFilter] = []
+    for topic, data in as_object(fields.get(_TABLE, {}), _TABLE).items():
+        groups = as_object(as_object(data, str(topic)).get(_GROUPS, {}), _GROUPS)
+        for group, item in groups.items():
+            one = as_object(item, str(group))
+            found.append(
+                ConsumerFilter(
+                    str(group),
+                    str(topic),
+                    as_text(one.get("expression", ""), "expression"),
+                    as_text(one.get("expressionType", ""), "expressionType"),
+                    as_int(one.get("bornTime", 0), "bornTime"),
+                    as_int(one.get("deadTime", 0), "deadTime"),
+                    as_int(one.get("clientVersion", 0), "clientVersion"),
+                    {key: field for key, field in one.items() if key not in _KNOWN},
+                )
+            )
+    return found, {key: item for key, item in fields.items() if key != _TABLE}

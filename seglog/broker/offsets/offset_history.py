@@ -1,0 +1,240 @@
+"""Keeps the history of consumer offsets under ``<store>/seglog/offsets/``.
+
+Changes wait in memory until the offset table is saved; they are written and synced just before it, so the
+table never says what the history does not. What was saved by others in between, a Java broker or an older
+seglog, is found when a broker opens and written down as such.
+
+Bounds: a file that has grown is followed by a new one, which begins with the offsets of that moment. In the
+old one, forward commits of one client in one queue within a minute become one; the oldest files go when
+all together are too long. While very many commits wait to be written, they are joined in the same way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from seglog.broker.offsets.offset_history_query import (
+    OFFSET_HISTORY,
+    QueueKey,
+    apply,
+    differences,
+    history_files,
+)
+from seglog.clock import Clock
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.ours.offset_history import (
+    ChangeKind,
+    OffsetChange,
+    decode_changes,
+    encode_changes,
+)
+
+FILE_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 64 << 20
+MAX_WAITING: Final = 16_384
+JOINED_MS: Final = 60_000
+_UNFINISHED: Final = ".tmp"
+
+
+class OffsetHistory:
+    """Writes the history of one store, whose lock the caller holds. Any thread may call :meth:`note`.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        clock: Stamps the changes.
+        file_bytes: How long a file grows before the next one.
+        max_bytes: How long all files together may be.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        clock: Clock,
+        *,
+        file_bytes: int = FILE_BYTES,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._files = files
+        self._folder = root / OFFSET_HISTORY
+        self._clock = clock
+        self._file_bytes = file_bytes
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._waiting: list[OffsetChange] = []
+        self._join_at = MAX_WAITING
+        self._end_bytes = 0
+        names = history_files(files, self._folder)
+        self._number = int(names[-1]) if names else -1
+        self._rotate_at = file_bytes
+
+    def begin(self, table: Mapping[QueueKey, int]) -> None:
+        """Takes up the history where it ended; what the table says otherwise was changed by others.
+
+        Args:
+            table: Every offset as it was loaded.
+        """
+        known: dict[QueueKey, int] = {}
+        if self._number >= 0:
+            decoded = decode_changes(self._files.read_file(self._path(self._number)))
+            for change in decoded.changes:
+                apply(known, change)
+            self._end_bytes = decoded.end_bytes
+            self._rotate_at = self._next_rotation(decoded.state_bytes)
+        for found in differences(known, dict(table)):
+            key = found.group, found.topic, found.queue_id
+            self.note(ChangeKind.FOUND, *key, found.before, found.after)
+
+    def note(
+        self,
+        kind: ChangeKind,
+        group: str,
+        topic: str,
+        queue_id: int,
+        before: int | None,
+        after: int | None,
+        client_id: str = "",
+    ) -> None:
+        """Writes a change down with the next :meth:`flush`."""
+        change = OffsetChange(kind, self._clock.now_ms(), group, topic, queue_id, before, after, client_id)
+        with self._lock:
+            self._waiting.append(change)
+            if len(self._waiting) >= self._join_at:
+                self._waiting = join_commits(self._waiting, JOINED_MS)
+                self._join_at = max(MAX_WAITING, 2 * len(self._waiting))
+
+    def flush(self) -> None:
+        """Writes down what waits, durably; not from two threads at once.
+
+        Raises:
+            FullError: There is no space; what waits is tried again with the next call.
+        """
+        with self._lock:
+            changes, self._waiting = self._waiting, []
+        if not changes:
+            return
+        is_written = False
+        try:
+            with explained():
+                self._append(changes)
+            is_written = True
+        finally:
+            if not is_written:
+                with self._lock:
+                    self._waiting[:0] = changes
+        with self._lock:
+            self._join_at = MAX_WAITING
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its file has grown enough to be followed by another."""
+        return self._end_bytes >= self._rotate_at
+
+    def tidy(self) -> None:
+        """Follows a file that has grown with a new one, and lets the oldest go; not from two threads at once.
+
+        Raises:
+            FullError: There is no space; the history is as it was.
+        """
+        if self.is_long:
+            with explained():
+                self._rotate()
+
+    def _append(self, changes: list[OffsetChange]) -> None:
+        if self._number < 0:
+            self._files.make_dirs(self._folder)
+            self._end_bytes = self._write_whole(0, _beginning({}, changes[0].timestamp_ms))
+            self._number = 0
+        data = encode_changes(changes)
+        file = self._files.open(self._path(self._number), writable=True)
+        try:
+            if file.size_bytes != self._end_bytes:
+                file.set_size(self._end_bytes)  # bytes of a cut change must not stand behind new ones
+            file.write_at(data, self._end_bytes)
+            file.sync()
+        finally:
+            file.close()
+        self._end_bytes += len(data)
+
+    def _rotate(self) -> None:
+        """Starts a new file, joins the commits of the old one, and lets the oldest go."""
+        old = self._number
+        changes = decode_changes(self._files.read_file(self._path(old))).changes
+        state: dict[QueueKey, int] = {}
+        for change in changes:
+            apply(state, change)
+        self._end_bytes = self._write_whole(old + 1, _beginning(state, changes[-1].timestamp_ms))
+        self._rotate_at = self._next_rotation(self._end_bytes)
+        self._number = old + 1
+        self._write_whole(old, join_commits(changes, JOINED_MS))
+        sizes = {entry.name: entry.size_bytes for entry in self._files.list_dir(self._folder)}
+        names = history_files(self._files, self._folder)
+        while len(names) > 2 and sum(sizes[name] for name in names) > self._max_bytes:
+            self._files.remove(self._folder / names.pop(0))
+        self._files.sync_dir(self._folder)
+
+    def _write_whole(self, number: int, changes: Iterable[OffsetChange]) -> int:
+        data = encode_changes(changes)
+        path = self._path(number)
+        unfinished = path.with_name(path.name + _UNFINISHED)
+        self._files.write_file(unfinished, data, sync=True)
+        self._files.rename(unfinished, path)
+        self._files.sync_dir(self._folder)
+        return len(data)
+
+    def _next_rotation(self, state_bytes: int) -> int:
+        """Returns a length that leaves room for changes, however many offsets a file begins with."""
+        return state_bytes + max(self._file_bytes, state_bytes)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / segment_file_name(number)
+
+
+def _beginning(state: Mapping[QueueKey, int], begin_ms: int) -> list[OffsetChange]:
+    """Returns what a file starts with; no change behind it is older, unless the clock was set back."""
+    return [
+        OffsetChange(ChangeKind.BEGIN, begin_ms),
+        *(
+            OffsetChange(ChangeKind.STATE, begin_ms, *key, before=None, after=offset)
+            for key, offset in sorted(state.items())
+        ),
+    ]
+
+
+def join_commits(changes: Iterable[OffsetChange], within_ms: int) -> list[OffsetChange]:
+    """Returns changes with forward commits of one client in one queue joined; everything else stays.
+
+    Args:
+        changes: In their order; what is joined stands where the last of them stood.
+        within_ms: How far apart the first and the last of what is joined may be.
+    """
+    joined: list[OffsetChange | None] = []
+    last: dict[QueueKey, tuple[int, int]] = {}
+    for change in changes:
+        key = change.group, change.topic, change.queue_id
+        merged, first_ms = change, change.timestamp_ms
+        if key in last:
+            place, since_ms = last[key]
+            earlier = joined[place]
+            if earlier is not None and _can_join(earlier, change, since_ms + within_ms):
+                merged = change._replace(before=earlier.before, commits=earlier.commits + change.commits)
+                joined[place], first_ms = None, since_ms
+        last[key] = len(joined), first_ms
+        joined.append(merged)
+    return [change for change in joined if change is not None]
+
+
+def _can_join(earlier: OffsetChange, later: OffsetChange, until_ms: int) -> bool:
+    return (
+        earlier.kind is later.kind is ChangeKind.COMMIT
+        and earlier.client_id == later.client_id
+        and not earlier.is_backwards
+        and not later.is_backwards
+        and later.timestamp_ms <= until_ms
+    )

@@ -1,0 +1,425 @@
+"""How far each group has consumed each queue, kept in ``config/consumerOffset.json``.
+
+Truth: the table in memory; the file follows every few seconds and at close, as in RocketMQ. So a crash
+loses the last commits, never messages: what was consumed since is delivered again.
+
+Offsets never go below 0. At open, offsets beyond the end of their queue are set to that end: the store
+lost what lay between in a crash, and a group that waited there would miss the messages that take their
+place (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
+
+With a history, every change of the table is written down there before the table is saved. How far a client
+has pulled is kept beside what its group committed, in memory only: the difference is on its way. A reset
+counts at once, and holds until the client was told where to go on: what it commits before that is stale.
+
+Source: ``ConsumerOffsetManager.java``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.broker.offsets.offset_history import OffsetHistory
+from seglog.broker.offsets.offset_history_query import QueueKey
+from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
+from seglog.broker.tables.data_version import DataVersion
+from seglog.clock import Clock
+from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.names import MAX_QUEUE_ID, check_group
+from seglog.storage.format.ours.offset_history import ChangeKind
+from seglog.storage.small_files.config_file import ConfigFile
+
+_KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
+_MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1
+_MAX_OFFSET: Final = (1 << 63) - 1
+SEPARATOR: Final = "@"
+"""Between topic and group in the table's keys; neither name can hold it."""
+
+
+BROADCAST_SUFFIX: Final = "@broadcast"
+"""Behind the name of a group whose clients each get everything; the offset is the smallest of theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedOffset:
+    """An offset that lay beyond the end of its queue at open."""
+
+    topic: str
+    group: str
+    queue_id: int
+    committed_offset: int
+    max_offset: int
+
+
+class ConsumerOffsets:
+    """The offset table of a broker. Any thread may call it.
+
+    Args:
+        file: ``config/consumerOffset.json``.
+        clock: Stamps the table's version.
+        history: Where every change is written down; None keeps no history.
+    """
+
+    def __init__(self, file: ConfigFile, clock: Clock, history: OffsetHistory | None = None) -> None:
+        self._file = file
+        self._clock = clock
+        self._history = history
+        self._lock = threading.Lock()
+        self._saving = threading.Lock()
+        self._is_dirty = False
+        self._version = DataVersion()
+        self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._resets: dict[QueueKey, int] = {}
+        self._unknown: Mapping[str | int, ConfigValue] = {}
+        stored = file.load(_parse_table)
+        if stored is not None:
+            self._version, self._table, self._unknown = stored
+        if history is not None:
+            history.begin(self.all())
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        return self._is_dirty
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
+        """Stores where the group goes on in a queue; going back is allowed, as in RocketMQ.
+
+        While the group has not been told of a reset, its commits there are ignored.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            offset: Of the next message that the group wants.
+            client_id: Who commits, for the history.
+
+        Raises:
+            InvalidArgumentError: The offset is negative, or a number is too large for the file.
+            InvalidNameError: No group can be called so.
+        """
+        _check_offset(group, topic, queue_id, offset)
+        with self._lock:
+            if not self._resets or (group, topic, queue_id) not in self._resets:
+                self._set(ChangeKind.COMMIT, group, topic, queue_id, offset, client_id)
+
+    def query(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns the committed offset, None if the group never committed one there."""
+        queues = self._table.get(f"{topic}{SEPARATOR}{group}")
+        return None if queues is None else queues.get(queue_id)
+
+    def commit_broadcast(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Stores how far all clients of a broadcasting group have got.
+
+        Raises:
+            InvalidNameError: No group can be called so.
+        """
+        check_group(group)
+        with self._lock:
+            owner = f"{group}{BROADCAST_SUFFIX}"
+            self._set(ChangeKind.COMMIT, owner, topic, queue_id, offset, "BroadcastOffset")
+
+    def query_broadcast(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns what :meth:`commit_broadcast` stored, None if nothing."""
+        return self.query(f"{group}{BROADCAST_SUFFIX}", topic, queue_id)
+
+    def all(self) -> dict[QueueKey, int]:
+        """Returns every offset by group, topic and queue."""
+        with self._lock:
+            return {
+                (group, topic, queue_id): offset
+                for key, queues in self._table.items()
+                for topic, _, group in [key.partition(SEPARATOR)]
+                for queue_id, offset in queues.items()
+            }
+
+    def of_group(self, group: str) -> dict[tuple[str, int], int]:
+        """Returns all offsets of a group by topic and queue."""
+        return {
+            (topic, queue_id): offset
+            for (owner, topic, queue_id), offset in self.all().items()
+            if owner == group
+        }
+
+    def groups_of(self, topic: str) -> set[str]:
+        """Returns the groups that have offsets in a topic, those whose clients broadcast too."""
+        return {group.partition(SEPARATOR)[0] for group, name, _queue_id in self.all() if name == topic}
+
+    def topics_of(self, group: str) -> set[str]:
+        """Returns the topics that a group has offsets in."""
+        return {topic for topic, _queue_id in self.of_group(group)}
+
+    def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """Remembers how far a group has pulled a queue; that is no commit."""
+        self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = next_offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns what the group would pull next, None if it has not pulled since the broker opened."""
+        return self._pulled.get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+
+    def reset(
+        self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "", *, tell: bool = True
+    ) -> None:
+        """Moves a group in a queue, whether it has clients or not.
+
+        Args:
+            group: The group.
+            topic: The topic.
+            queue_id: The queue.
+            offset: Where it goes on; the caller knows what the queue has.
+            client_id: Who moves it, for the history.
+            tell: Whether the group's next pull there is answered with the new offset.
+
+        Raises:
+            InvalidArgumentError: The offset is negative, or a number is too large for the file.
+            InvalidNameError: No group can be called so.
+        """
+        _check_offset(group, topic, queue_id, offset)
+        with self._lock:
+            self._set(ChangeKind.RESET, group, topic, queue_id, offset, client_id)
+            if tell:
+                self._resets[group, topic, queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Returns the offset that a client of the group must be told now, once; None if there is none."""
+        return self._resets.pop((group, topic, queue_id), None) if self._resets else None
+
+    def restore(
+        self, wanted: Mapping[QueueKey, int], ends: Mapping[tuple[str, int], int], client_id: str = ""
+    ) -> tuple[ClampedOffset, ...]:
+        """Puts groups back to offsets that they had; queues that are not named stay as they are.
+
+        Args:
+            wanted: The offsets, such as ``OffsetPast.at`` returns them.
+            ends: Max offset by topic and queue; what lies beyond is set to it.
+            client_id: Who restores, for the history.
+
+        Returns:
+            What lay beyond the end of its queue.
+        """
+        clamped: list[ClampedOffset] = []
+        with self._lock:
+            for (group, topic, queue_id), offset in sorted(wanted.items()):
+                end = ends.get((topic, queue_id), offset)
+                if offset > end:
+                    clamped.append(ClampedOffset(topic, group, queue_id, offset, end))
+                self._set(ChangeKind.RESTORE, group, topic, queue_id, min(offset, end), client_id)
+        return tuple(clamped)
+
+    def clone(self, source: str, target: str, topic: str | None = None, client_id: str = "") -> int:
+        """Gives a group the offsets of another; returns how many.
+
+        Args:
+            source: The group that has them.
+            target: The group that gets them; what it has in other topics stays.
+            topic: Only those of this topic.
+            client_id: Who clones, for the history.
+
+        Raises:
+            InvalidNameError: No group can be called as the target is.
+        """
+        check_group(target)
+        found = {key: offset for key, offset in self.of_group(source).items() if topic in (None, key[0])}
+        with self._lock:
+            for name in {name for name, _queue_id in found}:
+                queues = self._table.get(f"{name}{SEPARATOR}{target}", {})
+                for queue_id in [queue_id for queue_id in queues if (name, queue_id) not in found]:
+                    before = queues.pop(queue_id)
+                    self._is_dirty = True
+                    self._note(ChangeKind.DELETE, target, name, queue_id, before, None, client_id)
+            for (name, queue_id), offset in found.items():
+                self._set(ChangeKind.CLONE, target, name, queue_id, offset, client_id)
+        return len(found)
+
+    def delete(self, group: str, topic: str | None = None, client_id: str = "") -> int:
+        """Forgets the offsets of a group, those of its broadcasting clients too; returns how many.
+
+        Args:
+            group: The group.
+            topic: Only those of this topic.
+            client_id: Who deletes, for the history.
+        """
+        count = 0
+        with self._lock:
+            for key in list(self._table):
+                name, _, owner = key.partition(SEPARATOR)
+                if owner.partition(SEPARATOR)[0] != group or topic not in (None, name):
+                    continue
+                for queue_id, offset in self._table.pop(key).items():
+                    self._note(ChangeKind.DELETE, owner, name, queue_id, offset, None, client_id)
+                    count += 1
+                self._pulled.pop(key, None)
+                self._is_dirty = True
+            self._resets = {
+                key: offset
+                for key, offset in self._resets.items()
+                if key[0] != group or topic not in (None, key[1])
+            }
+        return count
+
+    def delete_topic(self, topic: str, client_id: str = "") -> int:
+        """Forgets what all groups have committed and pulled in a topic; returns how many offsets.
+
+        Args:
+            topic: The topic.
+            client_id: Who deletes, for the history.
+        """
+        count = sum(self.delete(group, topic, client_id) for group in self.groups_of(topic))
+        with self._lock:
+            for key in [key for key in self._pulled if key.partition(SEPARATOR)[0] == topic]:
+                del self._pulled[key]
+            self._resets = {key: offset for key, offset in self._resets.items() if key[1] != topic}
+        return count
+
+    def clamp(self, ends: Iterable[tuple[str, int, int]]) -> tuple[ClampedOffset, ...]:
+        """Sets offsets beyond the end of their queue to that end.
+
+        Args:
+            ends: Topic, queue and max offset of each queue of the store; others are left alone.
+
+        Returns:
+            What was changed, as it was.
+        """
+        max_offsets = {(topic, queue_id): max_offset for topic, queue_id, max_offset in ends}
+        clamped: list[ClampedOffset] = []
+        for (group, topic, queue_id), offset in self.all().items():
+            max_offset = max_offsets.get((topic, queue_id))
+            if max_offset is not None and offset > max_offset:
+                clamped.append(ClampedOffset(topic, group, queue_id, offset, max_offset))
+        with self._lock:
+            for one in clamped:
+                self._set(ChangeKind.CLAMP, one.group, one.topic, one.queue_id, one.max_offset, "")
+        return tuple(clamped)
+
+    def _set(
+        self, kind: ChangeKind, group: str, topic: str, queue_id: int, offset: int, client_id: str
+    ) -> None:
+        key = f"{topic}{SEPARATOR}{group}"
+        queues = self._table.get(key)
+        if queues is None:
+            # Groups that were loaded keep their names, whatever those are.
+            is_as_before = kind is ChangeKind.RESTORE
+            check_group(
+                group.partition(SEPARATOR)[0] if is_as_before else group.removesuffix(BROADCAST_SUFFIX)
+            )
+            queues = self._table[key] = {}
+        before = queues.get(queue_id)
+        if before != offset:
+            queues[queue_id] = offset
+            self._is_dirty = True
+            self._note(kind, group, topic, queue_id, before, offset, client_id)
+
+    def _note(
+        self,
+        kind: ChangeKind,
+        group: str,
+        topic: str,
+        queue_id: int,
+        before: int | None,
+        after: int | None,
+        client_id: str,
+    ) -> None:
+        if self._history is not None:
+            self._history.note(kind, group, topic, queue_id, before, after, client_id)
+
+    def persist(self) -> None:
+        """Writes the history down, and saves the table if it has changed.
+
+        Raises:
+            FullError: There is no space; the file is as it was and the next call tries again.
+        """
+        with self._saving:
+            with self._lock:
+                is_dirty, self._is_dirty = self._is_dirty, False
+                table = self._copy() if is_dirty else {}
+            version = self._version.next(self._clock.now_ms())
+            is_saved = False
+            try:
+                if self._history is not None:
+                    self._history.flush()  # it knows whatever the copy holds
+                if is_dirty:
+                    self._save(table, version)
+                    self._version = version
+                is_saved = True
+            finally:
+                if is_dirty and not is_saved:
+                    self._is_dirty = True
+
+    @property
+    def is_history_long(self) -> bool:
+        """Whether :meth:`tidy` has something to do."""
+        return self._history is not None and self._history.is_long
+
+    def tidy(self) -> None:
+        """Follows a history file that has grown with a new one.
+
+        Raises:
+            FullError: There is no space; the history is as it was.
+        """
+        if self._history is not None:
+            with self._saving:
+                self._history.tidy()
+
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file will have it."""
+        with self._lock:
+            return self._as_config(self._copy(), self._version)
+
+    def _copy(self) -> dict[str | int, ConfigValue]:
+        return {key: dict(queues.items()) for key, queues in self._table.items()}
+
+    def _as_config(
+        self, table: Mapping[str | int, ConfigValue], version: DataVersion
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            "groupTopicMap": _topics_of_groups(table),
+            "offsetTable": dict(table),
+            **self._unknown,
+        }
+
+    def _save(self, table: Mapping[str | int, ConfigValue], version: DataVersion) -> None:
+        with explained():
+            self._file.save(self._as_config(table, version))
+
+
+def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:
+    """Refuses what no file can hold: one such commit would keep all others from being saved."""
+    if offset < 0:
+        raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
+    if offset > _MAX_OFFSET or not _MIN_QUEUE_ID <= queue_id <= MAX_QUEUE_ID:
+        raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is out of range")
+
+
+def _topics_of_groups(keys: Iterable[str | int]) -> dict[str | int, ConfigValue]:
+    topics: dict[str, list[str]] = {}
+    for key in keys:
+        topic, _, group = str(key).partition(SEPARATOR)
+        if SEPARATOR not in group:  # "topic@group@broadcast" is the progress of a broadcast group
+            topics.setdefault(group, []).append(topic)
+    return dict(topics.items())
+
+
+_Table = tuple[DataVersion, dict[str, dict[int, int]], Mapping[str | int, ConfigValue]]
+
+
+def _parse_table(value: ConfigValue) -> _Table:
+    fields = as_object(value, "consumerOffset")
+    table: dict[str, dict[int, int]] = {}
+    for key, queues in as_object(fields.get("offsetTable", {}), "offsetTable").items():
+        offsets = table[str(key)] = {}
+        for queue_id, offset in as_object(queues, str(key)).items():
+            number = as_int(offset, str(key))
+            if not 0 <= number <= _MAX_OFFSET:
+                raise CorruptError("config-shape", expected=f"offsets from 0 in {key}", found=number)
+            place = as_int_key(queue_id, str(key))
+            if not _MIN_QUEUE_ID <= place <= MAX_QUEUE_ID:
+                raise CorruptError("config-shape", expected=f"queues of 32 bits in {key}", found=place)
+            offsets[place] = number
+    unknown = {key: item for key, item in fields.items() if key not in _KNOWN}
+    return DataVersion.parse(fields.get("dataVersion")), table, unknown

@@ -1,0 +1,63 @@
+"""What a pull of a broadcasting group does besides: note how far its client is, and tell it where to go on.
+
+Source: ``PullMessageProcessor.java updateBroadcastPulledOffset, queryBroadcastPullInitOffset``,
+``BroadcastOffsetManager.java getOffset``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seglog.broker.offsets.broadcast_offsets import PROXY_FOR_BROADCAST
+from seglog.broker.settings.peer import Peer
+from seglog.broker.state.state import BrokerState
+from seglog.broker.state.young_queue import is_young
+from seglog.remoting.headers import PullMessageHeader
+from seglog.remoting.heartbeat import ConsumeType
+
+
+class BroadcastClient(NamedTuple):
+    """The client that pulls, and whether a proxy does it for it."""
+
+    client_id: str
+    is_behind_proxy: bool
+
+
+def broadcast_client(state: BrokerState, header: PullMessageHeader, peer: Peer) -> BroadcastClient | None:
+    """Returns the client behind a pull if its group broadcasts, None otherwise."""
+    if header.request_source == PROXY_FOR_BROADCAST:
+        return BroadcastClient(header.proxy_client_id or peer.client_id, is_behind_proxy=True)
+    online = state.clients.consumers(header.consumer_group)
+    if online is None or not online.is_broadcast or online.consume_type is not ConsumeType.PASSIVELY:
+        return None
+    member = state.clients.member(header.consumer_group, peer)
+    return None if member is None else BroadcastClient(member.client_id, is_behind_proxy=False)
+
+
+def broadcast_start(state: BrokerState, header: PullMessageHeader, client: BroadcastClient) -> int | None:
+    """Returns where a client is to go on that does not know or has changed its way, None for all others."""
+    group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+    broadcasts = state.broadcasts
+    if not broadcasts.must_restart(
+        group, topic, client.client_id, header.queue_offset, is_behind_proxy=client.is_behind_proxy
+    ):
+        return None
+    known = broadcasts.start_of(group, topic, queue_id, client.client_id)
+    if known is None:
+        known = 0 if is_young(state, topic, queue_id) else state.store.max_offset(topic, queue_id)
+    note_broadcast(state, header, client, known)
+    return known
+
+
+def note_broadcast(
+    state: BrokerState, header: PullMessageHeader, client: BroadcastClient, offset: int
+) -> None:
+    """Notes how far a client is."""
+    state.broadcasts.note(
+        header.consumer_group,
+        header.topic,
+        header.queue_id,
+        client.client_id,
+        offset,
+        is_behind_proxy=client.is_behind_proxy,
+    )

@@ -1,0 +1,191 @@
+"""A pull: which messages it gets, what it commits, and when it waits.
+
+Every status of the store has its code. A pull at the end of a queue that may be suspended comes back as a
+:class:`HeldPull` with the answer for the case that nothing arrives: a caller in process waits with it, a
+server parks it (``held_pulls.py``). Afterwards everything is asked again, but nothing committed.
+
+At most 32 messages or 256 KiB come at once, 8 or 64 KiB of what has probably left the memory: what lies
+further behind the end of the log than ``BrokerState.hot_bytes``. The first message decides which it is
+(RocketMQ looks at each, so a batch that becomes hot on the way goes on there); it always comes.
+
+Source: ``PullMessageProcessor.java``, ``DefaultPullMessageResultHandler.java``; statuses and limits in
+``DefaultMessageStore.java getMessage, isTheBatchFull``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from seglog.broker.pulls.broadcast_pulls import broadcast_client, broadcast_start, note_broadcast
+from seglog.broker.pulls.pull_checks import Permitted, check_pull
+from seglog.broker.settings.peer import Peer
+from seglog.broker.state.state import BrokerState
+from seglog.remoting.bodies import RecordsBody
+from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
+from seglog.remoting.command import Response
+from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.layout import I64
+from seglog.storage.format.record.record import PHY_OFFSET_AT
+from seglog.storage.reads.get import GetResult
+from seglog.storage.reads.message_filter import MessageFilter
+
+_CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+OFFSET_RESET: Final = "OFFSET_RESET"
+"""Remark of the answer that tells a client of a reset; no status of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPull:
+    """A pull that waits for a message.
+
+    Attributes:
+        header: What was asked.
+        peer: Who asked.
+        is_lite: Whether it was a LITE_PULL_MESSAGE.
+        wanted: The filter that was made of it.
+        hold_ms: How long it waits at most.
+        nothing_yet: The answer if nothing arrives in time.
+    """
+
+    header: PullMessageHeader
+    peer: Peer
+    is_lite: bool
+    wanted: MessageFilter | None
+    hold_ms: int
+    nothing_yet: Response
+
+    def answer(self, state: BrokerState) -> Response:
+        """Returns the answer of now; everything may have changed meanwhile."""
+        return _look(state, self.header, self.peer, is_lite=self.is_lite).answer
+
+
+def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
+    """Returns the code that a status of the store becomes, for a pull at ``queue_offset``."""
+    code = _CODES.get(status)
+    if code is not None:
+        return code
+    # An empty or absent queue: who asks for its start waits there, everyone else is sent back to it.
+    return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
+
+
+def pull(
+    state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool = False
+) -> Response | HeldPull:
+    """Returns the answer to a pull, or that it is to be held; commits the offset that came with it.
+
+    After a reset the client is told where to go on; what it commits with that pull is stale.
+
+    Args:
+        state: The broker's.
+        header: What is asked.
+        peer: Who asks.
+        is_lite: Whether it is a LITE_PULL_MESSAGE.
+    """
+    answer, permitted, status = _look(state, header, peer, is_lite=is_lite)
+    if permitted is None:
+        return answer
+    if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        state.offsets.commit(
+            header.consumer_group, header.topic, header.queue_id, header.commit_offset, peer.client_id
+        )
+    # Where messages were lost there is nothing to wait for: the answer says where to go on.
+    is_end = answer.code is ResponseCode.PULL_NOT_FOUND and status is not GetStatus.OFFSET_FOUND_NULL
+    if is_end and header.sys_flag & PullFlag.SUSPEND:
+        config = state.config
+        hold_ms = header.suspend_timeout_ms if config.long_polling_enable else config.short_polling_ms
+        return HeldPull(header, peer, is_lite, permitted.wanted, max(0, hold_ms), answer)
+    return answer
+
+
+class _Look(NamedTuple):
+    """A look at a queue: the answer, and what it was permitted and found unless the answer is another."""
+
+    answer: Response
+    permitted: Permitted | None = None
+    status: GetStatus | None = None
+
+
+def _look(state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool) -> _Look:
+    permitted = check_pull(state, header, peer, is_lite=is_lite)
+    if isinstance(permitted, Response):
+        return _Look(permitted)
+    queue = header.consumer_group, header.topic, header.queue_id
+    reset = state.offsets.take_reset(*queue)
+    if reset is not None:
+        state.offsets.note_pull(*queue, reset)
+        return _Look(_reset(state, header, reset, permitted))
+    broadcast = broadcast_client(state, header, peer)
+    if broadcast is not None:
+        start = broadcast_start(state, header, broadcast)
+        if start is not None:
+            return _Look(_reset(state, header, start, permitted))
+    found = _read(state, header, permitted.wanted)
+    answer = _answer(header, permitted, found)
+    if broadcast is not None:
+        is_moved = answer.code is ResponseCode.PULL_OFFSET_MOVED
+        note_broadcast(state, header, broadcast, found.next_offset if is_moved else header.queue_offset)
+    state.offsets.note_pull(*queue, found.next_offset)
+    return _Look(answer, permitted, found.status)
+
+
+def _reset(state: BrokerState, header: PullMessageHeader, offset: int, permitted: Permitted) -> Response:
+    low, high = (
+        find(header.topic, header.queue_id) for find in (state.store.min_offset, state.store.max_offset)
+    )
+    return Response(
+        ResponseCode.PULL_OFFSET_MOVED,
+        _header(permitted, offset, low, high),
+        remark=OFFSET_RESET,
+    )
+
+
+def _answer(header: PullMessageHeader, permitted: Permitted, found: GetResult) -> Response:
+    return Response(
+        response_code(found.status, header.queue_offset),
+        _header(permitted, found.next_offset, found.min_offset, found.max_offset),
+        RecordsBody(found) if found.status is GetStatus.FOUND else None,
+        found.status.name,
+    )
+
+
+def _header(permitted: Permitted, next_offset: int, low: int, high: int) -> PullMessageResponseHeader:
+    return PullMessageResponseHeader(
+        MASTER_ID, next_offset, low, high, permitted.topic.sys_flag, permitted.group.sys_flag
+    )
+
+
+def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter | None) -> GetResult:
+    config, store = state.config, state.store
+    count = max(1, min(header.max_msg_nums, config.max_pull_count))
+    size_bytes = max(1, min(header.max_msg_bytes or config.max_pull_bytes, config.max_pull_bytes))
+    where = header.topic, header.queue_id, header.queue_offset
+    found = store.get(*where, count, wanted, max_bytes=size_bytes)
+    if found.status is not GetStatus.FOUND or not _is_cold(state, found):
+        return found
+    count = min(count, config.max_cold_pull_count)
+    size_bytes = min(size_bytes, config.max_cold_pull_bytes)
+    # How far a filtered read goes on behind its last message depends on the bounds too.
+    if wanted is None and len(found) <= count and sum(map(len, found.runs)) <= size_bytes:
+        return found
+    return store.get(*where, count, wanted, max_bytes=size_bytes)
+
+
+def _is_cold(state: BrokerState, found: GetResult) -> bool:
+    """Returns whether what was found begins further behind the end of the log than memory reaches."""
+    store = state.store
+    end = store.max_phy_offset
+    if end - store.min_phy_offset <= state.hot_bytes:
+        return False
+    phy_offset = int(I64.unpack_from(found.runs[0], PHY_OFFSET_AT)[0])
+    return end - phy_offset > state.hot_bytes

@@ -1,0 +1,200 @@
+"""Whom it would hurt if the start of the log went: counted by queue offsets, without reading a message.
+
+A file of the log takes a range of queue offsets from every queue. What of a range a group has not passed yet
+is lost to it. So are dead and parked messages that nobody has fetched, delayed messages whose time has not
+come, and half messages that nobody has decided. A topic that nobody reads has no victims once its messages
+are old; how many of them go is told, as ``unread``. Before that, only a full disk would take them, and then
+they count: whoever stored them was promised the time to read them.
+
+Counted are groups with an offset in the queue; a group that never committed there may have wanted its end.
+Its retry topic is its alone: what is in there counts from the first message on. How far broadcasting clients
+are counts for nobody: each of them may be gone for good.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from seglog.broker.offsets.offset_history_query import QueueKey
+from seglog.storage.format.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    OP_TOPIC,
+    PARK_PREFIX,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+)
+from seglog.storage.format.system_names import TRANSACTION_GROUP
+from seglog.storage.retention import LogSegment, Retention
+
+
+class Why(enum.Enum):
+    """Why somebody still needs a message."""
+
+    UNDELIVERED = "undelivered"
+    """Its group has not consumed it."""
+    DEAD = "dead letters"
+    """Nobody has looked at what a group gave up."""
+    PARKED = "parked"
+    """Nobody has fetched what was put aside for a group."""
+    DELAYED = "delayed"
+    """Its time has not come."""
+    HALF = "half messages"
+    """Nobody has committed or rolled it back."""
+    UNREAD = "unread"
+    """No group reads its queue, and its retention time is not over."""
+
+
+class Victim(NamedTuple):
+    """Messages of one queue that somebody still needs.
+
+    Attributes:
+        why: What for.
+        group: Who; empty for delayed and half messages.
+        offsets: Their queue offsets.
+    """
+
+    why: Why
+    group: str
+    topic: str
+    queue_id: int
+    offsets: range
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where everybody stands who needs messages.
+
+    Attributes:
+        offsets: What groups have committed.
+        delay_offsets: Queue offset by delay level: what lies below was delivered.
+        ignored_groups: Groups that do not count.
+    """
+
+    offsets: Mapping[QueueKey, int]
+    delay_offsets: Mapping[int, int] = field(default_factory=dict)
+    ignored_groups: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A file of the log, and what goes with it.
+
+    Attributes:
+        ranges: Queue offsets by topic and queue; queues that lose nothing are left out.
+        victims: Who still needs some of them.
+        unread: Messages of queues that nobody reads.
+    """
+
+    segment: LogSegment
+    ranges: Mapping[tuple[str, int], range]
+    victims: tuple[Victim, ...]
+    unread: int
+
+    @property
+    def count(self) -> int:
+        """How many messages go."""
+        return sum(map(len, self.ranges.values()))
+
+
+class _Need(NamedTuple):
+    """From which queue offset on somebody needs a queue."""
+
+    why: Why
+    group: str
+    queue_offset: int
+
+
+def plan(
+    retention: Retention, segments: Sequence[LogSegment], standing: Standing, *, are_young: bool = False
+) -> list[Doomed]:
+    """Returns what goes with each of some files of the log that follow each other.
+
+    Args:
+        retention: Of the store.
+        segments: The files, oldest first.
+        standing: Who needs what.
+        are_young: Whether the retention time of their messages is not over.
+    """
+    if not segments:
+        return []
+    cuts = [segments[0].first_phy_offset, *(segment.end_phy_offset for segment in segments)]
+    places = retention.offsets_from(cuts)
+    # Compaction topics lose nothing with the log's files.
+    places = {key: at for key, at in places.items() if key[0] not in retention.compaction_topics}
+    needs = _needs(places.keys(), standing)
+    found: list[Doomed] = []
+    for number, segment in enumerate(segments):
+        ranges = {key: range(*at[number : number + 2]) for key, at in places.items()}
+        ranges = {key: offsets for key, offsets in sorted(ranges.items()) if offsets}
+        victims: list[Victim] = []
+        unread = 0
+        for (topic, queue_id), offsets in ranges.items():
+            wanted = needs.get((topic, queue_id))
+            if wanted is None:
+                unread += len(offsets)
+                wanted = [_Need(Why.UNREAD, "", 0)] if are_young else []
+            for why, group, first in wanted:
+                left = range(max(offsets.start, first), offsets.stop)
+                if left:
+                    victims.append(Victim(why, group, topic, queue_id, left))
+        found.append(Doomed(segment, ranges, tuple(victims), unread))
+    return found
+
+
+def by_group(victims: Iterable[Victim]) -> dict[tuple[str, str], int]:
+    """Returns how many messages are needed by reason and group, most first."""
+    counts: dict[tuple[str, str], int] = {}
+    for victim in victims:
+        key = victim.why.value, victim.group
+        counts[key] = counts.get(key, 0) + len(victim.offsets)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def victims_text(victims: Iterable[Victim], most: int = 3) -> str:
+    """Returns who needs how many messages, in words; the first few only."""
+    counts = by_group(victims)
+    named = [f"{f'group {group}: ' if group else ''}{count} {why}" for (why, group), count in counts.items()]
+    more = [f"{len(named) - most} more"] * (len(named) > most)
+    return ", ".join([*named[:most], *more])
+
+
+def _needs(queues: Iterable[tuple[str, int]], standing: Standing) -> dict[tuple[str, int], list[_Need]]:
+    """Returns who needs each queue that anybody reads, from where on."""
+    readers: dict[tuple[str, int], dict[str, int]] = {}
+    for (group, topic, queue_id), offset in standing.offsets.items():
+        if "@" not in group:  # the progress of one broadcasting client
+            readers.setdefault((topic, queue_id), {})[group] = offset
+    return {
+        (topic, queue_id): found
+        for topic, queue_id in queues
+        if (found := _needs_of(topic, queue_id, readers.get((topic, queue_id), {}), standing)) is not None
+    }
+
+
+def _needs_of(
+    topic: str, queue_id: int, readers: Mapping[str, int], standing: Standing
+) -> list[_Need] | None:
+    if topic == SCHEDULE_TOPIC:
+        return [_Need(Why.DELAYED, "", standing.delay_offsets.get(queue_id + 1, 0))]
+    if topic == HALF_TOPIC:
+        return [_Need(Why.HALF, "", readers.get(TRANSACTION_GROUP, 0))]
+    if topic == OP_TOPIC or topic.startswith(SYSTEM_PREFIX):
+        return []
+    for prefix, why in ((DLQ_PREFIX, Why.DEAD), (PARK_PREFIX, Why.PARKED)):
+        if topic.startswith(prefix):
+            fetched = max(readers.values(), default=0)
+            return _counting([_Need(why, topic.removeprefix(prefix), fetched)], standing)
+    needs = {group: _Need(Why.UNDELIVERED, group, offset) for group, offset in readers.items()}
+    if topic.startswith(RETRY_PREFIX):
+        owner = topic.removeprefix(RETRY_PREFIX)
+        needs.setdefault(owner, _Need(Why.UNDELIVERED, owner, 0))
+    return _counting(needs.values(), standing) if needs else None
+
+
+def _counting(needs: Iterable[_Need], standing: Standing) -> list[_Need]:
+    return [need for need in needs if need.group not in standing.ignored_groups]

@@ -1,0 +1,44 @@
+"""When a message for a group's retry topic becomes a dead letter instead.
+
+That is after its last attempt. And it is at once while any queue of the group is locked: a group that
+consumes in order sends a message away only after its last attempt, and says so by its locks. RocketMQ does
+the same; a concurrent consumer in a group with orderly ones would lose its retries.
+
+Source: ``SendMessageProcessor.java handleRetryAndDLQ``.
+"""
+
+from __future__ import annotations
+
+from seglog.broker.sends.group_topics import dlq_topic, find_group
+from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.topics import TopicConfig
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import SendMessageHeader
+from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import properties as props
+
+
+def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response | None:
+    """Returns the topic that a message for a retry topic goes to instead.
+
+    Args:
+        state: The broker.
+        header: A send to a retry topic.
+
+    Returns:
+        None if the message may be tried again; why it is refused if its group is not there.
+    """
+    name = header.topic.removeprefix(RETRY_PREFIX)
+    group = find_group(state, name)
+    if group is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name}")
+    most = group.retry_max_times if header.max_reconsume_times is None else header.max_reconsume_times
+    if header.reconsume_times <= most and not state.locks.is_any_live(name):
+        return None
+    return dlq_topic(state, name)
+
+
+def without_delay(raw: bytes) -> bytes:
+    """Returns stored properties that let no delay topic hold the message."""
+    return props.encode_properties({**props.decode_properties(raw), props.DELAY: "-1"})

@@ -1,0 +1,187 @@
+"""From a message's arrival to the store: the checks, in RocketMQ's order, and what a broker adds.
+
+A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON whatever it had; POP_CK is
+taken away. Messages of a batch are stored with the properties they came with.
+
+A message with a delay level waits in the delay topic; what it says of timers is taken away. Timers and
+transactions need parts that this broker does not have. Such a message would never come out of the store
+again, so it is refused.
+
+Source: ``SendMessageProcessor.java``, ``AbstractSendMessageProcessor.java msgCheck, buildMsgContext``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.peer import Peer
+from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import SendMessageHeader
+from seglog.remoting.topics import PERM_WRITE
+from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.tags import stored_tags_code
+from seglog.storage.format.system_names import NOT_ALLOWED_TO_SEND
+
+CLUSTER: Final = "CLUSTER"
+MSG_REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
+POP_CK: Final = "POP_CK"
+
+_KNOWN: Final = re.compile(
+    rb"(?:^|\x02)(UNIQ_KEY|TAGS|WAIT|CLUSTER|MSG_REGION|TRACE_ON|POP_CK|DELAY|TRAN_MSG"
+    rb"|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01([^\x02]+)"
+)
+"""The properties that a broker looks at; the others need not be decoded."""
+_PLAIN: Final = frozenset((b"UNIQ_KEY", b"TAGS", b"WAIT"))
+_STAMPED: Final = (CLUSTER, MSG_REGION, TRACE_ON)
+_TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+
+class StoredProperties(NamedTuple):
+    """Properties as they are stored, and those that matter to a send.
+
+    Attributes:
+        raw: Stored form.
+        unique_id: The message's UNIQ_KEY.
+        delay_level: 0 for a message that can be consumed at once.
+        waits_for_disk: False if the client asked for an answer before the message is on the disk.
+    """
+
+    raw: bytes
+    unique_id: str
+    tags_code: int
+    waits_for_disk: bool
+    delay_level: int
+
+
+def stamp_of(config: BrokerConfig) -> bytes:
+    """Returns the encoded properties that every message of a broker gets."""
+    return props.encode_properties({CLUSTER: config.cluster_name, **send_ext_of(config)})
+
+
+def send_ext_of(config: BrokerConfig) -> dict[str, str]:
+    """Returns the fields that a broker adds to its answers to sends."""
+    return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.is_trace_on else "false"}
+
+
+def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
+    """Returns the topic of a send, created if it may be, or why the send is refused."""
+    topic = state.topics.get(header.topic)
+    if topic is not None and topic.is_order and not is_writable(state.config):
+        return no_sends(state.config)
+    if topic is None or header.topic in NOT_ALLOWED_TO_SEND:
+        problem = topic_name_problem(header.topic)
+        if problem is not None:
+            return refuse(ResponseCode.INVALID_PARAMETER, problem)
+        if header.topic in NOT_ALLOWED_TO_SEND:
+            return refuse(
+                ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden."
+            )
+        topic = state.topics.create_for_send(
+            header.topic, header.default_topic, header.default_topic_queue_nums
+        )
+        if topic is None:
+            return refuse(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!"
+            )
+    if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+        return refuse(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
+        )
+    return topic
+
+
+def is_writable(config: BrokerConfig) -> bool:
+    """Returns whether the broker takes messages; where it does not, clients still send but those of order."""
+    return bool(config.broker_permission & PERM_WRITE)
+
+
+def no_sends(config: BrokerConfig) -> Response:
+    """Returns the refusal of a broker that takes no messages."""
+    host = config.address.rpartition(":")[0]
+    return refuse(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
+
+
+def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
+    """Returns the topic of a batch, or why the batch is refused."""
+    topic = find_topic(state, header, peer)
+    if isinstance(topic, Response):
+        return topic
+    if len(header.topic) > MAX_TOPIC_CHARACTERS:
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}")
+    if header.topic.startswith(RETRY_PREFIX):
+        return refuse(
+            ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
+        )
+    return topic
+
+
+def choose_queue(state: BrokerState, topic: TopicConfig, queue_id: int) -> int:
+    """Returns the queue that a client asked for, or any if it left the choice to the broker."""
+    return queue_id if queue_id >= 0 else state.random.randrange(max(1, topic.write_queue_nums))
+
+
+def complete_properties(
+    state: BrokerState, raw: bytes, sys_flag: int = 0, reconsume_times: int = 0
+) -> StoredProperties | Response:
+    """Returns the properties to store for those that came, or why the message is refused.
+
+    Raises:
+        ProtocolError: DELAY is no number.
+    """
+    known = dict(_KNOWN.findall(raw))
+    level = 0
+    if not known.keys() <= _PLAIN:
+        found = props.decode_properties(raw)
+        level = state.delivery.levels.level_of(found.get(props.DELAY))
+        refusal = _refuse_unserved(
+            state.config, found, is_delayed_retry=level > 0 and reconsume_times > 0, level=level
+        )
+        if refusal is not None:
+            return refusal
+        for name in (*_STAMPED, POP_CK, *(_TIMERS if level > 0 else ())):
+            found.pop(name, None)
+        raw = props.encode_properties(found)
+    elif raw and raw[-1] != props.ENTRY_END:
+        raw += b"\x02"
+    unique_id = known.get(b"UNIQ_KEY")
+    if unique_id is None:
+        unique_id = state.ids.next().encode()
+        raw = b"%bUNIQ_KEY\x01%b\x02" % (raw, unique_id)
+    return StoredProperties(
+        raw + state.stamp,
+        unique_id.decode("utf-8", "replace"),
+        stored_tags_code(known.get(b"TAGS")),
+        known.get(b"WAIT") != b"false",
+        level if level > 0 and may_wait(sys_flag) else 0,
+    )
+
+
+def may_wait(sys_flag: int) -> bool:
+    """Returns whether a delay level counts: it does not for what opens or undoes a transaction."""
+    return flags.takes_queue_offset(sys_flag)
+
+
+def _refuse_unserved(
+    config: BrokerConfig, found: dict[str, str], *, is_delayed_retry: bool, level: int
+) -> Response | None:
+    # A message of a transaction that is tried again was committed before.
+    if found.get("TRAN_MSG", "").lower() == "true" and not is_delayed_retry:
+        return refuse(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{config.address.rpartition(':')[0]}] sending transaction message is forbidden",
+        )
+    if level <= 0 and any(name in found for name in _TIMERS):
+        return refuse(
+            ResponseCode.SYSTEM_ERROR,
+            "accurate timer message is not enabled, timerWheelEnable is false",
+        )
+    return None

@@ -1,0 +1,114 @@
+"""A message that a consumer could not process comes back: it is tried again later, or becomes a dead letter.
+
+The consumer names a record by its place in the log. It is stored once more, for the group's retry topic and
+with one more failure: on the delay level that the client asks for, or on 3 + failures, so the waits are 10s,
+30s, 1m, 2m and so on up to 2h. After its last attempt it goes to ``%DLQ%group`` at once.
+
+A record of a compaction topic carries its place in that topic's own log. RocketMQ looks there in the commit
+log, and sends back nothing or a stranger; here the message is found by its id.
+
+Source: ``AbstractSendMessageProcessor.java consumerSendMsgBack``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.broker.delay.delay_levels import hold
+from seglog.broker.sends.group_topics import dlq_topic, retry_topic
+from seglog.broker.sends.send import is_writable, may_wait, no_sends
+from seglog.broker.state.state import BrokerState
+from seglog.errors import NotFoundError, SeglogError
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.headers import SendBackHeader
+from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import PERM_WRITE
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.message import Message
+from seglog.storage.format.record.tags import tags_code
+
+FIRST_LEVEL: Final = 3
+
+
+def send_back(state: BrokerState, header: SendBackHeader) -> Response:
+    """Stores a message for another attempt or as a dead letter, or says why not."""
+    group = state.groups.find(header.group)
+    if group is None:
+        return refuse(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {header.group}"
+        )
+    if not is_writable(state.config):
+        return no_sends(state.config)
+    if group.retry_queue_nums <= 0:
+        return Response(ResponseCode.SUCCESS)
+    # As in RocketMQ, the topic is not one of order from now on, until the group's next heartbeat.
+    topic = retry_topic(state, group, is_order=False, is_unit=header.is_unit_mode)
+    if not topic.perm & PERM_WRITE:
+        return refuse(ResponseCode.NO_PERMISSION, f"the topic[{topic.name}] sending message is forbidden")
+    message = _find(state, header)
+    if message is None:
+        return refuse(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.phy_offset}")
+    level = _level(group, header, message)
+    if level is None:
+        return _store(state, message, dlq_topic(state, group.name).name, 0, 0)
+    # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
+    # would never get what comes to lie in the others.
+    queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
+    return _store(state, message, topic.name, state.random.randrange(queue_nums), level)
+
+
+def _find(state: BrokerState, header: SendBackHeader) -> Message | None:
+    """Returns the message that the client means, None if it is not there any more."""
+    origin = None if header.origin_topic is None else state.topics.get(header.origin_topic)
+    if origin is not None and origin.attributes.get("cleanup.policy") == "COMPACTION":
+        found = (
+            state.store.query(origin.name, header.origin_message_id, 1) if header.origin_message_id else []
+        )
+        return found[0] if found else None
+    try:
+        return state.store.message_at(header.phy_offset)
+    except NotFoundError:
+        return None
+
+
+def _level(group: SubscriptionGroup, header: SendBackHeader, message: Message) -> int | None:
+    """Returns the delay level of the next attempt, None if there is to be none."""
+    most = group.retry_max_times if header.max_reconsume_times is None else header.max_reconsume_times
+    if message.reconsume_times >= most or header.delay_level < 0:
+        return None
+    return header.delay_level or FIRST_LEVEL + message.reconsume_times
+
+
+def _store(state: BrokerState, message: Message, topic: str, queue_id: int, level: int) -> Response:
+    properties = dict(message.properties)
+    properties.pop(props.CRC32, None)
+    properties.setdefault(props.RETRY_TOPIC, message.topic)
+    if not properties.get(props.ORIGIN_MESSAGE_ID, "").strip():
+        properties[props.ORIGIN_MESSAGE_ID] = message.message_id
+    properties |= {props.WAIT: "false", props.DELAY: str(level)}
+    levels = state.delivery.levels
+    level = min(level, levels.highest) if may_wait(message.sys_flag) else 0
+    place, place_id, raw = topic, queue_id, props.encode_properties(properties)
+    if level > 0:
+        place, place_id, raw = hold(raw, topic, queue_id, level)
+    tag = properties.get(props.TAGS)
+    try:
+        state.store.append(
+            place,
+            place_id,
+            message.body,
+            raw,
+            tags_code(tag),
+            sys_flag=message.sys_flag,
+            flag=message.flag,
+            born_timestamp_ms=message.born_timestamp_ms,
+            born_host=message.born_host,
+            reconsume_times=message.reconsume_times + 1,
+            delay_ms=levels.own_delay_ms(level),
+        )
+    except SeglogError as error:
+        return refuse(ResponseCode.SYSTEM_ERROR, ResponseCode(error.response_code).name)
+    if level > 0:
+        state.delivery.note_sent(level)
+    return Response(ResponseCode.SUCCESS)

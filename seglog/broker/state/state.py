@@ -1,0 +1,79 @@
+"""What the handlers of a broker work on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from seglog.broker.delay.delivery import Delivery
+from seglog.broker.filters.consumer_filters import ConsumerFilters
+from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
+from seglog.broker.offsets.offsets import ConsumerOffsets
+from seglog.broker.retention.disk_watermark import DiskGate
+from seglog.broker.retention.retention import LogRetention
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tables.groups import GroupTable
+from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.topics import TopicTable
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.store import MessageStore
+
+
+class SavedTable(Protocol):
+    """A table that is kept in a file."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        ...
+
+    def persist(self) -> None:
+        """Saves what has changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerState:
+    """The parts of one broker, which ``assembly.py`` makes.
+
+    Attributes:
+        ids: Ids for messages that come without one.
+        stamp: Encoded properties that every message gets.
+        send_ext: Fields of every answer to a send; Java's client fails on one without any.
+        hot_bytes: What the log may hold behind a message that counts as in memory.
+        delivery: Delivers delayed messages.
+        random: Chooses queues where the choice is the broker's.
+        clients: Who is online.
+        broadcasts: How far each broadcasting client is.
+        filters: What SQL92 filters groups have.
+        disk: Refuses sends while the disk is nearly full.
+        retention: Deletes what is old.
+        now_ms: The broker's clock.
+    """
+
+    config: BrokerConfig
+    store: MessageStore
+    topics: TopicTable
+    groups: GroupTable
+    offsets: ConsumerOffsets
+    locks: QueueLocks
+    ids: UniqueIds
+    stamp: bytes
+    send_ext: Mapping[str, str]
+    hot_bytes: int
+    delivery: Delivery
+    random: random.Random
+    clients: ClientTable
+    broadcasts: BroadcastOffsets
+    filters: ConsumerFilters
+    disk: DiskGate
+    retention: LogRetention
+    now_ms: Callable[[], int]
+
+    @property
+    def tables(self) -> tuple[SavedTable, ...]:
+        """What is saved every few seconds and at close, in this order."""
+        return self.topics, self.offsets, self.filters, self.delivery

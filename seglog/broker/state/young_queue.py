@@ -1,0 +1,17 @@
+"""Whether a queue still has its first message in memory, where those begin that have no offset yet.
+
+Source: ``DefaultMessageStore.java checkInMemByConsumeOffset``.
+"""
+
+from __future__ import annotations
+
+from seglog.broker.state.state import BrokerState
+
+
+def is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
+    """Returns whether a queue has its first message, and that is hot."""
+    store = state.store
+    if store.min_offset(topic, queue_id) > 0:
+        return False
+    first = store.get(topic, queue_id, 0, 1)
+    return bool(first.records) and store.max_phy_offset - first.messages[0].phy_offset <= state.hot_bytes

@@ -1,0 +1,284 @@
+"""Which clients a broker has: the groups that consume and produce, and what they subscribe to.
+
+A client is in a group from its first heartbeat until it leaves, its connection ends, or it has not been heard
+of for two minutes. The others of its group are told at once, because they share its queues.
+
+Of the subscriptions of a group the broker keeps one a topic, the newest that any client has made, and what
+one client leaves out is gone for all: RocketMQ's rule. So clients that subscribe to different things take
+each other's messages; the table names them (:meth:`ClientTable.disagreements`) and logs when it begins.
+
+Truth: memory only. After a restart the next heartbeats fill it.
+
+Source: ``ConsumerManager.java``, ``ConsumerGroupInfo.java``, ``ProducerManager.java``,
+``DefaultConsumerIdsChangeListener.java``. Difference: those who stay are told of a client that expired as
+well; RocketMQ leaves that to their next look, up to 20 s later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from seglog.broker.settings.peer import Peer
+from seglog.clock import Clock
+from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request
+from seglog.remoting.heartbeat import ConsumerData, ConsumeType, MessageModel
+from seglog.remoting.subscription import SubscriptionData
+
+EXPIRY_MS: Final = 120_000
+"""``channelExpiredTimeout``."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client as it is in one group.
+
+    Attributes:
+        peer: Its connection.
+        heard_ms: Monotonic time of its last heartbeat.
+        choices: What it subscribes to itself, by topic: a language and an expression.
+    """
+
+    client_id: str
+    peer: Peer
+    heard_ms: float
+    choices: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A topic that the clients of one group want different things of.
+
+    Attributes:
+        clients: Ids of the clients by what they subscribe to, None for those that do not subscribe to it.
+    """
+
+    topic: str
+    clients: Mapping[tuple[str, str] | None, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A consumer group that is online, as it is now.
+
+    Attributes:
+        consume_type: As its last heartbeat said, like the two that follow.
+        clients: By what tells them apart, in the order in which they came.
+        subscriptions: By topic.
+    """
+
+    name: str
+    consume_type: ConsumeType
+    message_model: MessageModel
+    consume_from: str
+    clients: Mapping[Hashable, Client] = field(default_factory=dict)
+    subscriptions: Mapping[str, SubscriptionData] = field(default_factory=dict)
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether each client gets everything."""
+        return self.message_model is MessageModel.BROADCASTING
+
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Returns the topics that its clients want different things of."""
+        found: list[Disagreement] = []
+        for topic in sorted({topic for client in self.clients.values() for topic in client.choices}):
+            by_choice: dict[tuple[str, str] | None, tuple[str, ...]] = {}
+            for client in self.clients.values():
+                choice = client.choices.get(topic)
+                by_choice[choice] = (*by_choice.get(choice, ()), client.client_id)
+            if len(by_choice) > 1:
+                found.append(Disagreement(topic, by_choice))
+        return tuple(found)
+
+
+class ClientTable:
+    """The clients of a broker. Any thread may call it; reading takes no lock.
+
+    Args:
+        clock: Its monotonic time ages the clients.
+        is_told: Whether the clients of a group are to be told when one comes or goes.
+        went_offline: Called with the name of a consumer group that has no client any more.
+    """
+
+    def __init__(
+        self, clock: Clock, is_told: Callable[[str], bool], went_offline: Callable[[str], None]
+    ) -> None:
+        self._clock = clock
+        self._is_told = is_told
+        self._went_offline = went_offline
+        self._lock = threading.Lock()
+        self._consumers: dict[str, ConsumerGroup] = {}
+        self._producers: dict[str, dict[Hashable, Client]] = {}
+        self._fingerprints: dict[str, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no client."""
+        return not self._consumers and not self._producers
+
+    def consumers(self, group: str) -> ConsumerGroup | None:
+        """Returns a consumer group, None if it is not online."""
+        return self._consumers.get(group)
+
+    def all_consumers(self) -> list[ConsumerGroup]:
+        """Returns every consumer group that is online, by name."""
+        return sorted(self._consumers.copy().values(), key=lambda group: group.name)
+
+    def producers(self, group: str) -> tuple[Client, ...]:
+        """Returns the clients of a producer group."""
+        return tuple(self._producers.get(group, {}).copy().values())
+
+    def member(self, group: str, peer: Peer) -> Client | None:
+        """Returns the client behind a request as it is in a consumer group, None if it is not in it."""
+        online = self._consumers.get(group)
+        return None if online is None else online.clients.get(peer.key())
+
+    def disagreements(self) -> dict[str, tuple[Disagreement, ...]]:
+        """Returns the groups whose clients subscribe to different things."""
+        found = {group.name: group.disagreements() for group in self.all_consumers()}
+        return {name: topics for name, topics in found.items() if topics}
+
+    def note_fingerprint(self, group: str, fingerprint: int) -> bool:
+        """Remembers a group's last fingerprint; returns whether the one before was another."""
+        before = self._fingerprints.get(group)
+        self._fingerprints[group] = fingerprint
+        return before not in (None, fingerprint)
+
+    def heard_consumer(
+        self, peer: Peer, client_id: str, data: ConsumerData, *, keeps_subscriptions: bool = False
+    ) -> bool:
+        """Notes a heartbeat in a consumer group; returns whether the others were to be told.
+
+        Args:
+            peer: Who sent it.
+            client_id: As the heartbeat calls the client.
+            data: What it said of the group.
+            keeps_subscriptions: Whether it left the subscriptions out because they are known.
+        """
+        key, now_ms = peer.key(client_id), self._clock.monotonic_ms()
+        with self._lock:
+            before = self._consumers.get(data.group) or ConsumerGroup(
+                data.group, data.consume_type, data.message_model, data.consume_from
+            )
+            known = before.clients.get(key)
+            choices = {subscription.topic: subscription.choice for subscription in data.subscriptions}
+            if keeps_subscriptions:
+                choices = {} if known is None else dict(known.choices)
+            subscriptions = before.subscriptions
+            if not keeps_subscriptions:
+                subscriptions = _merged(subscriptions, data.subscriptions)
+            after = replace(
+                before,
+                consume_type=data.consume_type,
+                message_model=data.message_model,
+                consume_from=data.consume_from,
+                clients={**before.clients, key: Client(client_id, peer, now_ms, choices)},
+                subscriptions=subscriptions,
+            )
+            self._consumers[data.group] = after
+        if known is None or known.choices != choices:
+            _warn_of_disagreement(before, after)
+        has_changed = known is None or after.subscriptions.keys() != before.subscriptions.keys()
+        if has_changed:
+            self._tell(after)
+        return has_changed
+
+    def heard_producer(self, peer: Peer, client_id: str, group: str) -> None:
+        """Notes a heartbeat in a producer group."""
+        client = Client(client_id, peer, self._clock.monotonic_ms())
+        with self._lock:
+            self._producers.setdefault(group, {})[peer.key(client_id)] = client
+
+    def leave_consumers(self, peer: Peer, client_id: str, group: str) -> None:
+        """Takes a client out of a consumer group, and tells the others."""
+        self._take_out(group, lambda key, _client: key == peer.key(client_id))
+
+    def leave_producers(self, peer: Peer, client_id: str, group: str) -> None:
+        """Takes a client out of a producer group."""
+        self._take_out_producers(group, lambda key, _client: key == peer.key(client_id))
+
+    def lose(self, peer: Peer) -> None:
+        """Takes a client out of all its groups: its connection has ended."""
+        self._take_out_everywhere(lambda key, _client: key == peer.key())
+
+    def expire(self) -> None:
+        """Takes out every client that has not been heard of for too long."""
+        now_ms = self._clock.monotonic_ms()
+        self._take_out_everywhere(lambda _key, client: now_ms - client.heard_ms > EXPIRY_MS)
+
+    def _take_out_everywhere(self, goes: Callable[[Hashable, Client], bool]) -> None:
+        for group in list(self._consumers):
+            self._take_out(group, goes)
+        for group in list(self._producers):
+            self._take_out_producers(group, goes)
+
+    def _take_out(self, group: str, goes: Callable[[Hashable, Client], bool]) -> None:
+        with self._lock:
+            before = self._consumers.get(group)
+            if before is None:
+                return
+            left = {key: client for key, client in before.clients.items() if not goes(key, client)}
+            if len(left) == len(before.clients):
+                return
+            after = replace(before, clients=left)
+            if left:
+                self._consumers[group] = after
+            else:
+                del self._consumers[group]
+        if left:
+            self._tell(after)
+        else:
+            self._went_offline(group)
+
+    def _take_out_producers(self, group: str, goes: Callable[[Hashable, Client], bool]) -> None:
+        with self._lock:
+            clients = self._producers.get(group, {})
+            for key in [key for key, client in clients.items() if goes(key, client)]:
+                del clients[key]
+            if not clients:
+                self._producers.pop(group, None)
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        """Tells every client of a group that its members have changed, outside of the lock."""
+        if group.is_broadcast or not self._is_told(group.name):
+            return
+        request = Request(
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(group.name), is_oneway=True
+        )
+        for client in group.clients.values():
+            if client.peer.channel is not None:
+                client.peer.channel.notify(request)
+
+
+def _merged(
+    known: Mapping[str, SubscriptionData], said: Iterable[SubscriptionData]
+) -> Mapping[str, SubscriptionData]:
+    merged: dict[str, SubscriptionData] = {}
+    for subscription in said:
+        old = known.get(subscription.topic)
+        is_newer = old is None or subscription.version > old.version
+        merged[subscription.topic] = subscription if is_newer or old is None else old
+    return merged
+
+
+def _warn_of_disagreement(before: ConsumerGroup, after: ConsumerGroup) -> None:
+    if before.disagreements():
+        return
+    for one in after.disagreements():
+        _log.warning(
+            "the clients of group %s subscribe to different things of topic %s, and lose messages: %s",
+            after.name,
+            one.topic,
+            "; ".join(
+                f"{'nothing' if choice is None else ' '.join(choice)}: {', '.join(ids)}"
+                for choice, ids in one.clients.items()
+            ),
+        )

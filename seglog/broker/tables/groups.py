@@ -1,0 +1,294 @@
+"""Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: who may consume, how often again.
+
+Truth: the file, which is saved before a new group can be used. A group that is not there is created by its
+first use, unless the broker is set otherwise. The system's groups are always there.
+
+Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
+from seglog.broker.tables.data_version import DataVersion
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import PERM_READ
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
+from seglog.storage.small_files.config_file import ConfigFile
+
+MAX_GROUP_CHARACTERS: Final = 120
+"""Of a group that is created, on request or by its use."""
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+GROUP_TABLE: Final = "subscriptionGroupTable"
+FORBIDDEN_TABLE: Final = "forbiddenTable"
+"""Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
+
+
+class GroupTable:
+    """All groups of a broker. Any thread may call it.
+
+    Args:
+        file: ``config/subscriptionGroup.json``.
+        config: Whether groups are created by their first use.
+        clock: Stamps the table's version.
+        with_system: Whether the groups that every broker has are there, whatever the file says.
+    """
+
+    def __init__(
+        self, file: ConfigFile, config: BrokerConfig, clock: Clock, *, with_system: bool = True
+    ) -> None:
+        self._file = file
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._version = DataVersion()
+        self._unknown: Mapping[str | int, ConfigValue] = {}
+        self._forbidden: dict[str, dict[str, int]] = {}
+        self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
+        stored = file.load(_parse_table)
+        if stored is not None:
+            self._version, groups, self._forbidden, self._unknown = stored
+            self._groups |= groups
+
+    def get(self, name: str) -> SubscriptionGroup | None:
+        """Returns a group's settings, None if there is no such group."""
+        return self._groups.get(name)
+
+    def all(self) -> list[SubscriptionGroup]:
+        """Returns every group, the system's included, by name."""
+        return sorted(self._groups.values(), key=lambda group: group.name)
+
+    def find(self, name: str) -> SubscriptionGroup | None:
+        """Returns the group of a client, creating it if it may be.
+
+        Raises:
+            FullError: There is no space; the group is not created.
+        """
+        group = self._groups.get(name)
+        if group is not None or not self._may_create(name):
+            return group
+        with self._lock:
+            group = self._groups.get(name)
+            if group is None:
+                group = SubscriptionGroup(name)
+                self._save({**self._groups, name: group})
+            return group
+
+    def put(self, group: SubscriptionGroup) -> None:
+        """Creates a group or replaces its settings, and saves the table.
+
+        Raises:
+            InvalidArgumentError: A number does not fit.
+            FullError: There is no space; nothing has changed.
+        """
+        self.put_all((group,))
+
+    def put_all(self, groups: Iterable[SubscriptionGroup]) -> None:
+        """Creates groups or replaces their settings, and saves the table once.
+
+        Raises:
+            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
+            FullError: There is no space; nothing has changed.
+        """
+        groups = tuple(groups)
+        for group in groups:
+            for number in (
+                *(group.retry_queue_nums, group.retry_max_times, group.broker_id, group.slow_broker_id),
+                *(group.sys_flag, group.consume_timeout_minutes),
+            ):
+                check_int32(number, group.name)
+        with self._lock:
+            changed = {**self._groups, **{group.name: group for group in groups}}
+            if changed != self._groups:
+                self._save(changed)
+
+    def delete(self, name: str) -> None:
+        """Deletes a group, and saves the table; what it has committed is another table's.
+
+        Raises:
+            NotFoundError: There is no such group.
+            InvalidArgumentError: It is the system's.
+            FullError: There is no space; nothing has changed.
+        """
+        if is_system_group(name):
+            raise InvalidArgumentError(f"the group {name} is the system's own and cannot be deleted")
+        with self._lock:
+            if name not in self._groups:
+                raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
+            self._save({key: group for key, group in self._groups.items() if key != name})
+
+    def is_told(self, name: str) -> bool:
+        """Returns whether the clients of a group are told when one comes or goes."""
+        group = self._groups.get(name)
+        return group is None or group.is_notified
+
+    def is_forbidden(self, name: str, topic: str) -> bool:
+        """Returns whether a group may not read a topic."""
+        return bool(self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & PERM_READ)
+
+    def forbid(self, name: str, topic: str, is_forbidden: bool) -> None:
+        """Sets whether a group may not read a topic, and saves the table.
+
+        RocketMQ forgets what is forbidden in all other topics of the group when one is permitted again.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
+        with self._lock:
+            perms = self._forbidden.get(name, {}).get(topic, 0)
+            changed = perms | PERM_READ if is_forbidden else perms & ~PERM_READ
+            if changed == perms:
+                return
+            topics = {key: perm for key, perm in self._forbidden.get(name, {}).items() if key != topic}
+            if changed:
+                topics[topic] = changed
+            forbidden = {key: value for key, value in self._forbidden.items() if key != name}
+            if topics:
+                forbidden[name] = topics
+            before, self._forbidden = self._forbidden, forbidden
+            is_saved = False
+            try:
+                self._save(self._groups)
+                is_saved = True
+            finally:
+                if not is_saved:
+                    self._forbidden = before
+
+    def _may_create(self, name: str) -> bool:
+        if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
+            return False
+        return group_name_problem(name) is None
+
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file has it."""
+        with self._lock:
+            return self._as_config(self._version, self._groups)
+
+    def _as_config(
+        self, version: DataVersion, groups: Mapping[str, SubscriptionGroup]
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            FORBIDDEN_TABLE: _to_config(self._forbidden),
+            **self._unknown,
+            GROUP_TABLE: {name: group_to_config(group) for name, group in groups.items()},
+        }
+
+    def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
+        version = self._version.next(self._clock.now_ms())
+        with explained():
+            self._file.save(self._as_config(version, groups))
+        self._groups = groups
+        self._version = version
+
+
+def group_name_problem(name: str) -> str | None:
+    """Returns why no such group can be created, in RocketMQ's words; None if it can."""
+    if not name.strip():
+        return "The specified group is blank."
+    if not _NAME.fullmatch(name):
+        allowed = "^[%|a-zA-Z0-9_-]+$"
+        return f"The specified group: {name}, contains illegal characters, allowing only {allowed}"
+    if len(name) > MAX_GROUP_CHARACTERS:
+        return f"The specified group: {name}, is longer than group max length: {MAX_GROUP_CHARACTERS}"
+    return None
+
+
+def parse_group(name: str, value: ConfigValue) -> SubscriptionGroup:
+    """Returns the settings that a file holds.
+
+    Raises:
+        CorruptError: A field has another type.
+    """
+    fields = as_object(value, name)
+    like = SubscriptionGroup(name)
+
+    def flag(field: str, default: bool) -> bool:
+        return as_bool(fields.get(field, default), field)
+
+    def number(field: str, default: int) -> int:
+        return as_int(fields.get(field, default), field)
+
+    return SubscriptionGroup(
+        as_text(fields.get("groupName", name), "groupName"),
+        flag("consumeEnable", like.is_consume_enabled),
+        flag("consumeFromMinEnable", like.is_from_min_enabled),
+        flag("consumeBroadcastEnable", like.is_broadcast_enabled),
+        flag("consumeMessageOrderly", like.is_orderly),
+        number("retryQueueNums", like.retry_queue_nums),
+        number("retryMaxTimes", like.retry_max_times),
+        fields.get("groupRetryPolicy", like.retry_policy),
+        number("brokerId", like.broker_id),
+        number("whichBrokerWhenConsumeSlowly", like.slow_broker_id),
+        flag("notifyConsumerIdsChangedEnable", like.is_notified),
+        number("groupSysFlag", like.sys_flag),
+        number("consumeTimeoutMinute", like.consume_timeout_minutes),
+        as_object(fields.get("attributes", {}), "attributes"),
+        {key: item for key, item in fields.items() if key not in _KNOWN},
+    )
+
+
+def group_to_config(group: SubscriptionGroup) -> Mapping[str | int, ConfigValue]:
+    """Returns what a file holds."""
+    return {
+        "attributes": group.attributes,
+        "brokerId": group.broker_id,
+        "consumeBroadcastEnable": group.is_broadcast_enabled,
+        "consumeEnable": group.is_consume_enabled,
+        "consumeFromMinEnable": group.is_from_min_enabled,
+        "consumeMessageOrderly": group.is_orderly,
+        "consumeTimeoutMinute": group.consume_timeout_minutes,
+        "groupName": group.name,
+        "groupRetryPolicy": group.retry_policy,
+        "groupSysFlag": group.sys_flag,
+        "notifyConsumerIdsChangedEnable": group.is_notified,
+        "retryMaxTimes": group.retry_max_times,
+        "retryQueueNums": group.retry_queue_nums,
+        "whichBrokerWhenConsumeSlowly": group.slow_broker_id,
+        **group.unknown,
+    }
+
+
+_KNOWN: Final = frozenset(group_to_config(SubscriptionGroup("")))
+
+
+def _to_config(forbidden: Mapping[str, Mapping[str, int]]) -> Mapping[str | int, ConfigValue]:
+    table: dict[str | int, ConfigValue] = {}
+    for name, topics in forbidden.items():
+        perms: dict[str | int, ConfigValue] = dict(topics.items())
+        table[name] = perms
+    return table
+
+
+_Table = tuple[
+    DataVersion,
+    dict[str, SubscriptionGroup],
+    dict[str, dict[str, int]],
+    Mapping[str | int, ConfigValue],
+]
+
+
+def _parse_table(value: ConfigValue) -> _Table:
+    fields = as_object(value, "subscriptionGroup")
+    table = as_object(fields.get(GROUP_TABLE, {}), GROUP_TABLE)
+    groups = {str(name): parse_group(str(name), group) for name, group in table.items()}
+    forbidden = {
+        str(name): {
+            str(topic): as_int(perms, str(topic)) for topic, perms in as_object(topics, str(name)).items()
+        }
+        for name, topics in as_object(fields.get(FORBIDDEN_TABLE, {}), FORBIDDEN_TABLE).items()
+    }
+    unknown = {
+        key: item for key, item in fields.items() if key not in ("dataVersion", GROUP_TABLE, FORBIDDEN_TABLE)
+    }
+    return DataVersion.parse(fields.get("dataVersion")), groups, forbidden, unknown

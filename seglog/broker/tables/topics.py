@@ -1,0 +1,336 @@
+"""Topics of a broker: their queues and permissions, kept in ``config/topics.json``.
+
+Truth: the file, which is saved before a new topic can be used. The queues themselves are the store's;
+a store that was written without a broker has queues and no file, and its topics are taken over at open.
+
+Source: ``TopicConfigManager.java``, ``TopicConfig.java``, ``TopicValidator.java``, ``PermName.java``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
+from seglog.broker.tables.data_version import DataVersion
+from seglog.clock import Clock
+from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.remoting.topics import PERM_INHERIT, PERM_READ_WRITE, perm_text
+from seglog.storage.files.os_errors import explained
+from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    MAX_SYSTEM_TOPIC_BYTES,
+    OP_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+)
+from seglog.storage.format.system_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    REPLY_SUFFIX,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPICS,
+)
+from seglog.storage.small_files.config_file import ConfigFile
+
+MAX_TOPIC_CHARACTERS: Final = 127
+TOPIC_TABLE: Final = "topicConfigTable"
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Settings of one topic.
+
+    Attributes:
+        perm: 4 read, 2 write, 1 inherit.
+        attributes: Such as ``{"message.type": "NORMAL"}``.
+        unknown: Fields of the file that this version does not know; written back as they were.
+    """
+
+    name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ_WRITE
+    is_order: bool = False
+    filter_type: str = "SINGLE_TAG"
+    sys_flag: int = 0
+    attributes: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+    unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+
+    def java_text(self) -> str:
+        """Returns it in RocketMQ's words, as remarks name it."""
+        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        return (
+            f"TopicConfig [topicName={self.name}, readQueueNums={self.read_queue_nums},"
+            f" writeQueueNums={self.write_queue_nums}, perm={perm_text(self.perm)},"
+            f" topicFilterType={self.filter_type}, topicSysFlag={self.sys_flag},"
+            f" order={str(self.is_order).lower()}, attributes={{{attributes}}}]"
+        )
+
+    @classmethod
+    def parse(cls, name: str, value: ConfigValue) -> TopicConfig:
+        """Returns the settings that a file holds.
+
+        Raises:
+            CorruptError: A field has another type.
+        """
+        fields = as_object(value, name)
+        return cls(
+            as_text(fields.get("topicName", name), "topicName"),
+            as_int(fields.get("readQueueNums", 16), "readQueueNums"),
+            as_int(fields.get("writeQueueNums", 16), "writeQueueNums"),
+            as_int(fields.get("perm", PERM_READ_WRITE), "perm"),
+            as_bool(fields.get("order", False), "order"),
+            as_text(fields.get("topicFilterType", "SINGLE_TAG"), "topicFilterType"),
+            as_int(fields.get("topicSysFlag", 0), "topicSysFlag"),
+            as_object(fields.get("attributes", {}), "attributes"),
+            {key: item for key, item in fields.items() if key not in _KNOWN},
+        )
+
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns what a file holds."""
+        return {
+            "attributes": self.attributes,
+            "order": self.is_order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.filter_type,
+            "topicName": self.name,
+            "topicSysFlag": self.sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+            **self.unknown,
+        }
+
+
+_KNOWN: Final = frozenset(TopicConfig("").to_config())
+
+
+class TopicTable:
+    """All topics of a broker. Any thread may call it.
+
+    Args:
+        file: ``config/topics.json``.
+        config: Names of the broker and of its cluster, which are topics too.
+        clock: Stamps the table's version.
+        tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
+        with_system: Whether the topics that every broker has are there, whatever the file says.
+    """
+
+    def __init__(
+        self,
+        file: ConfigFile,
+        config: BrokerConfig,
+        clock: Clock,
+        tell_store: Callable[[], None],
+        *,
+        with_system: bool = True,
+    ) -> None:
+        self._file = file
+        self._config = config
+        self._clock = clock
+        self._tell_store = tell_store
+        self._lock = threading.Lock()
+        self._version = DataVersion()
+        self._unknown: Mapping[str | int, ConfigValue] = {}
+        self._is_dirty = False
+        self._topics: dict[str, TopicConfig] = {}
+        if with_system:
+            self._topics |= {topic.name: topic for topic in system_topics(config)}
+        stored = file.load(_parse_table)
+        if stored is not None:
+            self._version, topics, self._unknown = stored
+            self._topics |= topics
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether :meth:`persist` has something to save."""
+        return self._is_dirty
+
+    def get(self, name: str) -> TopicConfig | None:
+        """Returns a topic's settings, None if there is no such topic."""
+        return self._topics.get(name)
+
+    def all(self) -> list[TopicConfig]:
+        """Returns every topic, system topics included, by name."""
+        return sorted(self._topics.values(), key=lambda topic: topic.name)
+
+    def take_over(self, queues: Iterable[tuple[str, int]]) -> None:
+        """Makes topics of queues that the store has and the file does not name.
+
+        RocketMQ would answer that they do not exist. They are saved with the next change or at close. A topic
+        that the file does name keeps its settings: somebody may have given it fewer queues than it had.
+        """
+        counts: dict[str, int] = {}
+        with self._lock:
+            for name, queue_id in queues:
+                if name not in self._topics:
+                    counts[name] = max(counts.get(name, 0), queue_id + 1)
+            self._topics |= {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            self._is_dirty = self._is_dirty or bool(counts)
+
+    def put(self, topic: TopicConfig) -> None:
+        """Creates a topic or replaces its settings, and saves the table.
+
+        Raises:
+            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
+            FullError: There is no space; nothing has changed.
+        """
+        for number in (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag):
+            check_int32(number, topic.name)
+        with self._lock:
+            if self._topics.get(topic.name) != topic:
+                self._save({**self._topics, topic.name: topic})
+                if topic.attributes:
+                    self._tell_store()
+
+    def ensure(self, topic: TopicConfig) -> TopicConfig:
+        """Returns the topic of that name, creating it as given if it is not there.
+
+        Raises:
+            FullError: There is no space; the topic is not created.
+        """
+        with self._lock:
+            known = self._topics.get(topic.name)
+            if known is None:
+                self._save({**self._topics, topic.name: topic})
+            return known or topic
+
+    def delete(self, name: str) -> None:
+        """Deletes a topic, and saves the table; the store keeps its messages.
+
+        Raises:
+            NotFoundError: There is no such topic.
+            InvalidArgumentError: It is the broker's own.
+            FullError: There is no space; nothing has changed.
+        """
+        if is_system_topic(name, self._config):
+            raise InvalidArgumentError(f"the topic {name} is the broker's own and cannot be deleted")
+        with self._lock:
+            if name not in self._topics:
+                raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
+            self._save({key: topic for key, topic in self._topics.items() if key != name})
+
+    def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
+        """Returns the topic of a send, creating it if it may be.
+
+        Args:
+            name: A valid topic name.
+            default_topic: The client's model; its queues bound ``queue_nums`` and it must be inheritable.
+            queue_nums: How many queues the client wants.
+
+        Returns:
+            None if the model does not allow it; a retry topic is always created, with one queue.
+        """
+        with self._lock:
+            topic = self._topics.get(name)
+            if topic is not None:
+                return topic
+            model = self._topics.get(default_topic)
+            may_inherit = model is not None and model.perm & PERM_INHERIT
+            if default_topic == AUTO_CREATE_TOPIC and not self._config.auto_create_topics:
+                may_inherit = 0
+            if model is not None and may_inherit:
+                count = max(0, min(queue_nums, model.write_queue_nums))
+                perm = model.perm & ~PERM_INHERIT
+                topic = TopicConfig(name, count, count, perm, filter_type=model.filter_type)
+            elif name.startswith(RETRY_PREFIX):
+                topic = TopicConfig(name, 1, 1)
+            else:
+                return None
+            self._save({**self._topics, name: topic})
+            return topic
+
+    def persist(self) -> None:
+        """Saves what :meth:`take_over` has found, if anything."""
+        with self._lock:
+            if self._is_dirty:
+                self._save(self._topics)
+
+    def to_config(self) -> Mapping[str | int, ConfigValue]:
+        """Returns the table as its file has it, or will have it."""
+        with self._lock:
+            return self._as_config(self._version, self._topics)
+
+    def _as_config(
+        self, version: DataVersion, topics: Mapping[str, TopicConfig]
+    ) -> Mapping[str | int, ConfigValue]:
+        return {
+            "dataVersion": version.to_config(),
+            TOPIC_TABLE: {name: topic.to_config() for name, topic in topics.items()},
+            **self._unknown,
+        }
+
+    def _save(self, topics: dict[str, TopicConfig]) -> None:
+        """Saves first and uses then: a topic that was seen is there after a crash."""
+        version = self._version.next(self._clock.now_ms())
+        with explained():
+            self._file.save(self._as_config(version, topics))
+        self._topics = topics
+        self._version = version
+        self._is_dirty = False
+
+
+def system_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """Returns the topics that every broker has."""
+    everything = PERM_READ_WRITE | PERM_INHERIT
+    queues = config.default_topic_queue_nums
+    return [
+        TopicConfig(AUTO_CREATE_TOPIC, queues, queues, everything),
+        TopicConfig(config.cluster_name, perm=everything),
+        TopicConfig(config.broker_name, 1, 1, everything),
+        TopicConfig(f"{config.cluster_name}{REPLY_SUFFIX}", 1, 1),
+        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
+        TopicConfig(SELF_TEST_TOPIC, 1, 1),
+        TopicConfig(OFFSET_MOVED_TOPIC, 1, 1),
+        TopicConfig(SCHEDULE_TOPIC, 18, 18),
+        TopicConfig(HALF_TOPIC, 1, 1),
+        TopicConfig(OP_TOPIC, 1, 1),
+    ]
+
+
+def system_topic_names(config: BrokerConfig) -> frozenset[str]:
+    """Returns the names of topics that are the broker's own, those too that it does not make."""
+    return frozenset(topic.name for topic in system_topics(config)) | SYSTEM_TOPICS
+
+
+def is_system_topic(name: str, config: BrokerConfig) -> bool:
+    """Returns whether a topic is the broker's own and cannot be created or altered."""
+    return name.startswith(SYSTEM_PREFIX) or name in system_topic_names(config)
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Returns why a broker takes no such topic, in RocketMQ's words; None if it does."""
+    if not name.strip():
+        return "The specified topic is blank."
+    if not _NAME.fullmatch(name):
+        allowed = "^[%|a-zA-Z0-9_-]+$"
+        return f"The specified topic: {name}, contains illegal characters, allowing only {allowed}"
+    if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if len(name) > MAX_SYSTEM_TOPIC_BYTES:
+            return (
+                f"The specified topic is DLQ or Retry topic: {name}, and it's longer than topic max length:"
+                f" {MAX_SYSTEM_TOPIC_BYTES}"
+            )
+    elif len(name) > MAX_TOPIC_CHARACTERS:
+        return f"The specified topic: {name}, is longer than topic max length: {MAX_TOPIC_CHARACTERS}"
+    return None
+
+
+_Table = tuple[DataVersion, dict[str, TopicConfig], Mapping[str | int, ConfigValue]]
+
+
+def _parse_table(value: ConfigValue) -> _Table:
+    fields = as_object(value, "topics")
+    table = as_object(fields.get("topicConfigTable", {}), "topicConfigTable")
+    topics = {str(name): TopicConfig.parse(str(name), topic) for name, topic in table.items()}
+    unknown = {key: item for key, item in fields.items() if key not in ("dataVersion", "topicConfigTable")}
+    return DataVersion.parse(fields.get("dataVersion")), topics, unknown

@@ -1,0 +1,31 @@
+"""The duty that takes out clients that have not been heard of for too long."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tasks.periodic import Periodic
+from seglog.clock import Clock
+
+SCAN_MS: Final = 10_000
+
+
+class ClientScan(Periodic):
+    """Lets clients go that have not been heard of for two minutes; looks every ten seconds."""
+
+    name: ClassVar[str] = "client-scan"
+
+    def __init__(self, clock: Clock, clients: ClientTable) -> None:
+        super().__init__(clock, SCAN_MS)
+        self._clients = clients
+
+    @override
+    def is_needed(self) -> bool:
+        return not self._clients.is_empty
+
+    @override
+    def act(self) -> None:
+        self._clients.expire()
