@@ -17,10 +17,10 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from seglog.cli import render
-from seglog.cli.failures import exit_code_of
-from seglog.cli.lazy_group import LazyGroup
-from seglog.cli.standard_output import take_standard_output
+from seglog.cli.ui import render
+from seglog.cli.ui.failures import exit_code_of
+from seglog.cli.ui.lazy_group import LazyGroup
+from seglog.cli.ui.standard_output import take_standard_output
 
 COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
@@ -85,7 +85,7 @@ class SeglogGroup(LazyGroup):
 
 def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
     if is_wanted:
-        from seglog.cli.version import version_line
+        from seglog.cli.ui.version import version_line
 
         render.say(version_line())
         ctx.exit()

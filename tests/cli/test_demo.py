@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from seglog.cli import demo, demo_recovery, demo_steps, demo_writer
-from seglog.cli.demo_steps import Outcome
+from seglog.cli.demo import demo, demo_recovery, demo_steps, demo_writer
+from seglog.cli.demo.demo_steps import Outcome
 from seglog.errors import FullError
 from seglog.storage.store import MessageStore
 from tests.support.narrow import not_none
@@ -90,7 +90,7 @@ def test_order_check_counts_what_is_out_of_order(tmp_path):
 
 
 def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(tmp_path, command_line):
-    words = [command_line[0], "-m", "seglog.cli.demo_writer", str(tmp_path / "s")]
+    words = [command_line[0], "-m", "seglog.cli.demo.demo_writer", str(tmp_path / "s")]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
         acknowledged = [int(not_none(writer.stdout).readline()) for _ in range(10)]
         writer.send_signal(signal.SIGKILL)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from seglog.cli.dump import iter_holes
+from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
@@ -118,7 +118,7 @@ def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog, mo
         shutil.rmtree(store / "commitlog")
         return found
 
-    monkeypatch.setattr("seglog.cli.dump.survey_store", survey_then_lose)
+    monkeypatch.setattr("seglog.cli.read.dump.survey_store", survey_then_lose)
     ran = seglog("dump", store, "--json")
     assert ran.exit_code == 0
     assert len([line for line in ran.lines if line["kind"] == "hole"]) == 400

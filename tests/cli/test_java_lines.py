@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.cli import java_lines
+from seglog.cli.read import java_lines
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import subprocess
 import pytest
 
 from seglog import MessageStore
-from seglog.cli import failures
 from seglog.cli.main import COMMANDS
+from seglog.cli.ui import failures
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
@@ -153,7 +153,7 @@ def test_exit_codes_of_the_entry_collide_with_no_error_class():
 
 
 def test_a_bug_is_reported_with_its_traceback(seglog, monkeypatch):
-    monkeypatch.setattr("seglog.cli.version.package_version", lambda _name: 1 // 0)
+    monkeypatch.setattr("seglog.cli.ui.version.package_version", lambda _name: 1 // 0)
     failed = seglog("version")
     assert failed.exit_code == failures.INTERNAL_EXIT_CODE
     assert "Traceback" in failed.stderr

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from seglog.cli import put
+from seglog.cli.admin import put
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
 from tests.support import golden

@@ -8,7 +8,7 @@ import sys
 import pytest
 from typing_extensions import override
 
-from seglog.cli import render
+from seglog.cli.ui import render
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seglog.cli import demo_recovery
+from seglog.cli.demo import demo_recovery
 from seglog.cli.spark import COMMANDS
 from seglog.cli.spark import audit as job_audit
 from seglog.doctor.check.check import check_store

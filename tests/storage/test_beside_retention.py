@@ -10,7 +10,7 @@ import time
 import pytest
 from typing_extensions import override
 
-from seglog.cli.du import topic_bytes
+from seglog.cli.read.du import topic_bytes
 from seglog.doctor.check.check import check_store
 from seglog.doctor.copies.backup import make_backup
 from seglog.errors import NotFoundError

@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from seglog.cli.lazy_group import LazyGroup
+from seglog.cli.ui.lazy_group import LazyGroup
 
 COMMANDS: Final[Mapping[str, str]] = {
     "audit": "Check every record, queue, index and table of stores, as `seglog check` does.",

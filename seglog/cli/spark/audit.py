@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from seglog.cli import render
-from seglog.cli.check_output import check_fields, show_check
+from seglog.cli.doctor.check_output import check_fields, show_check
 from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
+from seglog.cli.ui import render
 from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
 from seglog.spark.save import save_table

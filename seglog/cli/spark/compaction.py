@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from seglog.cli import render
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
+from seglog.cli.ui import render
 from seglog.spark.compact.compact import Compacted, Compaction
 from seglog.spark.compact.plan import CompactionPlan, TopicPlan
 from seglog.spark.compact.policy import WORDS, Policy, Verdict

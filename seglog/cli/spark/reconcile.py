@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seglog.cli import render
 from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
+from seglog.cli.ui import render
 from seglog.spark.reconcile.queue_verdicts import QueueVerdict
 from seglog.spark.reconcile.since import load_earlier
 from seglog.spark.reconcile.verdicts import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS

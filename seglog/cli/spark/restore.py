@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seglog.cli import options, render
-from seglog.cli.amounts import Size
+from seglog.cli.admin.amounts import Size
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
+from seglog.cli.ui import options, render
 
 if TYPE_CHECKING:
     from seglog.spark.archive.restore import Restored

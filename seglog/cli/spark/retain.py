@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from seglog.cli import options
-from seglog.cli.amounts import Duration, Size, of_topics
+from seglog.cli.admin.amounts import Duration, Size, of_topics
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.compaction import Wish, run, wish
 from seglog.cli.spark.options import Cluster
+from seglog.cli.ui import options
 from seglog.spark.compact.policy import Policy
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from seglog.cli import render
 from seglog.cli.spark.options import Cluster
+from seglog.cli.ui import render
 from seglog.spark.progress import watch_tasks
 from seglog.spark.session import Session, plain_errors, session_for
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from seglog.cli import render
 from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
+from seglog.cli.ui import render
 from seglog.spark.save import save_table
 from seglog.spark.views import json_value, make_views
 

@@ -1,0 +1,187 @@
+"""``seglog dlq``: dead letters, and sending them again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from seglog.cli.read.reading import check_store
+from seglog.cli.ui import messages, options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.dead_letters import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
+from seglog.doctor.message.predicates import FIELDS, Condition, parse_conditions
+from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.store import MessageStore
+
+groups_option = click.option(
+    "--group",
+    "groups",
+    metavar="GROUP",
+    multiple=True,
+    help="Of this group; may be repeated.  [default: all]",
+)
+where_option = click.option(
+    "--where",
+    "conditions",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    help=f"Only such; also != >= <= > < ~; FIELD is {', '.join(FIELDS)} or a property. May be repeated.",
+)
+
+
+@click.group
+def command() -> None:
+    """Look at dead letters, and send them again."""
+
+
+@command.command(name="ls")
+@options.store
+@options.as_json
+def list_(*, path: Path, as_json: bool) -> None:
+    """List the groups of STORE that gave messages up."""
+    check_store(path)
+    rows: list[tuple[str, ...]] = []
+    for grave in list_graves(options.reading(path), path):
+        if as_json:
+            render.emit(
+                {
+                    "kind": "dead-letters",
+                    "group": grave.group,
+                    "letters": grave.letters,
+                    "resent": grave.resent,
+                    "oldestTimestamp": grave.oldest_ms,
+                    "newestTimestamp": grave.newest_ms,
+                }
+            )
+        times = render.time_text(grave.oldest_ms), render.time_text(grave.newest_ms)
+        rows.append((render.printable(grave.group), str(grave.letters), str(grave.resent), *times))
+    if not as_json and rows:
+        columns = ("group", "letters", "sent again", "oldest", "newest")
+        render.table(columns, rows, numbers=("letters", "sent again"))
+    elif not as_json:
+        render.say("no dead letters")
+
+
+@command.command
+@options.store
+@groups_option
+@where_option
+@click.option("--left", is_flag=True, help="Only those that were not sent again.")
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="The oldest N.")
+@options.as_json
+def show(
+    *,
+    path: Path,
+    groups: tuple[str, ...],
+    conditions: tuple[str, ...],
+    left: bool,
+    count: int,
+    as_json: bool,
+) -> None:
+    """Show dead letters of STORE: where they were consumed from, how often, and what is in them."""
+    check_store(path)
+    wanted = parse_conditions(conditions)
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+        letters = islice(iter_letters(store, groups, wanted, left_only=left), count)
+        rows = [_shown(letter, as_json=as_json) for letter in letters]
+    if not as_json and rows:
+        columns = ("group", "offset", "stored", "consumed from", "tries", "tag", "keys", "sent again", "body")
+        render.table(columns, rows, numbers=("offset", "tries"))
+    elif not as_json:
+        render.say("no dead letters")
+
+
+@command.command(name="resend")
+@options.store
+@groups_option
+@where_option
+@click.option(
+    "--to",
+    type=click.Choice([TO_RETRY, TO_ORIGIN]),
+    default=TO_RETRY,
+    show_default=True,
+    help="To the group that gave them up, or to the topic that they came from, for all its groups.",
+)
+@click.option("--rate", type=click.IntRange(1), help="Letters a second at most.")
+@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be sent]")
+@options.as_json
+def resend_(
+    *,
+    path: Path,
+    groups: tuple[str, ...],
+    conditions: tuple[str, ...],
+    to: str,
+    rate: int | None,
+    apply: bool,
+    as_json: bool,
+) -> None:
+    """Send dead letters again, each once, while no broker has STORE open.
+
+    There is a receipt for each, with its old and its new id. A letter with a receipt is not sent again, also
+    if the command was stopped half-way.
+    """
+    check_store(path)
+    wanted = parse_conditions(conditions)
+    if not apply:
+        _preview(path, groups, wanted, to, as_json=as_json)
+        return
+    statuses: Counter[str] = Counter()
+    for receipt in resend(options.writing(path), path, SystemClock(), groups, wanted, to=to, rate=rate or 0):
+        statuses[receipt.status] += 1
+        if as_json:
+            render.emit(receipt.fields())
+        else:
+            place = messages.place_text(receipt.topic, receipt.queue_id, receipt.queue_offset)
+            render.say(f"{receipt.status:<8}  {receipt.old_id} -> {receipt.new_id}  {place}")
+    if not as_json:
+        sent = statuses["sent"] + statuses["found"]
+        before = f", {statuses['was-sent']} were sent before" if statuses["was-sent"] else ""
+        render.say(f"{render.count_text(sent, 'dead letter')} sent again{before}")
+
+
+def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *, as_json: bool) -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    done: Counter[tuple[str, str]] = Counter()
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+        for letter in iter_letters(store, groups, wanted):
+            key = letter.group, RETRY_PREFIX + letter.group if to == TO_RETRY else letter.origin
+            counts[key] += letter.receipt is None
+            done[key] += letter.receipt is not None
+    rows: list[tuple[str, ...]] = []
+    for group, topic in sorted(counts):
+        count, before = counts[group, topic], done[group, topic]
+        if as_json:
+            fields = {"group": group, "topic": topic, "letters": count, "sentBefore": before}
+            render.emit({"kind": "resend", **fields, "applied": False})
+        rows.append((render.printable(group), render.printable(topic), str(count), str(before)))
+    if as_json:
+        return
+    if rows:
+        columns = ("group", "would go to", "letters", "sent before")
+        render.table(columns, rows, numbers=("letters", "sent before"))
+        render.say("nothing was changed; --apply sends them")
+    else:
+        render.say("no dead letters")
+
+
+def _shown(letter: Letter, *, as_json: bool) -> tuple[str, ...]:
+    message = letter.message
+    resent = "-" if letter.receipt is None else letter.receipt.new_id
+    if as_json:
+        fields = messages.message_fields(message, "text")
+        render.emit(
+            {
+                **fields,
+                "kind": "dead-letter",
+                "group": letter.group,
+                "origin": letter.origin,
+                "resentId": None if letter.receipt is None else letter.receipt.new_id,
+            }
+        )
+    offset, stored, tag, keys, body = messages.message_cells(message, "text")
+    origin = render.printable(letter.origin)
+    tries = str(message.reconsume_times)
+    return render.printable(letter.group), offset, stored, origin, tries, tag, keys, resent, body

@@ -1,0 +1,193 @@
+"""``seglog group``: the consumer groups of a store, as its broker has them in ``subscriptionGroup.json``."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_attributes
+from seglog.broker.tables.groups import group_name_problem
+from seglog.cli.read.reading import check_store
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.broker_tables import hold_tables, read_groups
+from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
+from seglog.remoting.subscription_group import SubscriptionGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is to be set; None leaves it as it is."""
+
+    retries: int | None
+    retry_queues: int | None
+    may_consume: bool | None
+    may_broadcast: bool | None
+    attributes: str | None
+
+    def applied(self, group: SubscriptionGroup, *, is_new: bool = False) -> SubscriptionGroup:
+        """Returns a group with these settings; some can be made only while it is new."""
+        return replace(
+            group,
+            retry_max_times=group.retry_max_times if self.retries is None else self.retries,
+            retry_queue_nums=group.retry_queue_nums if self.retry_queues is None else self.retry_queues,
+            is_consume_enabled=group.is_consume_enabled if self.may_consume is None else self.may_consume,
+            is_broadcast_enabled=(
+                group.is_broadcast_enabled if self.may_broadcast is None else self.may_broadcast
+            ),
+            attributes=alter_attributes(
+                None if is_new else group.attributes, self.attributes, GROUP_ATTRIBUTES
+            ),
+        )
+
+
+def settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Hands ``settings``, a :class:`Settings`, to the command."""
+
+    @click.option(
+        "--retries", type=click.IntRange(-1), help="Deliveries after the first, before a message is dead."
+    )
+    @click.option(
+        "--retry-queues", type=click.IntRange(0), help="Queues of its retry topic; 0 sends nothing back."
+    )
+    @click.option("--consume/--no-consume", default=None, help="Whether its clients may pull.")
+    @click.option(
+        "--broadcast/--no-broadcast", default=None, help="Whether its clients may each get everything."
+    )
+    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+    @functools.wraps(function)
+    def call(
+        *,
+        retries: int | None,
+        retry_queues: int | None,
+        consume: bool | None,
+        broadcast: bool | None,
+        attributes: str | None,
+        **rest: object,
+    ) -> None:
+        function(settings=Settings(retries, retry_queues, consume, broadcast, attributes), **rest)
+
+    return call
+
+
+@click.group
+def command() -> None:
+    """List, create, alter and delete consumer groups of a store."""
+
+
+@command.command(name="ls")
+@options.store
+@options.as_json
+def list_(*, path: Path, as_json: bool) -> None:
+    """List the groups of STORE, those too that have offsets and no settings."""
+    check_store(path)
+    table = {group.name: group for group in read_groups(options.reading(path), path, SystemClock()).all()}
+    offsets = Counter(one.group for one in OffsetTable(options.reading(path), path).all())
+    rows: list[tuple[str, ...]] = []
+    for name in sorted(table.keys() | offsets.keys()):
+        group = table.get(name)
+        if as_json:
+            render.emit({"kind": "group", **_fields(name, group), "offsets": offsets[name]})
+        settings = ("-", "-", "no settings") if group is None else _cells(group)
+        rows.append((render.printable(name), *settings, str(offsets[name])))
+    if not as_json and rows:
+        columns = ("group", "retries", "retry queues", "settings", "offsets")
+        render.table(columns, rows, numbers=("retries", "retry queues", "offsets"))
+    elif not as_json:
+        render.say("no groups")
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="GROUP")
+@settings
+@options.as_json
+def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+    """Create GROUP in STORE, while no broker has STORE open."""
+    check_store(path)
+    problem = group_name_problem(name)
+    if problem is not None:
+        raise InvalidNameError(problem)
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        if tables.groups.get(name) is not None:
+            raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
+        group = settings.applied(SubscriptionGroup(name), is_new=True)
+        tables.groups.put(group)
+    _show(group, "created", as_json=as_json)
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="GROUP")
+@settings
+@options.as_json
+def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+    """Change settings of GROUP in STORE, while no broker has STORE open; what is not named stays."""
+    check_store(path)
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        known = tables.groups.get(name)
+        if known is None:
+            raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
+        group = settings.applied(known)
+        tables.groups.put(group)
+    _show(group, "altered", as_json=as_json)
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="GROUP")
+@click.option("--offsets", "with_offsets", is_flag=True, help="Its offsets too.  [default: they stay]")
+@options.as_json
+def delete(*, path: Path, name: str, with_offsets: bool, as_json: bool) -> None:
+    """Delete GROUP from STORE, while no broker has STORE open.
+
+    Deleted offsets stay in the history: `seglog offsets restore` brings them back.
+    """
+    check_store(path)
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        tables.groups.delete(name)
+        forgotten = tables.offsets.delete(name, client_id="seglog group delete") if with_offsets else 0
+    if as_json:
+        render.emit({"kind": "group-deleted", "group": name, "offsets": forgotten})
+    else:
+        render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} of it")
+
+
+def _fields(name: str, group: SubscriptionGroup | None) -> dict[str, object]:
+    if group is None:
+        return {"group": name, "hasSettings": False}
+    return {
+        "group": name,
+        "hasSettings": True,
+        "retryMaxTimes": group.retry_max_times,
+        "retryQueueNums": group.retry_queue_nums,
+        "consumeEnable": group.is_consume_enabled,
+        "consumeBroadcastEnable": group.is_broadcast_enabled,
+        "consumeMessageOrderly": group.is_orderly,
+        "attributes": group.attributes,
+    }
+
+
+def _cells(group: SubscriptionGroup) -> tuple[str, str, str]:
+    named = ["may not consume"] * (not group.is_consume_enabled)
+    named += ["no broadcast"] * (not group.is_broadcast_enabled) + ["orderly"] * group.is_orderly
+    named += [f"{name}={value}" for name, value in group.attributes.items()]
+    return str(group.retry_max_times), str(group.retry_queue_nums), render.printable(", ".join(named))
+
+
+def _show(group: SubscriptionGroup, done: str, *, as_json: bool) -> None:
+    if as_json:
+        render.emit({"kind": f"group-{done}", **_fields(group.name, group)})
+        return
+    settings = _cells(group)[-1]
+    retries = "1 retry" if group.retry_max_times == 1 else f"{group.retry_max_times} retries"
+    queues = render.count_text(group.retry_queue_nums, "retry queue")
+    render.say(
+        f"{render.printable(group.name)} is {done}: {retries}, {queues}{', ' if settings else ''}{settings}"
+    )

@@ -1,0 +1,158 @@
+"""``seglog offsets``: where groups stand, how far they are behind, and how they are moved."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from seglog.cli.admin import offsets_past
+from seglog.cli.admin.moves import show_moves
+from seglog.cli.read.reading import check_store
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.offset_moves import Target, reset, to_end, to_offset, to_start, to_time
+from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
+from seglog.errors import InvalidArgumentError
+from seglog.storage.store import MessageStore
+from seglog.storage.writes.values import QueueInfo
+
+
+@click.group
+def command() -> None:
+    """Show and move the offsets of groups, and tell who moved them before."""
+
+
+@command.command
+@options.store
+@click.argument("group", required=False)
+@options.as_json
+def show(*, path: Path, group: str | None, as_json: bool) -> None:
+    """Show where each group, or GROUP, goes on in each queue of STORE."""
+    rows: list[tuple[str, ...]] = []
+    for one, queue in _read(path, group):
+        lag = None if queue is None else queue.max_offset - one.queue_offset
+        state = _state(one, queue)
+        if as_json:
+            render.emit(
+                {
+                    "kind": "offset",
+                    "group": one.group,
+                    "topic": one.topic,
+                    "queueId": one.queue_id,
+                    "offset": one.queue_offset,
+                    "minOffset": None if queue is None else queue.min_offset,
+                    "maxOffset": None if queue is None else queue.max_offset,
+                    "lag": lag,
+                    "broadcast": one.is_broadcast,
+                    "state": state,
+                }
+            )
+        held = "-" if queue is None else f"{queue.min_offset}..{queue.max_offset}"
+        behind = "-" if lag is None else str(lag)
+        names = render.printable(one.group), f"{render.printable(one.topic)}/{one.queue_id}"
+        rows.append((*names, str(one.queue_offset), held, behind, state))
+    if not as_json:
+        _table(("group", "queue", "next", "queue has", "behind", "state"), rows, ("next", "behind"))
+
+
+@command.command
+@options.store
+@click.argument("group", required=False)
+@options.as_json
+def lag(*, path: Path, group: str | None, as_json: bool) -> None:
+    """Show how many messages each group, or GROUP, is behind in each topic of STORE.
+
+    Counted are queues in which the group has an offset; messages below a queue's minimum are gone.
+    """
+    sums: dict[tuple[str, str], list[int]] = {}
+    for one, queue in _read(path, group):
+        if queue is not None and not one.is_broadcast:
+            behind = max(0, queue.max_offset - max(one.queue_offset, queue.min_offset))
+            lost = max(0, queue.min_offset - one.queue_offset)
+            total = sums.setdefault((one.group, one.topic), [0, 0, 0])
+            total[:] = [total[0] + 1, total[1] + behind, total[2] + lost]
+    rows: list[tuple[str, ...]] = []
+    for (owner, topic), (queues, behind, lost) in sums.items():
+        if as_json:
+            fields = {"group": owner, "topic": topic, "queues": queues, "lag": behind, "lost": lost}
+            render.emit({"kind": "lag", **fields})
+        names = render.printable(owner), render.printable(topic)
+        rows.append((*names, str(queues), str(behind), str(lost)))
+    if not as_json:
+        columns = ("group", "topic", "queues", "behind", "gone unread")
+        _table(columns, rows, ("queues", "behind", "gone unread"))
+
+
+@command.command(name="reset")
+@options.store
+@click.argument("group")
+@click.argument("topic")
+@click.option("--queue", "queue_id", type=int, help="Only in this queue.  [default: in all]")
+@click.option("--to", type=int, help="Queue offset to go on with.")
+@click.option("--at", metavar="TIME", help="Go on with what was stored from then on.")
+@click.option("--start", is_flag=True, help="Go on with the first message that is there.")
+@click.option("--end", is_flag=True, help="Go on behind the last message.")
+@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be done]")
+@options.as_json
+def reset_(
+    *,
+    path: Path,
+    group: str,
+    topic: str,
+    queue_id: int | None,
+    to: int | None,
+    at: str | None,
+    start: bool,
+    end: bool,
+    apply: bool,
+    as_json: bool,
+) -> None:
+    """Move GROUP in TOPIC of STORE, while no broker has STORE open; show it first, do it with --apply."""
+    check_store(path)
+    targets: list[Target] = []
+    if to is not None:
+        targets.append(to_offset(to))
+    if at is not None:
+        targets.append(to_time(options.timestamp_ms("--at", at, 0)))
+    targets += [to_start] * start + [to_end] * end
+    if len(targets) != 1:
+        raise InvalidArgumentError("one of --to, --at, --start and --end says where to")
+    files = options.writing(path) if apply else options.reading(path)
+    moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
+    show_moves(moves, "reset", is_done=apply, as_json=as_json)
+    if apply and not as_json:
+        render.say(f"what was before: {shlex.join(['seglog', 'offsets', 'log', str(path), group])}")
+
+
+def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | None]]:
+    check_store(path)
+    offsets = OffsetTable(options.reading(path), path).all()
+    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
+        queues = {(queue.topic, queue.queue_id): queue for queue in store.queues()}
+    return [(one, queues.get((one.topic, one.queue_id))) for one in offsets if group in (None, one.group)]
+
+
+def _state(one: GroupOffset, queue: QueueInfo | None) -> str:
+    if queue is None:
+        return "no such queue"
+    if one.queue_offset > queue.max_offset:
+        return "beyond the end"
+    if one.queue_offset < queue.min_offset:
+        return f"{render.count_text(queue.min_offset - one.queue_offset, 'message')} gone unread"
+    return "broadcasting" if one.is_broadcast else ""
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> None:
+    if rows:
+        render.table(columns, rows, numbers=numbers)
+    else:
+        render.say("no offsets")
+
+
+command.add_command(offsets_past.log)
+command.add_command(offsets_past.diff)
+command.add_command(offsets_past.blame)
+command.add_command(offsets_past.restore_)

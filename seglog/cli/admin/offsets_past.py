@@ -1,0 +1,154 @@
+"""``seglog offsets log``, ``diff``, ``blame`` and ``restore``: what the history of offsets tells."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from seglog.broker.offsets.offset_history_query import OffsetPast
+from seglog.cli.admin.moves import show_moves
+from seglog.cli.read.reading import check_store
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.offset_moves import restore
+from seglog.storage.format.ours.offset_history import OffsetChange
+
+
+@click.command
+@options.store
+@click.argument("group", required=False)
+@click.option("--topic", help="Only in this topic.")
+@click.option("--backwards", is_flag=True, help="Only changes that have messages delivered again.")
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="The newest N changes.")
+@options.as_json
+def log(
+    *, path: Path, group: str | None, topic: str | None, backwards: bool, count: int, as_json: bool
+) -> None:
+    """Tell how the offsets of groups, or GROUP, in STORE changed, oldest first.
+
+    Told is what was saved; a running broker saves every few seconds.
+    """
+    changes = _past(path).log(group, topic)
+    kept = deque((change for change in changes if change.is_backwards or not backwards), maxlen=count)
+    _show(kept, as_json=as_json)
+
+
+@click.command
+@options.store
+@click.argument("group", required=False)
+@options.as_json
+def blame(*, path: Path, group: str | None, as_json: bool) -> None:
+    """Tell who moved each group, or GROUP, last in each queue of STORE."""
+    _show(_past(path).blame(group), as_json=as_json)
+
+
+@click.command
+@options.store
+@click.argument("first", metavar="TIME")
+@click.argument("second", metavar="TIME", required=False)
+@options.as_json
+def diff(*, path: Path, first: str, second: str | None, as_json: bool) -> None:
+    """Tell which groups of STORE stood elsewhere at the second TIME (now) than at the first."""
+    now_ms = SystemClock().now_ms()
+    moments = (options.timestamp_ms("TIME", text, now_ms) for text in (first, second))
+    rows: list[tuple[str, ...]] = []
+    for found in _past(path).diff(*moments):
+        if as_json:
+            render.emit(
+                {
+                    "kind": "offset-difference",
+                    "group": found.group,
+                    "topic": found.topic,
+                    "queueId": found.queue_id,
+                    "before": found.before,
+                    "after": found.after,
+                }
+            )
+        queue = f"{render.printable(found.topic)}/{found.queue_id}"
+        rows.append((render.printable(found.group), queue, _text(found.before), _text(found.after)))
+    if not as_json and rows:
+        render.table(("group", "queue", "before", "after"), rows, numbers=("before", "after"))
+    elif not as_json:
+        render.say("no difference")
+
+
+@click.command(name="restore")
+@options.store
+@click.argument("group", required=False)
+@click.option("--at", required=True, metavar="TIME", help="The moment to go back to.")
+@click.option("--topic", help="Only in this topic.")
+@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be done]")
+@options.as_json
+def restore_(
+    *, path: Path, group: str | None, at: str, topic: str | None, apply: bool, as_json: bool
+) -> None:
+    """Put groups, or GROUP, back to where they stood at TIME, while no broker has STORE open.
+
+    Offsets beyond the end of a queue become that end. Queues without an offset at TIME stay as they are.
+    """
+    _past(path)
+    moment_ms = options.timestamp_ms("--at", at, 0)
+    files = options.writing(path) if apply else options.reading(path)
+    moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
+    show_moves(moves, "restore", is_done=apply, as_json=as_json)
+
+
+def _past(path: Path) -> OffsetPast:
+    """Returns the history of a store, and says if part of it cannot be read."""
+    check_store(path)
+    past = OffsetPast(options.reading(path), path)
+    damaged_bytes = past.damaged_bytes()
+    if damaged_bytes:
+        render.say(
+            f"warning: {damaged_bytes} bytes of the history are damaged; the changes in them are not told",
+            err=True,
+        )
+    return past
+
+
+def _show(changes: Iterable[OffsetChange], *, as_json: bool) -> None:
+    rows: list[tuple[str, ...]] = []
+    for change in changes:
+        kind = change.kind.name.lower()
+        if as_json:
+            render.emit(
+                {
+                    "kind": "offset-change",
+                    "change": kind,
+                    "timestamp": change.timestamp_ms,
+                    "group": change.group,
+                    "topic": change.topic,
+                    "queueId": change.queue_id,
+                    "before": change.before,
+                    "after": change.after,
+                    "client": change.client_id or None,
+                    "commits": change.commits,
+                    "backwards": change.is_backwards,
+                }
+            )
+        rows.append(
+            (
+                render.time_text(change.timestamp_ms),
+                render.printable(change.group),
+                f"{render.printable(change.topic)}/{change.queue_id}",
+                _text(change.before),
+                _text(change.after),
+                kind if change.commits == 1 else f"{change.commits} {kind}s",
+                render.printable(change.client_id) or "-",
+                "BACKWARDS" if change.is_backwards else "",
+            )
+        )
+    if as_json:
+        return
+    if rows:
+        columns = ("time", "group", "queue", "before", "after", "change", "client", "")
+        render.table(columns, rows, numbers=("before", "after"))
+    else:
+        render.say("no changes")
+
+
+def _text(offset: int | None) -> str:
+    return "-" if offset is None else str(offset)

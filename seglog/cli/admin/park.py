@@ -1,0 +1,53 @@
+"""``seglog park``: puts one message aside for a group, so that the group can go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli.admin.skip import way_back
+from seglog.cli.ui import messages, options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.park import park
+
+
+@click.command
+@options.store
+@click.argument("wanted", metavar="MSGID")
+@click.option("--group", required=True, help="The group that cannot get past it.")
+@options.as_json
+def command(*, path: Path, wanted: str, group: str, as_json: bool) -> None:
+    """Copy the message of MSGID to the topic %PARK%GROUP of STORE, and move GROUP past it.
+
+    The copy keeps properties, keys and birth, and says where it came from. No broker may have STORE open.
+    """
+    done = park(options.writing(path), path, SystemClock(), wanted, group)
+    message = done.message
+    if as_json:
+        render.emit(
+            {
+                "kind": "park",
+                "group": group,
+                "topic": message.topic,
+                "queueId": message.queue_id,
+                "queueOffset": message.queue_offset,
+                "msgId": message.message_id,
+                "parkedTopic": done.topic,
+                "parkedOffset": done.queue_offset,
+                "parkedMsgId": done.message_id,
+                "wasParked": done.was_parked,
+                "before": done.before,
+                "after": done.after,
+            }
+        )
+        return
+    again = " (it was there already)" if done.was_parked else ""
+    render.facts(
+        {
+            "message": messages.place_text(message.topic, message.queue_id, message.queue_offset),
+            "parked": f"{messages.place_text(done.topic, 0, done.queue_offset)}, id {done.message_id}{again}",
+            "group": f"{render.printable(group)} goes on with {done.after} (was {done.before})",
+        }
+    )
+    render.say(f"way back: {way_back(path, group, message.topic, message.queue_id, done.before)}")

@@ -1,0 +1,70 @@
+"""``seglog skip``: moves one group past one message."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.skip import Skipped, skip
+from seglog.errors import InvalidArgumentError
+
+
+@click.command
+@options.store
+@click.argument("group")
+@click.argument("topic")
+@click.argument("queue_id", metavar="QUEUE", type=int)
+@click.option("--to", type=int, help="Queue offset to go on with.  [default: past one message]")
+@click.option("--forget", is_flag=True, help="Take the group's offset in the queue away.")
+@options.as_json
+def command(
+    *, path: Path, group: str, topic: str, queue_id: int, to: int | None, forget: bool, as_json: bool
+) -> None:
+    """Move GROUP past the message where it stands in QUEUE of TOPIC, while no broker has STORE open.
+
+    Only config/consumerOffset.json changes; the file before becomes its .bak.
+    """
+    if forget and to is not None:
+        raise InvalidArgumentError("--forget and --to exclude each other")
+    done = skip(options.writing(path), path, SystemClock(), group, topic, queue_id, to=to, forget=forget)
+    if as_json:
+        render.emit(
+            {
+                "kind": "skip",
+                "group": done.group,
+                "topic": done.topic,
+                "queueId": done.queue_id,
+                "before": done.before,
+                "after": done.after,
+                "minOffset": done.min_offset,
+                "maxOffset": done.max_offset,
+            }
+        )
+        return
+    render.facts(
+        {"group": render.printable(group), "queue": f"{render.printable(topic)}/{queue_id}", **_facts(done)}
+    )
+    if done.before != done.after:
+        render.say(f"way back: {way_back(path, group, topic, queue_id, done.before)}")
+
+
+def way_back(path: Path, group: str, topic: str, queue_id: int, before: int | None) -> str:
+    """Returns the command that makes a group go on where it did."""
+    words = ["seglog", "skip", str(path), group, topic, str(queue_id)]
+    return shlex.join([*words, "--forget"] if before is None else [*words, "--to", str(before)])
+
+
+def _facts(done: Skipped) -> dict[str, str]:
+    before = "none" if done.before is None else str(done.before)
+    if done.before == done.after:
+        return {"next": f"{before}, as before"}
+    after = "none" if done.after is None else str(done.after)
+    facts = {"next": f"{after} (was {before}; the queue has {done.min_offset}..{done.max_offset})"}
+    if done.before is not None and done.after is not None:
+        apart = render.count_text(abs(done.after - done.before), "message")
+        facts["change"] = f"{apart} {'skipped' if done.after > done.before else 'delivered again'}"
+    return facts

@@ -1,0 +1,191 @@
+"""``seglog topic``: the topics of a store, as its broker has them in ``config/topics.json``."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables.attributes import alter_attributes
+from seglog.broker.tables.topics import TopicConfig, is_system_topic, topic_name_problem
+from seglog.cli.read.reading import check_store
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.groups.broker_tables import hold_tables, read_topics
+from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
+from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
+from seglog.storage.store import MessageStore
+
+_PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is to be set; None leaves it as it is."""
+
+    queues: int | None
+    perm: str | None
+    is_order: bool | None
+    attributes: str | None
+
+    def applied(self, topic: TopicConfig, *, is_new: bool = False) -> TopicConfig:
+        """Returns a topic with these settings; some can be made only while it is new."""
+        return replace(
+            topic,
+            read_queue_nums=topic.read_queue_nums if self.queues is None else self.queues,
+            write_queue_nums=topic.write_queue_nums if self.queues is None else self.queues,
+            perm=topic.perm if self.perm is None else _PERMS[self.perm],
+            is_order=topic.is_order if self.is_order is None else self.is_order,
+            attributes=alter_attributes(None if is_new else topic.attributes, self.attributes),
+        )
+
+
+def settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Hands ``settings``, a :class:`Settings`, to the command."""
+
+    @click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")
+    @click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done.")
+    @click.option("--order/--no-order", default=None, help="Whether its order matters.")
+    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
+    @functools.wraps(function)
+    def call(
+        *, queues: int | None, perm: str | None, order: bool | None, attributes: str | None, **rest: object
+    ) -> None:
+        function(settings=Settings(queues, perm, order, attributes), **rest)
+
+    return call
+
+
+@click.group
+def command() -> None:
+    """List, create, alter and delete topics of a store."""
+
+
+@command.command(name="ls")
+@options.store
+@options.as_json
+def list_(*, path: Path, as_json: bool) -> None:
+    """List the topics of STORE, those too that have messages and no settings."""
+    check_store(path)
+    table = {topic.name: topic for topic in read_topics(options.reading(path), path, SystemClock()).all()}
+    messages = _messages(path)
+    rows: list[tuple[str, ...]] = []
+    for name in sorted(table.keys() | messages.keys()):
+        topic = table.get(name)
+        if as_json:
+            render.emit({"kind": "topic", **_fields(name, topic), "messages": messages[name]})
+        settings = ("-", "-", "-", "no settings") if topic is None else _cells(topic)
+        rows.append((render.printable(name), *settings, str(messages[name])))
+    if not as_json and rows:
+        columns = ("topic", "read", "write", "perm", "attributes", "messages")
+        render.table(columns, rows, numbers=("read", "write", "messages"))
+    elif not as_json:
+        render.say("no topics")
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="TOPIC")
+@settings
+@options.as_json
+def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+    """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said."""
+    check_store(path)
+    problem = topic_name_problem(name)
+    if problem is not None or is_system_topic(name, BrokerConfig()):
+        raise InvalidNameError(problem or f"The topic[{name}] is conflict with system topic.")
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        if tables.topics.get(name) is not None:
+            raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
+        topic = settings.applied(TopicConfig(name, 8, 8), is_new=True)
+        tables.topics.put(topic)
+    _show(topic, "created", as_json=as_json)
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="TOPIC")
+@settings
+@options.as_json
+def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+    """Change settings of TOPIC in STORE, while no broker has STORE open; what is not named stays."""
+    check_store(path)
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        known = tables.topics.get(name)
+        if known is None:
+            raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
+        topic = settings.applied(known)
+        tables.topics.put(topic)
+    _show(topic, "altered", as_json=as_json)
+
+
+@command.command
+@options.store
+@click.argument("name", metavar="TOPIC")
+@options.as_json
+def delete(*, path: Path, name: str, as_json: bool) -> None:
+    """Delete TOPIC, which has no messages, from STORE, while no broker has STORE open.
+
+    A topic with messages stays: the log would bring it back. Offsets of groups in it go.
+    """
+    check_store(path)
+    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+        count = _messages(path)[name]
+        if count:
+            raise InvalidArgumentError(
+                f"{name} has {render.count_text(count, 'message')}, and the log would bring it back",
+                help="`seglog topic alter STORE TOPIC --perm r` stops sends to it",
+            )
+        tables.topics.delete(name)
+        owners = {group for group, topic, _queue in tables.offsets.all() if topic == name}
+        forgotten = sum(tables.offsets.delete(group, name, "seglog topic delete") for group in owners)
+    if as_json:
+        render.emit({"kind": "topic-deleted", "topic": name, "offsets": forgotten})
+    else:
+        render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} in it")
+
+
+def _messages(path: Path) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
+        for queue in store.queues():
+            counts[queue.topic] += queue.max_offset - queue.min_offset
+    return counts
+
+
+def _fields(name: str, topic: TopicConfig | None) -> dict[str, object]:
+    if topic is None:
+        return {"topic": name, "hasSettings": False}
+    return {
+        "topic": name,
+        "hasSettings": True,
+        "readQueues": topic.read_queue_nums,
+        "writeQueues": topic.write_queue_nums,
+        "perm": topic.perm,
+        "order": topic.is_order,
+        "attributes": topic.attributes,
+    }
+
+
+def _cells(topic: TopicConfig) -> tuple[str, str, str, str]:
+    attributes = [f"{name}={value}" for name, value in topic.attributes.items()]
+    named = render.printable(", ".join(["order"] * topic.is_order + attributes))
+    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm_text(topic.perm), named
+
+
+def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:
+    if as_json:
+        render.emit({"kind": f"topic-{done}", **_fields(topic.name, topic)})
+        return
+    _read, _write, perm, attributes = _cells(topic)
+    queues = render.count_text(topic.read_queue_nums, "queue")
+    render.say(
+        f"{render.printable(topic.name)} is {done}: {queues} to read, {topic.write_queue_nums} to write,"
+        f" {perm}{', ' if attributes else ''}{attributes}"
+    )

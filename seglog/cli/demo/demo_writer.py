@@ -1,0 +1,35 @@
+"""The process that the demo kills: stores message after message, each on the disk before it says so.
+
+``python -m seglog.cli.demo.demo_writer STORE`` prints the queue offset of each message once it is durable,
+and goes on until somebody ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import count
+from typing import Final
+
+from seglog.storage.store import MessageStore
+from seglog.storage.writes.flush import Durability
+
+TOPIC: Final = "crash"
+QUEUE_ID: Final = 0
+
+
+def body_of(number: int) -> bytes:
+    """Returns the body of the message with this queue offset, so that a reader can tell what is right."""
+    return b"message %d of the process that was killed" % number
+
+
+def main() -> None:
+    """Writes until killed."""
+    with MessageStore.open(sys.argv[1], durability=Durability.SYNC) as store:
+        for number in count(store.max_offset(TOPIC, QUEUE_ID)):
+            result = store.put(TOPIC, body_of(number), queue_id=QUEUE_ID)
+            os.write(sys.stdout.fileno(), b"%d\n" % result.queue_offset)
+
+
+if __name__ == "__main__":
+    main()

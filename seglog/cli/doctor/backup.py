@@ -1,0 +1,96 @@
+"""``seglog backup``: a copy of a store that may be in use, by hard links of what is full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli.ui import options, render
+from seglog.cli.ui.findings import show_findings
+from seglog.doctor.copies.backup import Copied, make_backup
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Severity
+from seglog.storage.survey.survey import Survey, survey
+
+
+@click.command
+@options.store
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--copy", "copies", is_flag=True, help="Share no bytes with STORE: for a broker, or another disk."
+)
+@click.option("--no-verify", is_flag=True, help="Do not read the backup afterwards.")
+@options.as_json
+def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json: bool) -> None:
+    """Back STORE up to the new folder TARGET, also while a broker writes to it.
+
+    Full files are linked, others copied; where TARGET is on another file system all are copied. The backup
+    holds everything that was acknowledged before it began. A STORE that cannot be written here is not locked
+    meanwhile. Ends with 1 if records of it cannot be read.
+    """
+    done = make_backup(options.writing(path), path, target, links=not copies)
+    found = None
+    if not no_verify:
+        with render.progress("reading the backup") as tell:
+            found = survey(target, as_stated(ReadingRoot(target), target), progress=tell)
+    losses = [one for one in found.findings if one.severity is Severity.LOSS] if found is not None else []
+    if as_json:
+        render.emit(
+            {
+                "kind": "backup",
+                "target": str(target),
+                "hot": done.is_hot,
+                "locked": done.is_locked,
+                "linkedFiles": len(done.linked),
+                "linkedBytes": sum(done.linked),
+                "copiedFiles": len(done.copied),
+                "copiedBytes": sum(done.copied),
+                "maxPhyOffset": None if found is None else found.max_phy_offset,
+                "records": None if found is None else len(found.rows),
+                "leftOut": done.left_out,
+                "misnamedFiles": None if found is None else misnamed_count(found),
+                "losses": [finding_fields(finding) for finding in losses],
+            }
+        )
+    else:
+        show_copied(done, found)
+        if losses:
+            render.say()
+            show_findings(losses, target)
+    if losses:
+        raise click.exceptions.Exit(1)
+
+
+def misnamed_count(found: Survey) -> int:
+    """Returns how many files of a log have another's name."""
+    return sum(finding.code == "log-file-misnamed" for finding in found.findings)
+
+
+def show_copied(done: Copied, found: Survey | None) -> None:
+    """Prints what was linked and copied, and what a reader finds there."""
+    if done.is_hot:
+        state = "the store was open"
+    elif done.is_locked:
+        state = "the store was closed"
+    else:
+        state = "the store cannot be written here, so it was not locked; no process was seen to have it open"
+    named = {
+        "copy": f"{done.target} ({state})",
+        "linked": f"{render.count_text(len(done.linked), 'file')}, {render.size_text(sum(done.linked))}",
+        "copied": f"{render.count_text(len(done.copied), 'file')}, {render.size_text(sum(done.copied))} long",
+    }
+    if found is not None:
+        queues = len(found.queues) + len(found.batch_queues)
+        count = render.count_text(len(found.rows), "record")
+        named["read back"] = (
+            f"{count} of {render.count_text(queues, 'queue')}, the log ends at {found.max_phy_offset}"
+        )
+    if found is not None and (misnamed := misnamed_count(found)):
+        files = render.count_text(misnamed, "file")
+        named["misnamed"] = f"{files} of the log, as in the store: `seglog repair` gives each its name"
+    if done.left_out:
+        named["left out"] = ", ".join(map(render.printable, done.left_out))
+    render.facts(named)

@@ -1,0 +1,192 @@
+"""``seglog branch``: stores that share what is full with another one, to run yesterday's traffic again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli.doctor.backup import show_copied
+from seglog.cli.read.reading import check_store, file_sizes
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.copies.branch import create_branch, drop_branch, list_branches
+from seglog.doctor.copies.branch_diff import BranchDiff, diff_branch
+from seglog.doctor.copies.branch_names import branch_path
+from seglog.storage.files.store_root import StoreRoot
+
+
+@click.group
+def command() -> None:
+    """Branch a store: a store of its own that shares what is full, for trying things on real messages.
+
+    A branch is the folder STORE/seglog/branches/NAME, for every command and for MessageStore.open. What is
+    done to it never changes STORE. A RocketMQ broker does not know that files are shared: give it a
+    `seglog backup --copy`.
+    """
+
+
+@command.command
+@options.store
+@click.argument("name")
+@click.option(
+    "--rewind", metavar="MS|ISO", help="Groups go on with the first message stored at this time or later."
+)
+@click.option("--group", "groups", multiple=True, help="Rewind only this group; may be given several times.")
+@options.as_json
+def create(*, path: Path, name: str, rewind: str | None, groups: tuple[str, ...], as_json: bool) -> None:
+    """Make the branch NAME of STORE, also while a broker writes to STORE."""
+    rewind_ms = None if rewind is None else options.timestamp_ms("--rewind", rewind, 0)
+    done, point = create_branch(
+        options.writing(path), path, name, SystemClock(), rewind_ms=rewind_ms, groups=groups
+    )
+    if as_json:
+        render.emit(
+            {
+                "kind": "branch",
+                "name": name,
+                "path": str(done.target),
+                "created": point.created_ms,
+                "maxPhyOffset": point.end_phy_offset,
+                "linkedFiles": len(done.linked),
+                "copiedFiles": len(done.copied),
+            }
+        )
+        return
+    show_copied(done, None)
+    render.say(f"compare: seglog branch diff {path} {name}")
+
+
+@command.command(name="list")
+@options.store
+@options.as_json
+def list_(*, path: Path, as_json: bool) -> None:
+    """List the branches of STORE, and what they take beside it."""
+    check_store(path)
+    found = [
+        (name, point, _own_bytes(options.reading(path), branch_path(path, name)))
+        for name, point in list_branches(options.reading(path), path)
+    ]
+    if as_json:
+        for name, point, own in found:
+            render.emit(
+                {
+                    "kind": "branch",
+                    "name": name,
+                    "path": str(branch_path(path, name)),
+                    "created": None if point is None else point.created_ms,
+                    "maxPhyOffset": None if point is None else point.end_phy_offset,
+                    "ownBytes": own,
+                }
+            )
+        return
+    if not found:
+        render.say("no branches")
+        return
+    render.table(
+        ("branch", "made", "log end", "own bytes"),
+        [
+            (
+                name,
+                "?" if point is None else render.time_text(point.created_ms),
+                "?" if point is None else str(point.end_phy_offset),
+                render.size_text(own),
+            )
+            for name, point, own in found
+        ],
+        numbers=("log end", "own bytes"),
+    )
+
+
+@command.command
+@options.store
+@click.argument("name")
+@options.as_json
+def diff(*, path: Path, name: str, as_json: bool) -> None:
+    """Compare the branch NAME, and STORE itself, with the time when the branch was made."""
+    found = diff_branch(options.reading(path), path, name)
+    if as_json:
+        for queue in found.queues:
+            render.emit(
+                {
+                    "kind": queue.kind,
+                    "topic": queue.topic,
+                    "queueId": queue.queue_id,
+                    "atBranch": queue.at_branch,
+                    "inStore": queue.in_store,
+                    "inBranch": queue.in_branch,
+                }
+            )
+        for one in found.offsets:
+            render.emit(
+                {
+                    "kind": "offset",
+                    "group": one.group,
+                    "topic": one.topic,
+                    "queueId": one.queue_id,
+                    "atBranch": one.at_branch,
+                    "inStore": one.in_store,
+                    "inBranch": one.in_branch,
+                }
+            )
+        return
+    _show(found)
+
+
+@command.command
+@options.store
+@click.argument("name")
+@options.as_json
+def drop(*, path: Path, name: str, as_json: bool) -> None:
+    """Remove the branch NAME, and nothing else."""
+    gone = drop_branch(options.writing(path), path, name)
+    if as_json:
+        render.emit({"kind": "drop", "name": name, "path": str(gone)})
+    else:
+        render.say(f"dropped {gone}")
+
+
+def _show(found: BranchDiff) -> None:
+    render.say(f"since {render.time_text(found.point.created_ms)}, when the branch was made")
+    for kind, title in (("new", "new messages"), ("retry", "retries"), ("dead", "dead letters")):
+        queues = [queue for queue in found.queues if queue.kind == kind]
+        store, branch = sum(one.in_store for one in queues), sum(one.in_branch for one in queues)
+        render.say(
+            f"{title}: {render.count_text(branch)} in the branch, {render.count_text(store)} in the store"
+        )
+    if found.queues:
+        render.say()
+        render.table(
+            ("topic", "queue", "at branch", "in store", "in branch"),
+            [
+                (
+                    render.printable(one.topic),
+                    str(one.queue_id),
+                    str(one.at_branch),
+                    f"+{one.in_store}",
+                    f"+{one.in_branch}",
+                )
+                for one in found.queues
+            ],
+            numbers=("queue", "at branch", "in store", "in branch"),
+        )
+    if found.offsets:
+        render.say()
+        render.table(
+            ("group", "topic", "queue", "at branch", "store next", "branch next"),
+            [
+                (
+                    render.printable(one.group),
+                    render.printable(one.topic),
+                    str(one.queue_id),
+                    *("-" if at is None else str(at) for at in (one.at_branch, one.in_store, one.in_branch)),
+                )
+                for one in found.offsets
+            ],
+            numbers=("queue", "at branch", "store next", "branch next"),
+        )
+
+
+def _own_bytes(files: StoreRoot, path: Path) -> int:
+    """Returns what a branch takes on the disk beside its store."""
+    return sum(blocks for blocks, _length in file_sizes(files, path, own=True))

@@ -1,0 +1,84 @@
+"""``seglog check``: looks at everything in a store, says what is wrong, what that means, and what to type.
+
+Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. Ends
+with 0 if nothing was found but notes, as ``git fsck`` does; with 1 after a finding; with 3 or more if it
+could not see all.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import click
+
+from seglog.cli.admin import amounts
+from seglog.cli.doctor.check_output import emit_check, show_check
+from seglog.cli.ui import options, render
+from seglog.cli.ui.failures import INTERRUPTED_EXIT_CODE
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check_progress_file import default_resume_file
+from seglog.errors import StoppedError
+from seglog.storage.directory.geometry import FileSizes
+
+
+@click.command
+@options.store
+@click.option(
+    "--max-duration",
+    "max_ms",
+    metavar="TIME",
+    type=amounts.Duration(),
+    help="Stop after a time such as 500ms, 30s, 10m or 2h.",
+)
+@click.option(
+    "--resume",
+    "resume_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Go on where a check was stopped, and keep in FILE how far it is.",
+)
+@options.file_sizes
+@options.as_json
+def command(
+    *, path: Path, max_ms: int | None, resume_file: Path | None, given: FileSizes, as_json: bool
+) -> None:
+    """Look at everything in STORE: log, queues, index, offsets, timers, files.
+
+    Reads only, and works beside a process that has the store open. A finding says what it means for
+    messages and what to do. Notes are no findings: with nothing else the exit code is 0, else 1.
+
+    Ctrl-C, or the end of --max-duration, leaves a file outside of the store with which a later check
+    goes on.
+    """
+    deadline_s = None if max_ms is None else time.monotonic() + max_ms / 1000
+    kept = resume_file or default_resume_file(path)
+    try:
+        with render.progress("checking the log") as tell:
+            report = check_store(
+                path,
+                resume_file=kept,
+                resume=resume_file is not None and kept.exists(),
+                should_stop=lambda: deadline_s is not None and time.monotonic() >= deadline_s,
+                progress=tell,
+                given=given,
+                follow=options.followed(),
+            )
+    except KeyboardInterrupt:
+        render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)
+        raise click.exceptions.Exit(INTERRUPTED_EXIT_CODE) from None
+    except StoppedError as error:
+        if error.resume_file:
+            error.help = f"go on with `{_go_on(path, kept)}`"
+        raise
+    if as_json:
+        emit_check(report)
+    else:
+        show_check(report, path)
+    if not report.is_clean:
+        raise click.exceptions.Exit(1)
+
+
+def _go_on(path: Path, kept: Path) -> str:
+    return f"seglog check {shlex.quote(str(path))} --resume {shlex.quote(str(kept))}"

@@ -1,0 +1,119 @@
+"""How the outcome of a check looks, whoever walked the log: `seglog check` or Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seglog.cli.ui import render
+from seglog.cli.ui.findings import counts_text, next_command, show_findings
+from seglog.doctor.check.check_report import CheckReport
+from seglog.storage.findings.finding_text import finding_fields
+
+
+def emit_check(report: CheckReport) -> None:
+    """Prints what was found as JSON: a line for each finding and for what was not seen, then the sum."""
+    for finding in report.findings:
+        render.emit({"kind": "finding", **finding_fields(finding)})
+    for text in report.not_looked_at:
+        render.emit({"kind": "unseen", "what": text})
+    render.emit({"kind": "check", **check_fields(report)})
+
+
+def check_fields(report: CheckReport) -> dict[str, object]:
+    """Returns the sum of a check for programs."""
+    return {
+        "path": str(report.root),
+        "clean": report.is_clean,
+        "state": report.state,
+        "holder": report.holder,
+        **{severity.value: count for severity, count in report.counts.items()},
+        "mappedFileSizeCommitLog": report.geometry.segment_size_bytes,
+        "mappedFileSizeConsumeQueue": report.geometry.queue_file_size_bytes,
+        "minPhyOffset": report.min_phy_offset,
+        "maxPhyOffset": report.end_phy_offset,
+        "records": report.records,
+        "withRecordCrc": report.with_record_crc,
+        "keys": report.keys,
+        "queues": len(report.queues),
+        "messages": report.messages.messages,
+        "lostMessages": report.messages.lost,
+        "sealed": report.sealed,
+        "bytes": report.read_bytes,
+        "resumedBytes": report.resumed_bytes,
+        "elapsedMs": round(report.elapsed_ms, 3),
+    }
+
+
+def show_check(report: CheckReport, path: Path) -> None:
+    """Prints what was found for people.
+
+    Args:
+        report: What was found.
+        path: The store as it was named, which goes into the commands to type.
+    """
+    render.facts(
+        {
+            "store": render.printable(str(path)),
+            "state": _state_text(report),
+            "log": _log_text(report),
+            "records": f"{render.count_text(report.records)}, {_crc_text(report)}",
+            "queues": _queues_text(report),
+            "index": render.count_text(report.keys, "key") + " in the log",
+            "result": "clean" if report.is_clean else f"NOT clean: {counts_text(report.findings)}",
+        }
+    )
+    if report.findings:
+        render.say()
+        show_findings(report.findings, path)
+    if report.concerned:
+        damaged = sum(not message.is_readable for message in report.concerned)
+        render.say(
+            f"messages in changed blocks: {render.count_text(damaged)} damaged,"
+            f" {render.count_text(len(report.concerned) - damaged)} uncertain; `seglog verify` names them"
+        )
+    render.say()
+    render.say("not looked at, or not to be seen:")
+    for text in report.not_looked_at:
+        render.say(f"  {render.printable(text)}")
+    todo = next_command(report.findings, path)
+    if todo:
+        render.say()
+        render.say(f"next: {todo}")
+
+
+def _state_text(report: CheckReport) -> str:
+    if report.holder is not None:
+        return "open for writing by " + (f"process {report.holder}" if report.holder > 0 else "a process")
+    return (
+        "closed cleanly" if report.state == "clean" else "not closed: its last writer crashed or was killed"
+    )
+
+
+def _log_text(report: CheckReport) -> str:
+    start = max(0, report.min_phy_offset)
+    size = render.size_text(report.end_phy_offset - start)
+    files = render.count_text(len(report.log_files), "file")
+    seconds = report.elapsed_ms / 1000
+    rate = render.size_text(report.read_bytes / max(seconds, 1e-3))
+    text = f"{start}..{report.end_phy_offset}, {size} in {files}; read in {seconds:.1f} s, {rate}/s"
+    if report.resumed_bytes:
+        text += f", {render.size_text(report.resumed_bytes)} of it in an earlier check"
+    return text
+
+
+def _crc_text(report: CheckReport) -> str:
+    by_seal = f"; {render.count_text(report.sealed, 'segment')} held against seals" if report.sealed else ""
+    if report.with_record_crc == report.records:
+        return "all with record CRC" + by_seal
+    count = render.count_text(report.with_record_crc) if report.with_record_crc else "none"
+    return f"{count} with record CRC" + by_seal
+
+
+def _queues_text(report: CheckReport) -> str:
+    topics = len({queue.topic for queue in report.queues})
+    messages = render.messages_text(report.messages.messages, report.messages.lost)
+    groups = len({lag.group for lag in report.lags})
+    return (
+        f"{render.count_text(len(report.queues))} of {render.count_text(topics, 'topic')},"
+        f" {messages}, {render.count_text(groups, 'group')}"
+    )

@@ -1,0 +1,181 @@
+"""``seglog export``: writes messages of a store to a file, JSONL or Parquet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+
+from seglog.cli.ui import messages, options, render
+from seglog.doctor.exchange.export import Selection, iter_rows
+from seglog.doctor.exchange.parquet_rows import write_parquet
+from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.errors import InvalidArgumentError
+from seglog.storage.files.output_path import new_file_outside
+from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.names import check_topic
+from seglog.storage.reads.export_row import MessageRow, to_fields
+from seglog.storage.store import MessageStore
+
+_MAX_LOST_SHOWN: Final = 20
+
+
+@click.command
+@options.store
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Topic; may be given several times.  [default: all but RocketMQ's own]",
+)
+@click.option("--queue", "queue_id", type=int, help="Only this queue.")
+@click.option("--from-offset", type=int, default=0, help="First queue offset.")
+@click.option("--to-offset", type=int, help="Last queue offset.")
+@click.option("--from", "begin", metavar="MS|ISO", help="Stored at this time or later.")
+@click.option("--to", "end", metavar="MS|ISO", help="Stored at this time or earlier.")
+@click.option("--tag", "tags", help="Only these tags: 'TagA || TagB'.")
+@click.option("--key", help="Only messages that have this key, or unique key.")
+@click.option("--group-lag", "lag_of", metavar="GROUP", help="Only what GROUP has not consumed yet.")
+@click.option("--inflate", is_flag=True, help="Inflate zlib bodies; without it bodies are as stored.")
+@click.option("--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option("--allow-lost", is_flag=True, help="End with 0 although messages are lost.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File; - for standard output.",
+)
+@options.force
+@options.as_json
+def command(
+    *,
+    path: Path,
+    topics: tuple[str, ...],
+    queue_id: int | None,
+    from_offset: int,
+    to_offset: int | None,
+    begin: str | None,
+    end: str | None,
+    tags: str | None,
+    key: str | None,
+    lag_of: str | None,
+    inflate: bool,
+    form: str,
+    allow_lost: bool,
+    target: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write messages of STORE to a file that `seglog import` reads.
+
+    Nothing is lost on the way: bodies that are no text go as base64, properties, keys, flags, births and
+    places go with them. Works beside a process that has STORE open. Messages that are lost are named on
+    stderr; the others are written, and the command ends with 1.
+    """
+    for topic in topics:
+        check_topic(topic)
+    wanted = Selection(
+        topics,
+        queue_id,
+        from_offset,
+        to_offset,
+        options.timestamp_ms("--from", begin, 0),
+        options.timestamp_ms("--to", end, MAX_TIMESTAMP_MS),
+        tags,
+        key,
+        lag_of,
+        inflate,
+    )
+    is_stdout = str(target) == "-"
+    if is_stdout and form == "parquet":
+        raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
+    offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
+    lost = _Lost(as_json=as_json)
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+        rows = iter_rows(store, wanted, offsets, lost.add)
+        if is_stdout:
+            count = write_jsonl(sys.stdout.buffer, rows)
+        else:
+            files = options.reading(path)
+            with new_file_outside(files, target, replace=force, advice=options.EXISTS_ADVICE) as file:
+                count = write_parquet(file, rows) if form == "parquet" else write_jsonl(file, rows)
+    lost.end(path)
+    if as_json and not is_stdout:
+        of_kinds = {"lost": lost.counts["lost"], "repairable": lost.counts["repairable"]}
+        fields = {"messages": count, **of_kinds, "format": form, "file": str(target)}
+        render.emit({"kind": "export", **fields})
+    elif not is_stdout:
+        render.say(f"{render.count_text(count, 'message')} in {target}")
+    if lost.counts.total() and not allow_lost:
+        raise click.exceptions.Exit(1)
+
+
+class _Lost:
+    """Names messages that are lost or repairable on stderr, neighbours together, and counts them.
+
+    Attributes:
+        counts: How many were named, by ``lost`` and ``repairable``.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self._as_json = as_json
+        self._runs = 0
+        self._last: tuple[str, int, range, str] | None = None
+
+    def add(self, topic: str, queue_id: int, offsets: range, kind: str) -> None:
+        """Takes lost or repairable messages, in the order of their queue."""
+        if self._last is not None:
+            *key, before, last_kind = self._last
+            if (key, before.stop, last_kind) == ([topic, queue_id], offsets.start, kind):
+                self._last = topic, queue_id, range(before.start, offsets.stop), kind
+                return
+        self._tell()
+        self._last = topic, queue_id, offsets, kind
+
+    def end(self, path: Path) -> None:
+        """Names the last, and how many they are."""
+        self._tell()
+        if not self.counts or self._as_json:
+            return
+        if self._runs > _MAX_LOST_SHOWN:
+            places = render.count_text(self._runs - _MAX_LOST_SHOWN, "place")
+            render.say(f"… and in {places} more; --json names all", err=True)
+        named = " and ".join(
+            f"{render.count_text(count, 'message')} {kind}" for kind, count in sorted(self.counts.items())
+        )
+        render.say(
+            f"warning: {named}, all others are written; `seglog check {path}` says why and what to do",
+            err=True,
+        )
+
+    def _tell(self) -> None:
+        if self._last is None:
+            return
+        self.counts[self._last[3]] += len(self._last[2])
+        self._runs += 1
+        if self._as_json:
+            render.say(render.json_text(messages.lost_fields(*self._last)), err=True)
+        elif self._runs <= _MAX_LOST_SHOWN:
+            render.say(messages.lost_text(*self._last), err=True)
+        self._last = None
+
+
+def write_jsonl(stream: BinaryIO, rows: Iterable[MessageRow]) -> int:
+    """Writes a line a message; returns how many."""
+    count = 0
+    for count, line in enumerate(_lines(rows), 1):  # noqa: B007 - the last one is the count
+        stream.write(line)
+    return count
+
+
+def _lines(rows: Iterable[MessageRow]) -> Iterator[bytes]:
+    for row in rows:
+        yield json.dumps(to_fields(row), separators=(",", ":")).encode() + b"\n"

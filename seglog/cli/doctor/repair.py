@@ -1,0 +1,289 @@
+"""``seglog repair``: what would put a store right, and with ``--apply`` that it is done.
+
+Nothing is written without ``--apply``, and then nothing before a person typed the store's name or gave
+``--yes``. Everything that is written over goes into an undo pack first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli.doctor.confirm import is_typed
+from seglog.cli.ui import options, render
+from seglog.cli.ui.findings import show_findings
+from seglog.clock import SystemClock
+from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
+from seglog.doctor.plans.actions import Action
+from seglog.doctor.repair.repair import Plan, plan_repair, repair_store
+from seglog.doctor.repair.verdict import add_left, wrong_now
+from seglog.doctor.undo.undo_pack import UndoPack
+from seglog.errors import StoreLockedError
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Finding
+from seglog.storage.overlay.lost_messages import LostMessages
+
+_MAX_LOST_SHOWN: Final = 12
+_MAX_CHANGES_SHOWN: Final = 20
+
+
+@click.command
+@options.store
+@click.option("--apply", "is_applied", is_flag=True, help="Do it, once the name of the store was typed.")
+@click.option("--yes", "is_sure", is_flag=True, help="With --apply: ask nothing.")
+@options.file_sizes
+@options.as_json
+def command(
+    *,
+    path: Path,
+    is_applied: bool,
+    is_sure: bool,
+    given: FileSizes,
+    as_json: bool,
+) -> None:
+    """Show what would put STORE right; with --apply do it.
+
+    Messages that cannot be saved keep their queue offsets: tombstones take their places, so that RocketMQ
+    opens the store and serves everything else. `seglog undo STORE` takes a repair back, bit for bit.
+
+    The exit code is that of a check of the store as it is then: 0 if nothing is wrong (any more), else 1.
+    """
+    if is_applied and as_json and not is_sure:
+        raise click.UsageError("--json asks nothing: give --yes as well")
+    if is_sure and not is_applied:
+        raise click.UsageError("--yes goes with --apply")
+    if is_applied:
+        wrong = _apply(path, given, is_sure=is_sure, as_json=as_json)
+    else:
+        wrong = _show_plan(path, given, as_json=as_json)
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> list[Finding]:
+    """Prints what a repair would do; returns what a check finds wrong with the store as it is."""
+    plan = _dry_run(path, given)
+    wrong = wrong_now(path, options.followed())
+    add_left(plan, wrong)
+    _tell_plan(plan, is_sound=not wrong, as_json=as_json)
+    return wrong
+
+
+def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> list[Finding]:
+    """Repairs a store, if somebody agrees; returns what a check finds wrong with it then."""
+    shown: list[Plan] = []
+
+    def confirm(plan: Plan) -> bool:
+        shown.append(plan)
+        if is_sure:  # it is done before anything is printed: who reads that may go away
+            return True
+        try:
+            _show(plan, is_sound=False)
+            name = path.resolve().name
+            return is_typed(f"type {name} to do this", name)
+        except BrokenPipeError:
+            render.say("nothing was changed: the plan could not be printed; --yes asks nothing", err=True)
+            raise
+
+    plan, pack = repair_store(options.writing(path), path, SystemClock(), confirm, given)
+    is_done = pack is not None or plan.is_settled
+    if shown and not is_done:
+        render.say("nothing was changed")
+        raise click.exceptions.Exit(1)
+    wrong = plan.left = wrong_now(path, options.followed())
+    if as_json:
+        _emit(plan, pack)
+    else:
+        if not is_done:
+            _show(plan, is_sound=not wrong)
+        elif is_sure:
+            _show(shown[0], is_sound=False, with_left=False)
+        _show_done(plan, pack, path)
+    return wrong
+
+
+def _dry_run(path: Path, sizes: FileSizes) -> Plan:
+    holder = options.reading(path).lock_holder()
+    if holder is not None:
+        who = f"process {holder}" if holder > 0 else "another process"
+        raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
+    return plan_repair(options.reading(path), path, SystemClock(), sizes)
+
+
+def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
+    if as_json:
+        _emit(plan, None)
+        return
+    _show(plan, is_sound=is_sound)
+    if plan.first or plan.changes:
+        render.say()
+        render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
+
+
+def _show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
+    if pack is not None:
+        numbers = [str(one.number) for one in _packs(plan, pack)]
+        if len(numbers) == 1:
+            render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
+        else:
+            packs = " and ".join(numbers)
+            render.say(f"done; `seglog undo {path}`, run twice, takes it back (undo packs {packs})")
+    elif plan.is_settled:
+        render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
+    else:
+        return
+    if plan.left:
+        _show_left(plan)
+
+
+def _packs(plan: Plan, pack: UndoPack | None) -> list[UndoPack]:
+    """Returns the undo packs of a repair, in the order in which `seglog undo` takes them."""
+    both = [one for one in (pack, plan.renaming) if one is not None]
+    return both[:1] if pack is plan.renaming else both
+
+
+def _emit(plan: Plan, pack: UndoPack | None) -> None:
+    for action in (*plan.first, *plan.actions):
+        render.emit(_action_fields(action))
+    for change in plan.changes:
+        render.emit(_change_fields(plan, change))
+    render.emit(
+        {
+            "kind": "plan",
+            "actions": len(plan.first) + len(plan.actions),
+            "changedFiles": len(_files(plan)),
+            "changedBytes": plan.changed_bytes,
+            "saved": plan.saved,
+            "lost": sum(action.lost_messages for action in plan.actions),
+            "left": [finding_fields(finding) for finding in plan.left],
+            "rescan": plan.is_rescanned,
+            "applied": pack is not None or plan.is_settled,
+            "undo": None if pack is None else pack.number,
+            "undoPacks": [one.number for one in _packs(plan, pack)],
+        }
+    )
+
+
+def _show(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
+    """Prints a plan.
+
+    Args:
+        plan: The plan.
+        is_sound: Whether a check finds nothing but notes: what is to do then, opening the store does too.
+        with_left: Whether what it leaves is printed.
+    """
+    actions = [*plan.first, *plan.actions]
+    if not actions:
+        render.say("nothing to do" + (": no repair can put right what is left" if plan.left else ""))
+    elif is_sound:
+        render.say("nothing to do; when the store is next opened for writing, or with --apply:")
+    for number, action in enumerate(actions, 1):
+        _show_action(number, action)
+    if plan.changes:
+        _show_changes(plan)
+    if plan.left and with_left:
+        _show_left(plan)
+    if plan.is_rescanned:
+        render.say()
+        render.say("RocketMQ walks the whole log when it starts, and makes what is missing; start it once")
+
+
+def _show_left(plan: Plan) -> None:
+    render.say()
+    render.say("left as it is:")
+    show_findings(plan.left, plan.root)
+
+
+def _files(plan: Plan) -> list[Change]:
+    return [change for change in plan.changes if change.kind != MADE]
+
+
+def _show_action(number: int, action: Action) -> None:
+    where = action.file
+    if action.position_bytes or action.size_bytes:
+        where += f" +{action.position_bytes}"
+    size = f", {render.count_text(action.size_bytes, 'byte')}" if action.size_bytes else ""
+    render.say(f"{number:3}. {action.purpose}: {render.printable(where)}{size}")
+    if action.detail:
+        render.say(f"     {render.printable(action.detail)}")
+    if action.saved:
+        render.say(f"     saves {render.count_text(action.saved, 'message')}")
+    if action.lost:
+        shown = ", ".join(str(one) for one in action.lost[:_MAX_LOST_SHOWN])
+        more = (
+            f" and {len(action.lost) - _MAX_LOST_SHOWN} more ranges"
+            if len(action.lost) > _MAX_LOST_SHOWN
+            else ""
+        )
+        lost = render.count_text(action.lost_messages, "message")
+        render.say(f"     lost for good: {lost}, {render.printable(shown)}{more}")
+
+
+def _show_changes(plan: Plan) -> None:
+    render.say()
+    files = _files(plan)
+    rows = [_change_cells(plan, change) for change in files[:_MAX_CHANGES_SHOWN]]
+    render.table(("file", "what", "bytes", "from"), rows, numbers=("bytes",))
+    if len(files) > _MAX_CHANGES_SHOWN:
+        render.say(f"… and {render.count_text(len(files) - _MAX_CHANGES_SHOWN)} more; --json prints all")
+    saved = render.count_text(plan.saved, "message")
+    lost = render.count_text(sum(action.lost_messages for action in plan.actions))
+    render.say(
+        f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"
+        f" {saved} saved, {lost} lost for good"
+    )
+
+
+def _change_cells(plan: Plan, change: Change) -> tuple[str, str, str, str]:
+    name = render.printable(change.path.relative_to(plan.root).as_posix())
+    if change.kind == MOVED and change.target is not None:
+        return name, f"moved to {change.target.relative_to(plan.root).as_posix()}", "0", ""
+    what = {CREATED: "new", REMOVED: "removed", CHANGED: "changed"}[change.kind]
+    if change.kind == CHANGED and change.old_bytes != change.new_bytes:
+        what += f", {change.old_bytes:,} to {change.new_bytes:,} long"
+    starts = [f"+{position}" for position, _size in change.stretches[:3]]
+    more = " …" if len(change.stretches) > len(starts) else ""
+    return name, what, f"{change.changed_bytes:,}", " ".join(starts) + more
+
+
+def _action_fields(action: Action) -> dict[str, object]:
+    return {
+        "kind": "action",
+        "action": action.kind,
+        "purpose": action.purpose,
+        "file": action.file,
+        "pos": action.position_bytes,
+        "size": action.size_bytes,
+        "detail": action.detail,
+        "saved": action.saved,
+        "lost": _lost_fields(action.lost),
+    }
+
+
+def _lost_fields(lost: Sequence[LostMessages]) -> list[dict[str, object]]:
+    return [
+        {
+            "topic": one.topic,
+            "queueId": one.queue_id,
+            "firstOffset": one.offsets.start,
+            "count": len(one.offsets),
+        }
+        for one in lost
+    ]
+
+
+def _change_fields(plan: Plan, change: Change) -> dict[str, object]:
+    target = None if change.target is None else change.target.relative_to(plan.root).as_posix()
+    return {
+        "kind": "change",
+        "change": change.kind,
+        "file": change.path.relative_to(plan.root).as_posix(),
+        "target": target,
+        "oldSize": change.old_bytes,
+        "newSize": change.new_bytes,
+        "stretches": [{"pos": position, "size": size} for position, size in change.stretches],
+    }

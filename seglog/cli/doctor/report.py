@@ -1,0 +1,60 @@
+"""``seglog report``: a check as one page for a browser, and as a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seglog.cli.ui import options, render
+from seglog.cli.ui.findings import counts_text
+from seglog.clock import SystemClock
+from seglog.doctor.check.check import check_store
+from seglog.doctor.report.html_report import render_report
+from seglog.storage.files.output_path import new_file_outside
+
+
+@click.command
+@options.store
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the page here; it needs no other file and no network.",
+)
+@options.force
+@options.as_json
+def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
+    """Check STORE, and draw it: findings, holes on a map of the log, writes over time, size, lag.
+
+    Ends as `check` does: with 0 if nothing was found but notes, else with 1.
+    """
+    files = options.reading(path)
+    with new_file_outside(files, html_file, replace=force, advice=options.EXISTS_ADVICE) as file:
+        with render.progress("checking the log") as tell:
+            report = check_store(path, progress=tell, follow=options.followed())
+        page = render_report(report, SystemClock().now_ms()).encode("utf-8", "backslashreplace")
+        file.write(page)
+    if as_json:
+        render.emit(
+            {
+                "kind": "report",
+                "path": str(report.root),
+                "html": str(html_file),
+                "bytes": len(page),
+                "clean": report.is_clean,
+                **{severity.value: count for severity, count in report.counts.items()},
+            }
+        )
+    else:
+        render.facts(
+            {
+                "store": render.printable(str(path)),
+                "result": "clean" if report.is_clean else f"NOT clean: {counts_text(report.findings)}",
+                "report": f"{render.printable(str(html_file))}, {render.size_text(len(page))}",
+            }
+        )
+    if not report.is_clean:
+        raise click.exceptions.Exit(1)

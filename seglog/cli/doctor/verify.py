@@ -1,0 +1,115 @@
+"""``seglog verify``: whether the log is as it was written, as far as checksums and seals tell.
+
+Sealed segments are held against the checksums of their blocks at the speed of the disk, others are
+walked record by record. Works beside a process that has the store open; writes only with ``--seal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli.ui import options, render
+from seglog.cli.ui.findings import show_findings
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.seals.seal_check import Concerned
+from seglog.storage.survey.verify import VerifyReport, verify_store
+
+_MAX_MESSAGES_SHOWN: Final = 20
+
+
+@click.command
+@options.store
+@click.option("--seal", is_flag=True, help="Seal full segments that have no seal, or a stale one.")
+@options.as_json
+def command(*, path: Path, seal: bool, as_json: bool) -> None:
+    """Verify the commit log of STORE.
+
+    The exit code is 1 if anything is found that is not as it was written. Records without __CRC32# have a
+    checksum of their body alone until their segment is sealed: how many there are is said. Queues, index and
+    tables are for `seglog check`. A segment that is damaged is never sealed.
+    """
+    files = options.writing(path) if seal else options.reading(path)
+    with render.progress("verifying the log") as tell:
+        report = verify_store(path, files, progress=tell, seal=seal)
+    if as_json:
+        render.emit({"kind": "verify", "path": str(path), **_fields(report)})
+    else:
+        _show(report, path)
+    if not report.is_clean:
+        raise click.exceptions.Exit(1)
+
+
+def _fields(report: VerifyReport) -> dict[str, object]:
+    return {
+        "clean": report.is_clean,
+        "mappedFileSizeCommitLog": report.segment_size_bytes,
+        "bySeal": len(report.by_seal),
+        "byRecords": len(report.by_records),
+        "sealed": len(report.sealed),
+        "records": report.records,
+        "bareRecords": report.bare_records,
+        "bytes": report.read_bytes,
+        "elapsedMs": round(report.elapsed_ms, 3),
+        "findings": [finding_fields(finding) for finding in report.findings],
+        "concerned": [
+            {
+                "file": message.file,
+                "pos": message.position_bytes,
+                "size": message.size_bytes,
+                "topic": message.topic,
+                "queueId": message.queue_id,
+                "queueOffset": message.queue_offset,
+                "readable": message.is_readable,
+            }
+            for message in report.concerned
+        ],
+    }
+
+
+def _show(report: VerifyReport, path: Path) -> None:
+    ways = {"by seal": report.by_seal, "by records": report.by_records, "sealed now": report.sealed}
+    segments = ", ".join(f"{render.count_text(len(firsts))} {way}" for way, firsts in ways.items() if firsts)
+    rate = render.size_text(report.read_bytes / max(report.elapsed_ms, 1) * 1000)
+    render.facts(
+        {
+            "log": f"{render.size_text(report.read_bytes)} in {report.elapsed_ms / 1000:.1f} s, {rate}/s",
+            "segments": segments or "none",
+            "records": render.count_text(report.records),
+            "result": _result(report),
+        }
+    )
+    if report.findings:
+        render.say()
+        show_findings(report.findings, path)
+    if report.concerned:
+        render.say()
+        _show_concerned(report.concerned)
+
+
+def _result(report: VerifyReport) -> str:
+    """Returns what the run may claim: no more than it checked."""
+    if not report.is_clean:
+        return "not as it was written"
+    if not report.bare_records:
+        sealed = " (in sealed segments: as it was sealed)" if report.by_seal else ""
+        return f"every byte as it was written{sealed}"
+    records = render.count_text(report.bare_records, "record")
+    return f"every body as it was written; heads and properties of {records} have no checksum"
+
+
+def _show_concerned(messages: Sequence[Concerned]) -> None:
+    readable = sum(message.is_readable for message in messages)
+    render.say(
+        f"messages in damaged blocks: {render.count_text(len(messages) - readable)} damaged,"
+        f" {render.count_text(readable)} with a whole body whose properties nothing vouches for"
+    )
+    for message in messages[:_MAX_MESSAGES_SHOWN]:
+        place = f"{render.printable(message.topic)}/{message.queue_id} {message.queue_offset}"
+        state = "uncertain" if message.is_readable else "damaged"
+        render.say(f"  {state:<9} {place} in {message.file} +{message.position_bytes}")
+    if len(messages) > _MAX_MESSAGES_SHOWN:
+        render.say(f"… and {render.count_text(len(messages) - _MAX_MESSAGES_SHOWN)} more; --json prints all")

@@ -1,0 +1,132 @@
+"""Batch queues as their files have them and as the log says: each unit stands for several messages.
+
+The log's side is the survey's; the files' units are read here, to be shown where they lie.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.cli.ui import options
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, parse_segment_file_name, segment_file_name
+from seglog.storage.format.queue.batch_consume_queue import (
+    BATCH_UNIT,
+    BATCH_UNIT_BYTES,
+    BatchUnits,
+    batch_in_use,
+)
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.survey.survey import Survey
+
+_CHUNK_UNITS: Final = 16384
+
+
+@dataclass(slots=True)
+class BatchQueue:
+    """A batch queue.
+
+    Attributes:
+        sizes: Length of each file by the position of its first byte.
+        stored: ``(n,) BATCH_UNIT.dtype``, the units in use, in file order.
+        positions: ``(n,) i8``, where each of them lies in the endless sequence of files.
+        state: What the queue must hold, as the log says.
+    """
+
+    topic: str
+    queue_id: int
+    sizes: dict[int, int]
+    stored: BatchUnits
+    positions: npt.NDArray[np.int64]
+    state: BatchQueueState
+
+
+def list_batch_queues(found: Survey, topic: str | None = None) -> list[BatchQueue]:
+    """Returns the batch queues of a store, or of one topic, by name and number."""
+    keys = sorted({*_keys(found.root), *found.batch_queues})
+    return [_load(found, *key) for key in keys if topic in (None, key[0])]
+
+
+def stored_batch_bytes(root: Path, start: int, end: int) -> Counter[str]:
+    """Returns by topic the sizes of the records that the units in batch queues' files lead to.
+
+    Args:
+        root: The store directory.
+        start: Where the log starts.
+        end: Where its files end; units that lead elsewhere do not count.
+    """
+    totals: Counter[str] = Counter()
+    for topic, queue_id in _keys(root):
+        for _position, units in _iter_stored(root, topic, queue_id):
+            inside = units[(units["phy_offset"] >= start) & (units["phy_offset"] < end)]
+            totals[topic] += int(np.sum(inside["size_bytes"], dtype=np.int64))
+    return totals
+
+
+def _keys(root: Path) -> list[tuple[str, int]]:
+    files = options.reading(root)
+    base = root / BATCH_CONSUME_QUEUE
+    return sorted(
+        (folder.name, int(queue.name))
+        for folder in files.list_dir(base)
+        if folder.is_dir
+        for queue in files.list_dir(base / folder.name)
+        if queue.is_dir and queue.name.isascii() and queue.name.isdigit()
+    )
+
+
+def _load(found: Survey, topic: str, queue_id: int) -> BatchQueue:
+    parts: list[bytes] = []  # numpy would join arrays in native byte order
+    places = [np.empty(0, np.int64)]
+    for positions, units in _iter_stored(found.root, topic, queue_id):
+        parts.append(units.tobytes())
+        places.append(positions)
+    return BatchQueue(
+        topic,
+        queue_id,
+        _sizes(found.root, topic, queue_id),
+        np.frombuffer(b"".join(parts), BATCH_UNIT.dtype),
+        np.concatenate(places),
+        found.batch_queues.get((topic, queue_id)) or BatchQueueState.empty(topic, queue_id),
+    )
+
+
+def _sizes(root: Path, topic: str, queue_id: int) -> dict[int, int]:
+    return {
+        first: entry.size_bytes
+        for entry in options.reading(root).list_dir(root / BATCH_CONSUME_QUEUE / topic / str(queue_id))
+        if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
+    }
+
+
+def _iter_stored(root: Path, topic: str, queue_id: int) -> Iterator[tuple[npt.NDArray[np.int64], BatchUnits]]:
+    """Yields the units in use with their positions in the endless sequence of files."""
+    directory = root / BATCH_CONSUME_QUEUE / topic / str(queue_id)
+    for first in sorted(_sizes(root, topic, queue_id)):
+        for at, units in _iter_units(root, directory / segment_file_name(first)):
+            used = batch_in_use(units)
+            yield first + at + BATCH_UNIT_BYTES * np.flatnonzero(used), units[used]
+
+
+def _iter_units(root: Path, path: Path) -> Iterator[tuple[int, BatchUnits]]:
+    """Yields the units of a file with their positions, but not what was never written."""
+    step = _CHUNK_UNITS * BATCH_UNIT_BYTES
+    handle = options.reading(root).open(path, writable=False)
+    try:
+        at = handle.next_data(0)
+        while at is not None:
+            at -= at % BATCH_UNIT_BYTES
+            buffer = memoryview(bytearray(step))
+            count = handle.read_into(buffer, at) // BATCH_UNIT_BYTES
+            if not count:
+                return
+            yield at, np.frombuffer(buffer, BATCH_UNIT.dtype, count)
+            at = handle.next_data(at + count * BATCH_UNIT_BYTES)
+    finally:
+        handle.close()

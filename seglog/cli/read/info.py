@@ -1,0 +1,323 @@
+"""``seglog info``: what a store holds, what state it is in, and what opening it would do.
+
+Stands on the survey, so it changes nothing. Without ``--verify`` checksums are not computed: the walk
+over the log still checks everything else of every record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+import numpy as np
+
+from seglog.cli.read import java_lines
+from seglog.cli.read.reading import file_sizes, log_as_stated, survey_store
+from seglog.cli.ui import options, render
+from seglog.cli.ui.findings import show_findings
+from seglog.errors import CorruptError
+from seglog.storage.directory.broker_conf import BATCH_FILE, INDEX_ENTRIES, INDEX_SLOTS, QUEUE_FILE, SEGMENT
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.directory.index_files import list_index_files
+from seglog.storage.directory.log_files import LogReader, last_data_end
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Severity
+from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.format.names import CONFIG
+from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record.properties import CRC32
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.scan.message_counts import MessageCounts
+from seglog.storage.survey.survey import Survey
+
+_MAX_QUEUES_SHOWN: Final = 200
+_DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
+_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is shown of a store.
+
+    Attributes:
+        state: ``clean``, ``open`` (a process has it) or ``crashed``.
+        holder: Process that has it open for writing: its id, -1 if the system does not tell, None if nobody.
+        disk_bytes: What it takes on the disk; files have holes.
+        file_bytes: The lengths of its files.
+        cut_bytes: What recovery would move from the log's end to the attic.
+        record_crc: Whether its newest record carries ``__CRC32#``.
+    """
+
+    found: Survey
+    path: Path
+    state: str
+    holder: int | None
+    disk_bytes: int
+    file_bytes: int
+    cut_bytes: int
+    record_crc: bool
+
+    @property
+    def queues(self) -> list[QueueState | BatchQueueState]:
+        """Its queues in RocketMQ's order."""
+        return sorted(
+            [*self.found.queues.values(), *self.found.batch_queues.values()],
+            key=lambda queue: (java_lines.java_order(queue.topic), queue.queue_id),
+        )
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is, in words."""
+        return (
+            "RocketMQ broker store"
+            if options.reading(self.path).is_dir(self.path / CONFIG)
+            else "message store"
+        )
+
+    @property
+    def config_lines(self) -> list[str]:
+        """What ``broker.conf`` must say so that a RocketMQ broker opens the store."""
+        geometry = self.found.geometry
+        lines = [f"storePathRootDir={self.path.resolve()}"]
+        # A length that is only guessed would be taken for one that is known.
+        if geometry.is_segment_known:
+            lines.append(f"{SEGMENT}={geometry.segment_size_bytes}")
+        if geometry.is_queue_file_known:
+            lines.append(f"{QUEUE_FILE}={geometry.queue_file_size_bytes}")
+        if any(files.sizes for files in self.found.batch_files.values()):
+            lines.append(f"{BATCH_FILE}={geometry.batch_file_size_bytes}")
+        index, _damaged = list_index_files(options.reading(self.path), self.path)
+        if index and (division := index[-1].geometry) != DEFAULT_INDEX_GEOMETRY:
+            lines += [f"{INDEX_SLOTS}={division.slot_count}", f"{INDEX_ENTRIES}={division.entry_count}"]
+        return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
+
+    @property
+    def rebuilt_queues(self) -> int:
+        """How many queues recovery would put right from the log."""
+        # Some findings name a file of the queue, some its folder.
+        wrong = {
+            tuple(finding.file.split("/")[:3]) for finding in self.found.findings if finding.code in _DERIVED
+        }
+        return len(wrong)
+
+    @property
+    def tombstones(self) -> int:
+        """How many records lost with the log's end would get a tombstone."""
+        return len(self.found.lost_tail)
+
+
+@click.command
+@options.store
+@click.option("--verify", is_flag=True, help="Compute the checksums of all records.")
+@options.file_sizes
+@options.as_json
+def command(*, path: Path, verify: bool, given: FileSizes, as_json: bool) -> None:
+    """Show what STORE holds and what state it is in.
+
+    With --verify the exit code is 1 if messages of the log cannot be read.
+    """
+    facts = gather(path, verify=verify, given=given)
+    if as_json:
+        render.emit(_fields(facts))
+    else:
+        _show(facts)
+    if verify and (
+        facts.found.withheld or any(one.severity is Severity.LOSS for one in facts.found.findings)
+    ):
+        raise click.exceptions.Exit(1)
+
+
+def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Facts:
+    """Looks at a store.
+
+    Args:
+        path: The store directory.
+        verify: Whether to compute the checksums of all records.
+        given: Lengths of files that the caller knows.
+
+    Raises:
+        SeglogError: There is none, or none that can be read.
+    """
+    found = survey_store(path, verify=verify, given=given)
+    holder = options.reading(path).lock_holder()
+    state = "clean" if found.mode == "normal" else "crashed"
+    reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
+    try:
+        cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
+        record_crc = _has_record_crc(found, reader)
+    finally:
+        reader.close()
+    sizes = list(file_sizes(options.reading(path), path))
+    disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
+    return Facts(
+        found,
+        path,
+        "open" if holder is not None else state,
+        holder,
+        disk_bytes,
+        file_bytes,
+        cut_bytes,
+        record_crc,
+    )
+
+
+def last_store_ms(queue: QueueState | BatchQueueState, found: Survey) -> int | None:
+    """Returns the store time of a queue's newest message, None if it has none that can be read."""
+    starts = found.rows["phy_offset"]
+    if not len(starts):
+        return None
+    wanted = queue.units["phy_offset"][is_message(queue.units)].astype(np.int64)
+    at = np.searchsorted(starts, wanted).clip(max=len(starts) - 1)
+    readable = at[starts[at] == wanted]
+    return int(found.rows["store_timestamp_ms"][readable[-1]]) if len(readable) else None
+
+
+def _bytes_behind_end(found: Survey, reader: LogReader) -> int:
+    segment = found.geometry.segment_size_bytes
+    total = 0
+    for file in found.log_files:
+        start = max(found.max_phy_offset, file.first_offset)
+        if start < file.first_offset + segment:
+            total += last_data_end(reader, start, file.first_offset + segment) - start
+    return total
+
+
+def _has_record_crc(found: Survey, reader: LogReader) -> bool:
+    if not len(found.rows):
+        return False
+    newest = found.rows[-1]
+    try:
+        message = decode_message(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
+    except CorruptError:
+        return False
+    return CRC32 in message.properties
+
+
+def _fields(facts: Facts) -> dict[str, object]:
+    found = facts.found
+    counts = found.counts
+    return {
+        "kind": "info",
+        "path": str(facts.path),
+        "storeKind": facts.kind,
+        "state": facts.state,
+        "holder": facts.holder,
+        "mappedFileSizeCommitLog": found.geometry.segment_size_bytes,
+        "mappedFileSizeConsumeQueue": found.geometry.queue_file_size_bytes,
+        "enabledAppendPropCRC": facts.record_crc,
+        "minPhyOffset": found.min_phy_offset,
+        "maxPhyOffset": found.max_phy_offset,
+        "records": len(found.rows),
+        "messages": counts.messages,
+        "lostMessages": counts.lost,
+        "diskBytes": facts.disk_bytes,
+        "fileBytes": facts.file_bytes,
+        "queues": [
+            {
+                "topic": queue.topic,
+                "queueId": queue.queue_id,
+                "minOffset": queue.min_offset,
+                "maxOffset": queue.max_offset,
+                "count": queue.max_offset - queue.min_offset,
+                "lost": counts.lost_of.get((queue.topic, queue.queue_id), 0),
+                "lastStoreTimestamp": last_store_ms(queue, found),
+            }
+            for queue in facts.queues
+        ],
+        "findings": [finding_fields(finding) for finding in found.findings],
+        "recovery": {
+            "mode": found.mode,
+            "cutBytes": facts.cut_bytes,
+            "rebuiltQueues": facts.rebuilt_queues,
+            "tombstones": facts.tombstones,
+        },
+        "brokerConf": facts.config_lines,
+    }
+
+
+def _show(facts: Facts) -> None:
+    found = facts.found
+    geometry = found.geometry
+    log_start = max(0, found.min_phy_offset)
+    log_size = render.size_text(found.max_phy_offset - log_start)
+    log_files = render.count_text(len(found.log_files), "file")
+    topics = len({queue.topic for queue in facts.queues})
+    counts = found.counts
+    render.facts(
+        {
+            "store": f"{facts.path} ({facts.kind})",
+            "state": _state_text(facts),
+            "log": f"{log_start}..{found.max_phy_offset}, {log_size} in {log_files}"
+            f" of {render.size_text(geometry.segment_size_bytes)}",
+            "records": render.count_text(len(found.rows)),
+            "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
+            f" {render.messages_text(counts.messages, counts.lost)}",
+            "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
+            "recovery": _recovery_text(facts),
+        }
+    )
+    if facts.queues:
+        render.say()
+        render.table(
+            ("topic", "queue", "min", "max", "messages", *(["lost"] if counts.lost else []), "last stored"),
+            [_queue_cells(queue, found, counts) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
+            numbers=("queue", "min", "max", "messages", "lost"),
+        )
+        _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
+    if found.findings:
+        render.say()
+        show_findings(found.findings, facts.path)
+    render.say()
+    render.say("broker.conf for a RocketMQ broker on this folder:")
+    for line in facts.config_lines:
+        render.say(f"  {line}")
+
+
+def _state_text(facts: Facts) -> str:
+    if facts.holder is not None:
+        return (
+            f"open for writing by process {facts.holder}"
+            if facts.holder > 0
+            else "open for writing by a process"
+        )
+    return "closed cleanly" if facts.state == "clean" else "not closed: its last writer crashed or was killed"
+
+
+def _recovery_text(facts: Facts) -> str:
+    if facts.holder is not None:
+        return "none while it is open"
+    if not _REFUSED.isdisjoint(finding.code for finding in facts.found.findings):
+        return "none: opening for writing is refused, see `seglog check`"
+    steps = []
+    if facts.cut_bytes:
+        steps.append(f"moves {render.size_text(facts.cut_bytes)} behind the log's end to seglog/attic")
+    if facts.rebuilt_queues:
+        steps.append(f"puts {render.count_text(facts.rebuilt_queues, 'queue')} right from the log")
+    if facts.tombstones:
+        lost = render.count_text(facts.tombstones, "record")
+        steps.append(f"puts tombstones in the place of {lost} lost with the log's end")
+    return " and ".join(steps) if steps else "nothing to do"
+
+
+def _queue_cells(
+    queue: QueueState | BatchQueueState, found: Survey, counts: MessageCounts
+) -> tuple[str, ...]:
+    stored_ms = last_store_ms(queue, found)
+    key = queue.topic, queue.queue_id
+    return (
+        render.printable(queue.topic),
+        str(queue.queue_id),
+        str(queue.min_offset),
+        str(queue.max_offset),
+        str(counts.messages_of[key]),
+        *([str(counts.lost_of.get(key, 0))] if counts.lost else []),
+        "-" if stored_ms is None else render.time_text(stored_ms),
+    )
+
+
+def _say_rest(count: int) -> None:
+    if count > 0:
+        render.say(f"… and {render.count_text(count)} more; --json prints all")

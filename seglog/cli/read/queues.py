@@ -1,0 +1,191 @@
+"""``seglog queues``: every queue, its files, and how they differ from what the log says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from seglog.cli.read import java_lines
+from seglog.cli.read.batch_queues import BatchQueue, list_batch_queues
+from seglog.cli.read.reading import survey_store
+from seglog.cli.ui import options, render
+from seglog.errors import NotFoundError
+from seglog.storage.compaction.files import CompactionState
+from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.findings.finding_text import finding_fields
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
+from seglog.storage.format.queue.lmq import plain_queue_kind
+from seglog.storage.survey.survey import Survey
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One queue.
+
+    Attributes:
+        kind: ``plain``, ``delay`` (its tags codes are times), ``lmq``, ``batch``, ``compaction`` or
+            ``deleted``.
+        files: How many files it has, and their lengths in all.
+        agrees: Whether the files hold what the log says; None for a deleted queue.
+        findings: Where they differ.
+        how: The same in words, for queues whose differences are no findings.
+    """
+
+    topic: str
+    queue_id: int
+    kind: str
+    min_offset: int
+    max_offset: int
+    files: tuple[int, int]
+    agrees: bool | None
+    findings: tuple[Finding, ...]
+    how: str
+
+
+@click.command
+@options.store
+@click.argument("topic", required=False)
+@options.as_json
+def command(*, path: Path, topic: str | None, as_json: bool) -> None:
+    """Show each queue of STORE, or of TOPIC: kind, range, files, and whether they agree with the log.
+
+    Where they do not, the log is right, and opening the store for writing puts the files right.
+    """
+    if topic is not None:
+        check_topic(topic)
+    found = survey_store(path, verify=False)
+    lines = sorted(
+        (line for line in _lines(found, topic) if topic in (None, line.topic)),
+        key=lambda line: (java_lines.java_order(line.topic), line.queue_id),
+    )
+    if topic is not None and not lines:
+        raise NotFoundError(f"the store has no topic {topic}")
+    if as_json:
+        for line in lines:
+            render.emit(_fields(line))
+    else:
+        _show(lines)
+
+
+def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
+    file_findings: dict[str, list[Finding]] = {}
+    for finding in found.findings:
+        if finding.code.startswith("queue-file-"):
+            file_findings.setdefault(finding.file.rpartition("/")[0], []).append(finding)
+    lines = []
+    for (name, queue_id), state in found.queues.items():
+        files = found.queue_files.get((name, queue_id))
+        of_files = file_findings.get(queue_directory(name, queue_id), [])
+        findings = (*state.findings, *of_files)
+        sizes = files.sizes.values() if files is not None else ()
+        lines.append(
+            QueueLine(
+                name,
+                queue_id,
+                plain_queue_kind(name),
+                state.min_offset,
+                state.max_offset,
+                (len(sizes), sum(sizes)),
+                state.agrees and not of_files,
+                findings,
+                _how(findings),
+            )
+        )
+    for queue in list_batch_queues(found, topic):
+        folder = queue_directory(queue.topic, queue.queue_id, BATCH_CONSUME_QUEUE)
+        lines.append(_batch_line(queue, file_findings.get(folder, ())))
+    lines += [_compaction_line(state) for state in found.compaction.values()]
+    for finding in found.findings:
+        if finding.code == "queue-deleted":
+            name, _slash, number = finding.file.partition("/")[2].rpartition("/")
+            lines.append(
+                QueueLine(name, int(number), "deleted", 0, 0, (0, 0), None, (finding,), finding.meaning)
+            )
+    return lines
+
+
+def _batch_line(queue: BatchQueue, of_files: Sequence[Finding]) -> QueueLine:
+    state = queue.state
+    findings = (*state.findings, *of_files)
+    return QueueLine(
+        queue.topic,
+        queue.queue_id,
+        "batch",
+        state.min_offset,
+        state.max_offset,
+        (len(queue.sizes), sum(queue.sizes.values())),
+        state.agrees and not of_files,
+        findings,
+        _how(findings),
+    )
+
+
+def _compaction_line(state: CompactionState) -> QueueLine:
+    """Returns the own log and queue of a compaction topic, which are truth once records were dropped."""
+    files = state.files
+    sizes = [*files.logs.values(), *files.queues.values()]
+    return QueueLine(
+        files.topic,
+        files.queue_id,
+        "compaction",
+        max(0, state.units.min_offset),
+        state.units.max_offset,
+        (len(sizes), sum(sizes)),
+        not state.dropped,
+        (),
+        f"{render.count_text(len(state.dropped), 'file')} that do not count" if state.dropped else "",
+    )
+
+
+def _how(findings: Sequence[Finding]) -> str:
+    return "; ".join(
+        f"{finding.code}" + (f" ({render.count_text(finding.messages, 'unit')})" if finding.messages else "")
+        for finding in findings
+    )
+
+
+def _fields(line: QueueLine) -> dict[str, object]:
+    return {
+        "kind": "queue",
+        "topic": line.topic,
+        "queueId": line.queue_id,
+        "queueKind": line.kind,
+        "minOffset": line.min_offset,
+        "maxOffset": line.max_offset,
+        "files": line.files[0],
+        "fileBytes": line.files[1],
+        "agrees": line.agrees,
+        "how": line.how,
+        "findings": [finding_fields(finding) for finding in line.findings],
+    }
+
+
+def _show(lines: Sequence[QueueLine]) -> None:
+    render.table(
+        ("topic", "queue", "kind", "min", "max", "files", "size", "agrees", "how not"),
+        [_cells(line) for line in lines],
+        numbers=("queue", "min", "max", "files", "size"),
+    )
+    wrong = sum(line.agrees is False for line in lines)
+    render.say(
+        f"{render.count_text(len(lines), 'queue')}, "
+        + (f"{render.count_text(wrong)} not as the log says" if wrong else "all as the log says")
+    )
+
+
+def _cells(line: QueueLine) -> tuple[str, ...]:
+    return (
+        render.printable(line.topic),
+        str(line.queue_id),
+        line.kind,
+        str(line.min_offset),
+        str(line.max_offset),
+        str(line.files[0]),
+        render.size_text(line.files[1]),
+        {True: "yes", False: "NO", None: "-"}[line.agrees],
+        line.how,
+    )

@@ -1,0 +1,157 @@
+"""Looks at a store without opening it, and reads records of its log by their place.
+
+A dump reads a queue at a time, so its records lie scattered over the log; neighbours are fetched with
+one read where that costs little, because a read per message is what makes a dump slow.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.cli.ui import options, render
+from seglog.errors import NotFoundError
+from seglog.storage.certain_mends import certain_mends
+from seglog.storage.certain_mends.withheld import withhold
+from seglog.storage.directory.directory_listing import check_is_store
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory.misnamed import as_stated
+from seglog.storage.files.files import Files
+from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.names import COMMIT_LOG
+from seglog.storage.index_check.index_check import check_index
+from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
+from seglog.storage.survey.survey import Survey, survey
+
+_MAX_GAP_BYTES: Final = 4096
+_MAX_READ_BYTES: Final = 1 << 20
+_DISK_BLOCK_BYTES: Final = 512
+
+
+def check_store(path: Path) -> None:
+    """Refuses what is no store.
+
+    Raises:
+        NotFoundError: There is nothing.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of another kind.
+    """
+    if not check_is_store(options.reading(path), path):
+        raise NotFoundError(f"there is no store at {path}")
+
+
+def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Survey:
+    """Returns what is in a store; shows how far it is if that takes a while.
+
+    Args:
+        path: The store directory.
+        verify: Whether to check everything: checksums, and index and checkpoint against the log.
+        given: Lengths of files that the caller knows.
+
+    Raises:
+        SeglogError: There is none, or none that can be read.
+    """
+    with render.progress("reading the log") as tell:
+        files = options.reading(path)
+
+        def tell_of_data(done: int, total: int) -> None:
+            tell(done, min(total, allocated_bytes(files, path / COMMIT_LOG)))
+
+        placed = look_again(lambda: as_stated(files, path))
+        found = survey_moving(
+            lambda: survey(path, placed, verify=verify, progress=tell_of_data, given=given), path, placed
+        )
+    if verify:
+        is_live = files.lock_holder() is not None
+        found.findings += look_again(lambda: check_index(found, placed, is_live=is_live))
+    with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
+        withhold(found, certain_mends(found, placed))
+    leave_front(found, start_now(found, path, placed))
+    found.findings += files.findings
+    return found
+
+
+def log_as_stated(path: Path) -> Files:
+    """Returns the files of a store, those of its log under the names that their records say."""
+    return as_stated(options.reading(path), path)
+
+
+def allocated_bytes(files: StoreRoot, folder: Path) -> int:
+    """Returns what the files of a folder, and of those in it, take on the disk; holes take nothing."""
+    return sum(blocks for blocks, _length in file_sizes(files, folder))
+
+
+def disk_bytes(files: StoreRoot, file: Path) -> int:
+    """Returns what a file takes on the disk, 0 if it is gone."""
+    try:
+        return files.status(file).st_blocks * _DISK_BLOCK_BYTES
+    except FileNotFoundError:  # the owner of the store removed it while we looked
+        return 0
+
+
+def file_sizes(files: StoreRoot, folder: Path, *, own: bool = False) -> Iterator[tuple[int, int]]:
+    """Yields bytes on the disk and length of every file in a folder and its folders, or of one file.
+
+    Args:
+        files: Where the store is.
+        folder: The folder or file.
+        own: Whether files that have other names do not count.
+    """
+    try:
+        seen = [(folder, files.status(folder))]
+    except FileNotFoundError:  # the owner of the store removed it while we looked
+        return
+    while seen:
+        path, status = seen.pop()
+        if stat.S_ISREG(status.st_mode) and not (own and status.st_nlink > 1):
+            yield status.st_blocks * _DISK_BLOCK_BYTES, status.st_size
+        elif stat.S_ISDIR(status.st_mode):
+            seen += [(path / name, status) for name, status in files.scan(path)]
+
+
+def iter_records(
+    reader: LogReader,
+    phy_offsets: npt.NDArray[np.integer],
+    sizes: npt.NDArray[np.integer],
+    segment_size_bytes: int,
+) -> Iterator[memoryview]:
+    """Yields the bytes at each place, in the order given; fewer than asked for where a file ends early.
+
+    Args:
+        reader: The log.
+        phy_offsets: ``(n,)``, where records start.
+        sizes: ``(n,)``, their sizes in bytes.
+        segment_size_bytes: Length of a commit-log file; no read goes over its end.
+    """
+    starts = phy_offsets.astype(np.int64)
+    ends = starts + sizes
+    apart = (
+        (starts[1:] < ends[:-1])
+        | (starts[1:] - ends[:-1] > _MAX_GAP_BYTES)
+        | (starts[1:] // segment_size_bytes != starts[:-1] // segment_size_bytes)
+    )
+    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(starts)]
+    for first, last in pairwise(edges):
+        yield from _near(reader, starts[first:last].tolist(), ends[first:last].tolist())
+
+
+def _near(reader: LogReader, starts: list[int], ends: list[int]) -> Iterator[memoryview]:
+    """Yields records that lie close together in one segment, window by window."""
+    index = 0
+    while index < len(starts):
+        base = starts[index]
+        last = index
+        while last + 1 < len(starts) and ends[last + 1] - base <= _MAX_READ_BYTES:
+            last += 1
+        window = reader.read(base, ends[last] - base)
+        for start, end in zip(starts[index : last + 1], ends[index : last + 1], strict=True):
+            yield window[start - base : end - base]
+        index = last + 1

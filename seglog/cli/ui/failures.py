@@ -1,0 +1,81 @@
+"""What a person or program sees when a command fails, and with which exit code the process ends.
+
+For people two lines on stderr, ``error: what happened`` and ``help: what to do``; with ``--json`` one JSON
+object. No command prints errors itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Final
+
+import click
+
+from seglog.cli.ui import render
+from seglog.errors import OutputError, SeglogError
+from seglog.storage.files.os_errors import explain_os_error
+
+USAGE_EXIT_CODE: Final = 2
+INTERNAL_EXIT_CODE: Final = 70
+"""``EX_SOFTWARE`` of sysexits.h: a bug."""
+INTERRUPTED_EXIT_CODE: Final = 130
+BROKEN_PIPE_EXIT_CODE: Final = 141
+
+
+def exit_code_of(error: BaseException, *, as_json: bool) -> int:
+    """Reports an error on stderr and returns the exit code for it.
+
+    Args:
+        error: What ended a command.
+        as_json: Whether to report it as one JSON object.
+    """
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return INTERRUPTED_EXIT_CODE
+    if isinstance(error, BrokenPipeError):
+        _silence_stdout()
+        return BROKEN_PIPE_EXIT_CODE
+    if isinstance(error, click.ClickException):
+        return _report_usage(error, as_json=as_json)
+    if isinstance(error, OSError):
+        error = explain_os_error(error)
+    if isinstance(error, OutputError):
+        _silence_stdout()
+    if isinstance(error, SeglogError):
+        _report(type(error).__name__, str(error), error.help, error.exit_code, as_json=as_json)
+        return error.exit_code
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        render.say(line, err=True)
+    text = f"{type(error).__name__}: {error}"
+    _report(
+        "Bug",
+        text,
+        "this is a bug in seglog: report it with the lines above",
+        INTERNAL_EXIT_CODE,
+        as_json=as_json,
+    )
+    return INTERNAL_EXIT_CODE
+
+
+def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context is not None else "seglog"
+    _report("UsageError", error.format_message(), f"see `{path} --help`", error.exit_code, as_json=as_json)
+    return error.exit_code
+
+
+def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:
+    if as_json:
+        fields = {"error": text, "help": advice, "kind": kind, "exitCode": exit_code}
+        render.say(render.spaced_json_text(fields), err=True)
+    else:
+        render.say(render.Styled("error:", "red"), f" {text}", err=True)
+        render.say(render.Styled("help:"), f"  {advice}", err=True)
+
+
+def _silence_stdout() -> None:
+    """Lets the interpreter's last flush of stdout go nowhere instead of into the broken pipe."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

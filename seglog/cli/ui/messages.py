@@ -1,0 +1,118 @@
+"""How a message is shown: cells and lines for people, fields for programs, bodies in several forms."""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+import click
+
+from seglog.cli.ui import render
+from seglog.storage.format.record.message import Message
+
+FORMS: Final = ("text", "hex", "base64", "raw")
+_BODY_CHARS: Final = 100
+COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
+
+
+def body_text(body: bytes, form: str) -> str:
+    """Returns a body for people; as text, what is no printable text is escaped."""
+    if form == "hex":
+        return body.hex()
+    if form == "base64":
+        return base64.b64encode(body).decode()
+    return render.printable(body.decode("utf-8", "backslashreplace"))
+
+
+def message_cells(message: Message, form: str) -> tuple[str, ...]:
+    """Returns what a table shows of a message; the headings are :data:`COLUMNS`."""
+    return (
+        str(message.queue_offset),
+        render.time_text(message.store_timestamp_ms),
+        render.printable(message.tags or "-"),
+        render.printable(" ".join(message.keys) or "-"),
+        read_body_text(message, form),
+    )
+
+
+def read_body_text(message: Message, form: str) -> str:
+    """Returns the body of a message for people; one that is as stored has the reason before it."""
+    read = message.read_body()
+    shown = body_text(read.payload, form)
+    return f"({read.reason}) {shown}" if read.error else shown
+
+
+def warn_of_body(message: Message) -> None:
+    """Says on standard error that a body is printed as stored, where nothing else tells."""
+    if message.body_error is not None:
+        click.echo(f"warning: {render.printable(message.body_error)}", err=True)
+
+
+def message_text(message: Message, place: str | None = None) -> str:
+    """Returns a message as one line, of a long body only the start.
+
+    Args:
+        message: The message.
+        place: What stands before it; its queue and queue offset by default.
+    """
+    offset, *cells, body = message_cells(message, "text")
+    place = place or place_text(message.topic, message.queue_id, int(offset))
+    start = body if len(body) <= _BODY_CHARS else body[: _BODY_CHARS - 1] + "…"
+    return render.fitted("  ".join((place, *cells, start)))
+
+
+def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
+    """Returns a place in a queue for people."""
+    return f"{render.printable(topic)}/{queue_id} @{queue_offset}"
+
+
+def lost_text(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> str:
+    """Returns lost, or repairable, messages of a queue for people."""
+    last = f"..{offsets.stop - 1}" if len(offsets) > 1 else ""
+    return f"{place_text(topic, queue_id, offsets.start)}{last}  {kind}"
+
+
+def lost_fields(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> dict[str, object]:
+    """Returns lost, or repairable, messages of a queue for programs."""
+    fields = {"topic": topic, "queueId": queue_id, "firstOffset": offsets.start}
+    return {"kind": kind, **fields, "count": len(offsets)}
+
+
+def message_fields(message: Message, form: str) -> dict[str, object]:
+    """Returns a message for programs.
+
+    ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a text that is not
+    UTF-8 comes as base64. A body that does not inflate, or whose compression is not read here, comes as
+    stored, and ``bodyError`` says so.
+    """
+    body, _reason, error = message.read_body()
+    if form == "text":
+        try:
+            shown = body.decode()
+        except UnicodeDecodeError:
+            form = "base64"
+            shown = body_text(body, form)
+    else:
+        shown = body_text(body, form)
+    found: dict[str, object] = {
+        "kind": "message",
+        "topic": message.topic,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "commitLogOffset": message.phy_offset,
+        "storeSize": message.size_bytes,
+        "msgId": message.message_id,
+        "bornTimestamp": message.born_timestamp_ms,
+        "storeTimestamp": message.store_timestamp_ms,
+        "bornHost": str(message.born_host),
+        "storeHost": str(message.store_host),
+        "sysFlag": message.sys_flag,
+        "flag": message.flag,
+        "reconsumeTimes": message.reconsume_times,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": message.properties,
+        "bodyForm": form,
+        "body": shown,
+    }
+    return found if error is None else found | {"bodyError": error}

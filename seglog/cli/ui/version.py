@@ -1,0 +1,76 @@
+"""``seglog version``: what runs here, and which optional parts were found.
+
+Nothing is imported or started to find out: packages and JDK say it of themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from seglog.cli.ui import options, render
+from seglog.storage.kernels import KERNELS
+
+_ABSENT = "not installed"
+
+
+@click.command
+@options.as_json
+def command(*, as_json: bool) -> None:
+    """Show versions, the kernels in use, and which optional parts are present."""
+    facts = {
+        "version": _version(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "kernels": KERNELS,
+        "numpy": package_version("numpy"),
+        "crc32c": package_version("crc32c"),
+        "pyspark": package_version("pyspark"),
+        "java": java_text(),
+    }
+    if as_json:
+        render.emit(facts)
+        return
+    for name, value in facts.items():
+        render.say(_line(name, value))
+
+
+def version_line() -> str:
+    """Returns the first line of what the command shows."""
+    return _line("version", _version())
+
+
+def _version() -> str | None:
+    return package_version("seglog")
+
+
+def _line(name: str, value: str | None) -> str:
+    return f"{name:<9} {value or _ABSENT}"
+
+
+def package_version(name: str) -> str | None:
+    """Returns the version of an installed package, None if there is none."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def java_text() -> str | None:
+    """Returns version and place of the Java that Spark would start, None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
+    if found is None:
+        return None
+    try:
+        release = (Path(found).resolve().parent.parent / "release").read_text()
+    except OSError:
+        return found
+    version = re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)
+    return f"{version[1]} ({found})" if version else found
