@@ -24,7 +24,7 @@ def make_views(spark: SparkSession, paths: Sequence[str]) -> None:
         spark: The session.
         paths: The store directories.
     """
-    from seglog.spark.source.columns import COLUMNS
+    from seglog.spark.source.values.columns import COLUMNS
 
     register(spark)
     for name in VIEWS:

@@ -9,9 +9,9 @@ import pytest
 
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
 from seglog.spark.remote_files import RemoteFiles, locate
-from seglog.spark.source.columns import usual_columns
-from seglog.spark.source.options import Options
-from seglog.spark.source.read_plan import plan_pieces, read_piece
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.values.columns import usual_columns
+from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.survey import survey
 from tests.support.golden import extract

@@ -14,8 +14,8 @@ from seglog.doctor.message import copy_names
 from seglog.spark.reconcile import verdicts
 from seglog.spark.reconcile.facts import StoreFacts
 from seglog.spark.small_frames import small_frame
-from seglog.spark.source.columns import BIGINT, Wanted, named_columns, spark_columns
 from seglog.spark.source.job import MessageFrames
+from seglog.spark.source.values.columns import BIGINT, Wanted, named_columns, spark_columns
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import TIMER_TOPIC, is_business_topic

@@ -13,13 +13,13 @@ from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.spark.remote_files import is_address
-from seglog.spark.source.append_job import AppendJob
-from seglog.spark.source.columns import named_columns, spark_columns, usual_columns, wanted_columns
-from seglog.spark.source.options import parse_options
-from seglog.spark.source.readers import TableReader, message_reader
-from seglog.spark.source.staging import check_written_schema
+from seglog.spark.source.read.readers import TableReader, message_reader
 from seglog.spark.source.tables import SCHEMAS, check_table_schema
-from seglog.spark.source.writer import MessageWriter
+from seglog.spark.source.values.columns import named_columns, spark_columns, usual_columns, wanted_columns
+from seglog.spark.source.wanted.options import parse_options
+from seglog.spark.source.write.append_job import AppendJob
+from seglog.spark.source.write.staging import check_written_schema
+from seglog.spark.source.write.writer import MessageWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -31,7 +31,7 @@ class SeglogDataSource(DataSource):
     """Messages of RocketMQ stores as rows, and rows as messages.
 
     Args:
-        options: See :mod:`seglog.spark.source.options`.
+        options: See :mod:`seglog.spark.source.wanted.options`.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -68,7 +68,7 @@ class SeglogDataSource(DataSource):
         if self._parsed.table != "messages" or self._parsed.ending is not None:
             raise InvalidArgumentError("a stream has messages and no end: options table and endingOffsets")
         try:
-            from seglog.spark.source.stream_reader import MessageStreamReader
+            from seglog.spark.source.stream.stream_reader import MessageStreamReader
         except ImportError as error:
             raise MissingDependencyError(
                 "reading a stream needs PySpark 4.2 or newer", help="pip install -U 'pyspark>=4.2,<5'"

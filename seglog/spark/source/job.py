@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seglog.spark.source.columns import Wanted, spark_columns
-from seglog.spark.source.options import parse_options
-from seglog.spark.source.read_plan import Piece, plan_pieces, read_piece
+from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
+from seglog.spark.source.values.columns import Wanted, spark_columns
+from seglog.spark.source.wanted.options import parse_options
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class MessageFrames:
         verify: Whether to compute checksums; records that are damaged otherwise count as whole.
 
     Raises:
-        As :func:`~seglog.spark.source.read_plan.plan_pieces`.
+        As :func:`~seglog.spark.source.read.read_plan.plan_pieces`.
     """
 
     def __init__(self, spark: SparkSession, paths: Sequence[str], *, verify: bool = True) -> None:

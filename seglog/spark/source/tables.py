@@ -18,7 +18,7 @@ import pyarrow as pa
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.options import Options
+from seglog.spark.source.wanted.options import Options
 from seglog.storage.directory.index_files import IndexFile, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.index.index import INDEX_ENTRY

@@ -10,9 +10,9 @@ import pytest
 
 from seglog import MessageStore
 from seglog.errors import CorruptError
-from seglog.spark.source.columns import BIGINT, COLUMNS, Wanted
-from seglog.spark.source.options import Options
-from seglog.spark.source.read_plan import plan_pieces, read_piece
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.values.columns import BIGINT, COLUMNS, Wanted
+from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.tombstone import LOST_FLAG

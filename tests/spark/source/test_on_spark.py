@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from seglog import MessageStore
-from seglog.spark.source.columns import COLUMNS
+from seglog.spark.source.values.columns import COLUMNS
 from tests.support.golden import expected, extract
 
 pytestmark = pytest.mark.spark

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import InvalidArgumentError
-from seglog.spark.source.columns import named_columns, wanted_columns
-from seglog.spark.source.options import Options, parse_options
-from seglog.spark.source.selection import Selection, Span
+from seglog.spark.source.values.columns import named_columns, wanted_columns
+from seglog.spark.source.wanted.options import Options, parse_options
+from seglog.spark.source.wanted.selection import Selection, Span
 
 
 def test_names_are_taken_in_letters_of_any_case():

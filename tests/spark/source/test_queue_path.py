@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from seglog import MessageStore
-from seglog.spark.source.columns import named_columns
-from seglog.spark.source.log_plan import plan_log
-from seglog.spark.source.options import Options
-from seglog.spark.source.queue_path import QueuePath
-from seglog.spark.source.read_plan import plan_pieces, read_piece
-from seglog.spark.source.selection import Selection, Span
-from seglog.spark.source.split_rows import SplitRows
+from seglog.spark.source.read.log_plan import plan_log
+from seglog.spark.source.read.queue_path import QueuePath
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.read.split_rows import SplitRows
+from seglog.spark.source.values.columns import named_columns
+from seglog.spark.source.wanted.options import Options
+from seglog.spark.source.wanted.selection import Selection, Span
 from seglog.storage.files.files import RealFiles
 from tests.support.golden import extract, golden_names
 

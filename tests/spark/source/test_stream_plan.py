@@ -10,10 +10,10 @@ import pytest
 
 from seglog import MessageStore
 from seglog.errors import CorruptError, InvalidArgumentError, MisnamedFileError
-from seglog.spark.source.columns import named_columns
-from seglog.spark.source.options import Options
-from seglog.spark.source.read_plan import plan_pieces, read_piece
-from seglog.spark.source.stream_plan import StreamPlan
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.stream.stream_plan import StreamPlan
+from seglog.spark.source.values.columns import named_columns
+from seglog.spark.source.wanted.options import Options
 from tests.doctor.test_misnamed import call
 from tests.support.golden import expected, extract
 

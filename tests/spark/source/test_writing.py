@@ -10,10 +10,10 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.check.check import check_store
 from seglog.errors import InvalidArgumentError, MessageIllegalError, StoreLockedError
-from seglog.spark.source import append_job
-from seglog.spark.source.append_job import AppendJob
-from seglog.spark.source.columns import BY_NAME
-from seglog.spark.source.staging import check_written_schema, stage
+from seglog.spark.source.values.columns import BY_NAME
+from seglog.spark.source.write import append_job
+from seglog.spark.source.write.append_job import AppendJob
+from seglog.spark.source.write.staging import check_written_schema, stage
 from seglog.storage.files.files import RealFiles
 
 ROWS = [

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
-from seglog.spark.source import columns
+from seglog.spark.source.values import columns
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.host import Host

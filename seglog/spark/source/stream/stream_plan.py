@@ -22,10 +22,10 @@ import numpy as np
 
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.log_plan import LogPlan, Loss, check_log_names, cut_file, find_end
-from seglog.spark.source.options import Options
-from seglog.spark.source.read_plan import Piece, loss_error, pieces_of
-from seglog.spark.source.selection import MOST, Chooser
+from seglog.spark.source.read.log_plan import LogPlan, Loss, check_log_names, cut_file, find_end
+from seglog.spark.source.read.read_plan import Piece, loss_error, pieces_of
+from seglog.spark.source.wanted.options import Options
+from seglog.spark.source.wanted.selection import MOST, Chooser
 from seglog.storage.directory.directory_listing import Listing, list_store
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files

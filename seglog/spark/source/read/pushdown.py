@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from seglog.spark.source.selection import Selection, Span
+from seglog.spark.source.wanted.selection import Selection, Span
 
 _NEVER_NULL: Final = frozenset({"topic", "queueId", "queueOffset", "physicalOffset"})
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -10,8 +10,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from typing_extensions import override
 
-from seglog.spark.source.append_job import AppendJob
-from seglog.spark.source.staging import Staged, stage
+from seglog.spark.source.write.append_job import AppendJob
+from seglog.spark.source.write.staging import Staged, stage
 from seglog.storage.files.store_root import StoreRoot
 
 if TYPE_CHECKING:

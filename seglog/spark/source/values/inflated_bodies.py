@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from seglog.errors import CorruptError
-from seglog.spark.source.strings import merged
+from seglog.spark.source.values.strings import merged
 from seglog.storage.format.record.message import inflate
 from seglog.storage.format.record.sys_flag import (
     COMPRESSED,

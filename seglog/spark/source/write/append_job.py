@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, MessageIllegalError
-from seglog.spark.source.staging import NewRow, Staged, staged_rows
+from seglog.spark.source.write.staging import NewRow, Staged, staged_rows
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.config.json_line import decode_json_object

@@ -14,15 +14,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from typing_extensions import override
 
-from seglog.spark.source.read_plan import read_piece
-from seglog.spark.source.readers import PiecePartition
-from seglog.spark.source.stream_plan import StreamOffset, StreamPlan
+from seglog.spark.source.read.read_plan import read_piece
+from seglog.spark.source.read.readers import PiecePartition
+from seglog.spark.source.stream.stream_plan import StreamOffset, StreamPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seglog.spark.source.columns import Wanted
-    from seglog.spark.source.options import Options
+    from seglog.spark.source.values.columns import Wanted
+    from seglog.spark.source.wanted.options import Options
 
 
 class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -20,10 +20,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.source.log_plan import LogSplit, Loss
-from seglog.spark.source.options import AccessPath
-from seglog.spark.source.selection import Selection, Span
-from seglog.spark.source.split_rows import SplitRows, Window
+from seglog.spark.source.read.log_plan import LogSplit, Loss
+from seglog.spark.source.read.split_rows import SplitRows, Window
+from seglog.spark.source.wanted.options import AccessPath
+from seglog.spark.source.wanted.selection import Selection, Span
 from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.queue_files import list_queues

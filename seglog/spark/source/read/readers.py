@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from typing_extensions import override
 
-from seglog.spark.source.pushdown import push
-from seglog.spark.source.read_plan import Piece, plan_pieces, read_piece
+from seglog.spark.source.read.pushdown import push
+from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.tables import TablePiece, plan_table, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seglog.spark.source.columns import Wanted
-    from seglog.spark.source.options import Options
+    from seglog.spark.source.values.columns import Wanted
+    from seglog.spark.source.wanted.options import Options
 
 
 class PiecePartition(InputPartition):

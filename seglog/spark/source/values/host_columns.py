@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seglog.spark.source.strings import fixed_width, merged
+from seglog.spark.source.values.strings import fixed_width, merged
 from seglog.storage.format.layout import I32_ITEMS, I64_ITEMS
 from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
 from seglog.storage.format.record.record import HEADS, HOST_BITS

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from seglog.errors import CorruptError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.batches import Constants, iter_batches
-from seglog.spark.source.columns import Wanted
-from seglog.spark.source.log_plan import LogPlan, LogSplit, Loss, plan_log
-from seglog.spark.source.options import Options
-from seglog.spark.source.queue_path import QueuePath
-from seglog.spark.source.selection import Chooser, Selection
-from seglog.spark.source.split_rows import SplitRows, Window
+from seglog.spark.source.read.batches import Constants, iter_batches
+from seglog.spark.source.read.log_plan import LogPlan, LogSplit, Loss, plan_log
+from seglog.spark.source.read.queue_path import QueuePath
+from seglog.spark.source.read.split_rows import SplitRows, Window
+from seglog.spark.source.values.columns import Wanted
+from seglog.spark.source.wanted.options import Options
+from seglog.spark.source.wanted.selection import Chooser, Selection
 from seglog.storage.audit.splits import MIN_SPLIT_BYTES
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name

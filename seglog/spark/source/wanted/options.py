@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from seglog.errors import InvalidArgumentError
-from seglog.spark.source.selection import Selection, Span
+from seglog.spark.source.wanted.selection import Selection, Span
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 
 MIN_BATCH_ROWS: Final = 8192

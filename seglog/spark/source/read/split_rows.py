@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.source.log_plan import LogSplit, Loss
+from seglog.spark.source.read.log_plan import LogSplit, Loss
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.audit.splits import Split
 from seglog.storage.directory.geometry import StoreGeometry

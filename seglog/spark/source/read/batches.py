@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seglog.spark.source import columns
-from seglog.spark.source.columns import Wanted
-from seglog.spark.source.host_columns import HostColumns
-from seglog.spark.source.inflated_bodies import COMPRESSION_BITS, inflate_bodies, with_inflated
-from seglog.spark.source.property_columns import PropertyColumns
-from seglog.spark.source.split_rows import Window
-from seglog.spark.source.strings import as_text, gather
+from seglog.spark.source.read.split_rows import Window
+from seglog.spark.source.values import columns
+from seglog.spark.source.values.columns import Wanted
+from seglog.spark.source.values.host_columns import HostColumns
+from seglog.spark.source.values.inflated_bodies import COMPRESSION_BITS, inflate_bodies, with_inflated
+from seglog.spark.source.values.property_columns import PropertyColumns
+from seglog.spark.source.values.strings import as_text, gather
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import FLAG_AT
