@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from typing_extensions import override
 
-from seglog import words
+from seglog import text as words
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task

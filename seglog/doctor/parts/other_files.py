@@ -42,7 +42,7 @@ from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.scan.holes_file import HOLES_FILE, parse_holes
 from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
-from seglog.words import count_text
+from seglog.text import count_text
 
 _ATTIC: Final = f"{OURS}/attic"
 _PIECE_UNITS: Final = 1 << 16

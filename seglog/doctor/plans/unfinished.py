@@ -25,7 +25,7 @@ from seglog.storage.files.files import Files, RestoringFiles, StampingFiles
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import STRAY
-from seglog.words import count_text
+from seglog.text import count_text
 
 _UNSOUND: Final = (CorruptError, UnsafePathError, FileKindError)
 

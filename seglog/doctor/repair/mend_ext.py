@@ -22,7 +22,7 @@ from seglog.storage.format.layout import I64
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.survey.survey import Survey
-from seglog.words import count_text
+from seglog.text import count_text
 
 
 def mend_ext(found: Survey, files: Files) -> Iterator[Action]:

@@ -51,7 +51,7 @@ from seglog.storage.format.timer.timer_checkpoint import (
 )
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.survey.survey import Survey
-from seglog.words import count_text, moment
+from seglog.text import count_text, moment
 
 _OF_LOG: Final = frozenset({"timer-log-damaged", "timer-log-file", "timer-unit-stray"})
 _OF_CHECK: Final = frozenset({"timer-check-missing", "timer-check-size", "timer-check-ahead"})

@@ -10,7 +10,7 @@ from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.record_observer import MINUTE_MS
 from seglog.doctor.report.html_text import text
 from seglog.storage.format.names import segment_file_name
-from seglog.words import moment, size_text
+from seglog.text import moment, size_text
 
 _WIDTH: Final = 1000
 _ROW: Final = 22

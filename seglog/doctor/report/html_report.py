@@ -17,7 +17,7 @@ from seglog.doctor.report.html_drawings import segment_map, timeline
 from seglog.doctor.report.html_text import bar, facts, section, table, text
 from seglog.storage.findings.finding_text import place_text
 from seglog.storage.findings.findings import Finding, Severity
-from seglog.words import messages_text, moment, size_text
+from seglog.text import messages_text, moment, size_text
 
 _MAX_ROWS: Final = 40
 _MAX_PLACES: Final = 20

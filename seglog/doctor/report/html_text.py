@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from seglog.words import printable
+from seglog.text import printable
 
 
 def text(value: object) -> str:

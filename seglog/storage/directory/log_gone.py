@@ -33,7 +33,7 @@ from seglog.storage.format.names import (
 from seglog.storage.small_files.checkpoint_file import read_checkpoint
 from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME
-from seglog.words import count_text
+from seglog.text import count_text
 
 _OFFSETS: Final = f"{CONFIG}/consumerOffset.json"
 _TIMES_MS: Final = range(1, 1 << 42)

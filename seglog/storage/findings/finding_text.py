@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.storage.findings.findings import Finding
-from seglog.words import count_text, size_text
+from seglog.text import count_text, size_text
 
 MOST_QUOTED: Final = 4096
 """Characters of a file that a finding holds at most: a store may be somebody else's."""

@@ -19,7 +19,7 @@ from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.walk.growable_rows import parts
 from seglog.storage.walk.log_scan import Hole
-from seglog.words import count_text
+from seglog.text import count_text
 
 UNIT: Final = "unit"
 JUMP: Final = "jump"
