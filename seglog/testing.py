@@ -19,7 +19,7 @@ from typing import Final, Self
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings import BrokerConfig
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import ConsumeFrom, Listener
@@ -27,10 +27,8 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.files.files import DiskUsage
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.message import Message
+from seglog.storage.files import DiskUsage, StoreRoot
+from seglog.storage.format.record import Host, Message
 from seglog.storage.store import MessageStore
 
 SEGMENT_SIZE_BYTES: Final = 64 << 20

@@ -29,7 +29,7 @@ from seglog.broker.tables.topics import TopicTable
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import CONFIG, OURS
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
 
 DAY_MS: Final = 86_400_000

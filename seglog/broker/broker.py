@@ -49,10 +49,10 @@ from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
-from seglog.storage.files.files import Files
-from seglog.storage.format.record.host import Host
+from seglog.storage.files import Files
+from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seglog.broker.broker import LOCAL_PEER, Broker
-from seglog.broker.settings.peer import Peer
+from seglog.broker.settings import Peer
 from seglog.client.link import new_client_id
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Callable
 from typing import TypeAlias
 
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 
 
 class Consume(enum.Enum):

@@ -34,8 +34,8 @@ from seglog.remoting.expiry import is_expired
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
+from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
 from seglog.storage.kernels.decode import decode_message
 
 SLICE_MS = 1_000

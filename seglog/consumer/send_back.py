@@ -21,9 +21,9 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendBackHeader, SendMessageHeader
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.message import Message
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 
 PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"

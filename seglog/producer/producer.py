@@ -40,11 +40,10 @@ from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import check_group
+from seglog.storage.format.record import all_properties
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.put_properties import all_properties
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
-from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import NewMessage
+from seglog.storage.writes import Durability, NewMessage
 
 SHARDING_KEY: Final = "__SHARDINGKEY"
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.format.record.tags import java_string_hash
+from seglog.storage.format.record import java_string_hash
 
 
 def by_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:

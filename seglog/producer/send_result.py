@@ -8,7 +8,7 @@ from typing import Final
 
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 
 class SendStatus(enum.Enum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from seglog.remoting.command import TypedBody
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from seglog.errors import ProtocolError
 from seglog.remoting.bodies import BatchMessage, MessageBatch
-from seglog.storage.format.record.inner_batch import BATCH_HEAD, BATCH_PROPERTIES
+from seglog.storage.format.record import BATCH_HEAD, BATCH_PROPERTIES
 
 _HEAD = BATCH_HEAD.struct
 _PROPERTIES = BATCH_PROPERTIES.struct

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.format.record.properties import TTL, find_property
+from seglog.storage.format.record import TTL, find_property
 
 _NAME: Final = TTL.encode()
 _MAX_DIGITS: Final = 18

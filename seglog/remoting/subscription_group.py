@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from seglog.remoting.command import TypedBody
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 
 
 def _customized() -> ConfigValue:

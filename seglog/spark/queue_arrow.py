@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from seglog.storage.kernels.gather import Mask, copy_ranges
-from seglog.storage.reads.byte_column import ByteColumn
-from seglog.storage.reads.queue_view import COLUMNS, QueueView
+from seglog.storage.reads import COLUMNS, ByteColumn, QueueView
 
 _VIEW: Final = np.dtype([("size_bytes", "i4"), ("prefix", "V4"), ("buffer", "i4"), ("start", "i4")])
 """How Arrow writes a string of more than 12 bytes; shorter ones take the place of the last three."""

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.fs
 
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
+from seglog.storage.directory import ReadingRoot
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 
 if TYPE_CHECKING:
     import pyarrow.fs as arrow_fs

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from seglog.errors import InvalidArgumentError, ProtocolError
 from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.record import DELAY_LEVELS_S
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import DELAY_LEVELS_S
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL: Final = re.compile(r"(\d{1,9})([smhd])")

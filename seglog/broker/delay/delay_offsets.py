@@ -21,9 +21,9 @@ from typing import Final
 from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
 from seglog.broker.tables.data_version import DataVersion
 from seglog.clock import Clock
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_value import ConfigValue
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.files import explained
+from seglog.storage.format.config import ConfigValue
+from seglog.storage.small_files import ConfigFile
 
 _TABLE: Final = "offsetTable"
 _LOG_END: Final = "seglogLogEnd"

@@ -33,14 +33,12 @@ from seglog.broker.tables.topics import TopicTable
 from seglog.broker.tasks.background_tasks import Duty
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import HALF_TOPIC, SCHEDULE_TOPIC
+from seglog.storage.format.record import DELAY_LEVELS_S, Message, delay_ms, stored_tags_code
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.record import DELAY_LEVELS_S, delay_ms
-from seglog.storage.format.record.tags import stored_tags_code
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 BATCH: Final = 64
 """Messages of one level in one turn; then others have theirs."""

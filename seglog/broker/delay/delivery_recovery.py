@@ -19,9 +19,9 @@ import numpy as np
 
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
-from seglog.storage.reads.queue_view import QueueView
+from seglog.storage.reads import QueueView
 from seglog.storage.store import MessageStore
 
 MOST_MISSING: Final = 1_000

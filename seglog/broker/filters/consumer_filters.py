@@ -22,9 +22,9 @@ from seglog.broker.tables.config_shape import as_int, as_object, as_text
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import SubscriptionData, is_tag_type
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_value import ConfigValue
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.files import explained
+from seglog.storage.format.config import ConfigValue
+from seglog.storage.small_files import ConfigFile
 
 KEPT_DEAD_MS: Final = 24 * 3_600_000
 """``filterDataCleanTimeSpan``."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.format.record.properties import find_property
+from seglog.storage.format.record import find_property
 from seglog.storage.kernels.decode import decode_message
 
 if TYPE_CHECKING:
-    from seglog.remoting.sql92.grammar import SqlExpression
+    from seglog.remoting.sql92 import SqlExpression
 
 
 class SqlFilter:

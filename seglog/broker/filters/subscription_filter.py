@@ -11,7 +11,7 @@ from typing import Final
 from seglog.broker.filters.sql_filter import SqlFilter
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import ALL_TAGS, SQL_TYPE, parse_subscription
-from seglog.storage.reads.message_filter import TagFilter
+from seglog.storage.reads import TagFilter
 
 KEPT_FILTERS: Final = 1_024
 """Filters are kept by their text: clients ask with the same one again and again."""
@@ -44,6 +44,6 @@ def _tag_filter(expression: str) -> TagFilter:
 
 @lru_cache(KEPT_FILTERS)
 def _sql_filter(expression: str) -> SqlFilter:
-    from seglog.remoting.sql92.grammar import compile_sql  # its parser is made for those who filter so
+    from seglog.remoting.sql92 import compile_sql  # its parser is made for those who filter so
 
     return SqlFilter(compile_sql(expression))

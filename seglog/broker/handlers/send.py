@@ -24,11 +24,9 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Body, Response, refuse
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import MULTI_TAGS, TRANSACTION_MASK, stored_tags_code
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.sys_flag import MULTI_TAGS, TRANSACTION_MASK
-from seglog.storage.format.record.tags import stored_tags_code
-from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import RawMessage
+from seglog.storage.writes import Durability, RawMessage
 
 
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:

@@ -28,8 +28,7 @@ from seglog.remoting.admin_headers import (
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response, refuse
-from seglog.storage.format.config.config_json import decode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue, decode_config
 
 PAGE: Final = 2_000
 """``splitMetadataSize``: entries of one page at most."""

@@ -24,10 +24,9 @@ from seglog.broker.offsets.offset_history_query import (
     history_files,
 )
 from seglog.clock import Clock
-from seglog.storage.files.files import Files
-from seglog.storage.files.os_errors import explained
+from seglog.storage.files import Files, explained
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.ours.offset_history import (
+from seglog.storage.format.ours import (
     ChangeKind,
     OffsetChange,
     decode_changes,

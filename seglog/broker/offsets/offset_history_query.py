@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import NotFoundError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import OURS, parse_segment_file_name
-from seglog.storage.format.ours.offset_history import ChangeKind, DecodedChanges, OffsetChange, decode_changes
+from seglog.storage.format.ours import ChangeKind, DecodedChanges, OffsetChange, decode_changes
 
 OFFSET_HISTORY: Final = f"{OURS}/offsets"
 

@@ -27,11 +27,11 @@ from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
 from seglog.broker.tables.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import explained
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import MAX_QUEUE_ID, check_group
-from seglog.storage.format.ours.offset_history import ChangeKind
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.format.ours import ChangeKind
+from seglog.storage.small_files import ConfigFile
 
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
 _MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1

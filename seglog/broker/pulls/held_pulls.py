@@ -25,7 +25,7 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.clock import Clock
 from seglog.errors import SeglogError
 from seglog.storage.format.get_status import GetStatus
-from seglog.storage.reads.message_filter import MessageFilter
+from seglog.storage.reads import MessageFilter
 from seglog.storage.store import MessageStore
 
 SWEEP_MS: Final = 5_000

@@ -27,9 +27,8 @@ from seglog.remoting.command import Response
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.layout import I64
-from seglog.storage.format.record.record import PHY_OFFSET_AT
-from seglog.storage.reads.get import GetResult
-from seglog.storage.reads.message_filter import MessageFilter
+from seglog.storage.format.record import PHY_OFFSET_AT
+from seglog.storage.reads import GetResult, MessageFilter
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,

@@ -22,7 +22,7 @@ from seglog.remoting.subscription import is_tag_type
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.format.system_names import needs_no_registration
-from seglog.storage.reads.message_filter import MessageFilter
+from seglog.storage.reads import MessageFilter
 
 FORBIDDEN_TYPE: Final = "forbiddenType"
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from seglog.broker.retention.retention_impact import Doomed
 from seglog.storage.format.names import LMQ_PREFIX, OURS, segment_file_name
-from seglog.storage.format.record.message import Message
-from seglog.storage.reads.export_row import row_of, to_fields
+from seglog.storage.format.record import Message
+from seglog.storage.reads import row_of, to_fields
 from seglog.storage.store import MessageStore
 
 PARKED: Final = f"{OURS}/parked"

@@ -25,8 +25,8 @@ from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import stored_tags_code
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.tags import stored_tags_code
 from seglog.storage.format.system_names import NOT_ALLOWED_TO_SEND
 
 CLUSTER: Final = "CLUSTER"

@@ -24,9 +24,8 @@ from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendBackHeader
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_WRITE
+from seglog.storage.format.record import Message, tags_code
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.tags import tags_code
 
 FIRST_LEVEL: Final = 3
 

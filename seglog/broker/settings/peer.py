@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from seglog.remoting.command import Request
-from seglog.storage.format.record.host import Host
+from seglog.storage.format.record import Host
 
 OUR_VERSION: Final = 477
 """``MQVersion`` V5_3_2, what this client and broker are like; brokers take clients below 401 to be old."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 
 
 @dataclass(frozen=True, slots=True)

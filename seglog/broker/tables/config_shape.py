@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 
 
 def as_object(value: ConfigValue, name: str) -> Mapping[str | int, ConfigValue]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seglog.broker.tables.config_shape import as_int, as_object
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue
 
 
 @dataclass(frozen=True, slots=True)

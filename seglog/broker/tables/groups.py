@@ -20,10 +20,10 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import explained
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 
 MAX_GROUP_CHARACTERS: Final = 120
 """Of a group that is created, on request or by its use."""

@@ -14,10 +14,8 @@ from seglog.broker.tables.config_shape import as_int, as_object, as_text
 from seglog.broker.tables.queue_locks import QueueLock, QueueLocks
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.files.files import Files
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_json import decode_config, encode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import Files, explained
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import OURS
 
 LOCKS_FILE: Final = f"{OURS}/locks.json"

@@ -20,8 +20,8 @@ from seglog.broker.tables.data_version import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.topics import PERM_INHERIT, PERM_READ_WRITE, perm_text
-from seglog.storage.files.os_errors import explained
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import explained
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import (
     DLQ_PREFIX,
     HALF_TOPIC,
@@ -39,7 +39,7 @@ from seglog.storage.format.system_names import (
     SELF_TEST_TOPIC,
     SYSTEM_TOPICS,
 )
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 
 MAX_TOPIC_CHARACTERS: Final = 127
 TOPIC_TABLE: Final = "topicConfigTable"

@@ -1,1 +1,1 @@
-"""admin."""
+"""Commands that change a store or its tables: messages, topics, groups, offsets, retention."""

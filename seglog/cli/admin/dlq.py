@@ -11,8 +11,8 @@ import click
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import messages, options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.dead_letters import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
-from seglog.doctor.message.predicates import FIELDS, Condition, parse_conditions
+from seglog.doctor.groups import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
+from seglog.doctor.message import FIELDS, Condition, parse_conditions
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 

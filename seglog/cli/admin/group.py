@@ -10,13 +10,12 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_attributes
-from seglog.broker.tables.groups import group_name_problem
+from seglog.broker.tables import GROUP_ATTRIBUTES, alter_attributes, group_name_problem
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.broker_tables import hold_tables, read_groups
-from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.doctor.groups import hold_tables, read_groups
+from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 

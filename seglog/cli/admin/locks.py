@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.tables.lock_snapshot import read_picture
+from seglog.broker.tables import read_picture
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seglog.cli.ui import render
-from seglog.doctor.groups.offset_moves import Move
+from seglog.doctor.groups import Move
 
 
 def show_moves(moves: Sequence[Move], kind: str, *, is_done: bool, as_json: bool) -> None:

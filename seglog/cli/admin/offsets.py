@@ -13,11 +13,11 @@ from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.offset_moves import Target, reset, to_end, to_offset, to_start, to_time
-from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
+from seglog.doctor.groups import Target, reset, to_end, to_offset, to_start, to_time
+from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.values import QueueInfo
+from seglog.storage.writes import QueueInfo
 
 
 @click.group

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from seglog.broker.offsets.offset_history_query import OffsetPast
+from seglog.broker.offsets import OffsetPast
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.offset_moves import restore
-from seglog.storage.format.ours.offset_history import OffsetChange
+from seglog.doctor.groups import restore
+from seglog.storage.format.ours import OffsetChange
 
 
 @click.command

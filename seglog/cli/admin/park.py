@@ -9,7 +9,7 @@ import click
 from seglog.cli.admin.skip import way_back
 from seglog.cli.ui import messages, options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.park import park
+from seglog.doctor.groups import park
 
 
 @click.command

@@ -18,11 +18,10 @@ import click
 from seglog.cli.ui import options, render
 from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.record import encode_all_properties
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.put_properties import encode_all_properties
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import BatchResult, NewMessage, PutResult
+from seglog.storage.writes import BatchResult, Durability, NewMessage, PutResult
 
 _MAX_BODY_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 18

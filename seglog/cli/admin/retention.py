@@ -9,14 +9,20 @@ from typing import Final
 
 import click
 
-from seglog.broker.retention.retention_impact import Doomed, Victim, by_group
-from seglog.broker.settings.config import GuardPolicy
+from seglog.broker.retention import Doomed, Victim, by_group
+from seglog.broker.settings import GuardPolicy
 from seglog.cli.admin.amounts import Duration
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.retention import RetentionPlan, RetentionRules, plan_retention, run_retention
-from seglog.doctor.groups.unpark import list_parked, unpark
+from seglog.doctor.groups import (
+    RetentionPlan,
+    RetentionRules,
+    list_parked,
+    plan_retention,
+    run_retention,
+    unpark,
+)
 from seglog.storage.format.names import segment_file_name
 
 _HOUR_MS: Final = 3_600_000

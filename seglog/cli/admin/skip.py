@@ -9,7 +9,7 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.skip import Skipped, skip
+from seglog.doctor.groups import Skipped, skip
 from seglog.errors import InvalidArgumentError
 
 

@@ -11,13 +11,12 @@ from typing import Final
 
 import click
 
-from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.tables.attributes import alter_attributes
-from seglog.broker.tables.topics import TopicConfig, is_system_topic, topic_name_problem
+from seglog.broker.settings import BrokerConfig
+from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.broker_tables import hold_tables, read_topics
+from seglog.doctor.groups import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
 from seglog.storage.store import MessageStore

@@ -9,7 +9,7 @@ import click
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import messages, options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups.transactions import Ended, OpenHalf, end_transaction, open_transactions
+from seglog.doctor.groups import Ended, OpenHalf, end_transaction, open_transactions
 from seglog.storage.format.record import properties as props
 
 

@@ -1,1 +1,1 @@
-"""demo."""
+"""``seglog demo``: the whole engine at work in a temporary folder, each claim counted and checked."""

@@ -18,7 +18,7 @@ from seglog.cli.read.get import check_range
 from seglog.cli.ui import options, render
 from seglog.cli.ui.version import package_version
 from seglog.errors import SeglogError, StoreError
-from seglog.storage.files.os_errors import explain_os_error
+from seglog.storage.files import explain_os_error
 
 DEFAULT_MESSAGES: Final = 200_000
 _MARKS: Final = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}

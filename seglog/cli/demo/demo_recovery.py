@@ -18,10 +18,10 @@ from seglog.cli.demo.demo_steps import Outcome
 from seglog.cli.ui import render
 from seglog.errors import MissingDependencyError
 from seglog.spark.session import require_spark
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.format.record.message import Message
+from seglog.storage.directory import ReadingRoot
+from seglog.storage.format.record import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey import survey
 
 KILL_AFTER_MESSAGES: Final = 500
 KILL_AFTER_S: Final = 10.0
@@ -101,7 +101,7 @@ def audit(root: Path, _message_count: int, _tell: render.Tell) -> Outcome:
     begun_s = time.monotonic()
     try:
         require_spark()
-        from seglog.spark.audit.stores import audit_store
+        from seglog.spark.audit import audit_store
 
         report = audit_store(root)
     except MissingDependencyError as error:

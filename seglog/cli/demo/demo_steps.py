@@ -21,8 +21,8 @@ from seglog.consumer.listener import ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import SeglogError
 from seglog.producer.producer import Producer
-from seglog.storage.format.record.message import Message
-from seglog.storage.writes.values import NewMessage
+from seglog.storage.format.record import Message
+from seglog.storage.writes import NewMessage
 
 TOPICS: Final = ("orders", "payments", "shipments")
 QUEUES: Final = 4

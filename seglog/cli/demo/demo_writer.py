@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 TOPIC: Final = "crash"
 QUEUE_ID: Final = 0

@@ -1,1 +1,4 @@
-"""doctor."""
+"""Commands that examine, repair and copy a store.
+
+Each takes a store, calls the doctor and shows what it answers.
+"""

@@ -8,12 +8,10 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
-from seglog.doctor.copies.backup import Copied, make_backup
-from seglog.storage.directory.misnamed import as_stated
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Severity
-from seglog.storage.survey.survey import Survey, survey
+from seglog.doctor.copies import Copied, make_backup
+from seglog.storage.directory import ReadingRoot, as_stated
+from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.survey import Survey, survey
 
 
 @click.command

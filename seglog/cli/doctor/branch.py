@@ -10,10 +10,15 @@ from seglog.cli.doctor.backup import show_copied
 from seglog.cli.read.reading import check_store, file_sizes
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.copies.branch import create_branch, drop_branch, list_branches
-from seglog.doctor.copies.branch_diff import BranchDiff, diff_branch
-from seglog.doctor.copies.branch_names import branch_path
-from seglog.storage.files.store_root import StoreRoot
+from seglog.doctor.copies import (
+    BranchDiff,
+    branch_path,
+    create_branch,
+    diff_branch,
+    drop_branch,
+    list_branches,
+)
+from seglog.storage.files import StoreRoot
 
 
 @click.group

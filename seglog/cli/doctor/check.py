@@ -17,10 +17,9 @@ from seglog.cli.admin import amounts
 from seglog.cli.doctor.check_output import emit_check, show_check
 from seglog.cli.ui import options, render
 from seglog.cli.ui.failures import INTERRUPTED_EXIT_CODE
-from seglog.doctor.check.check import check_store
-from seglog.doctor.check.check_progress_file import default_resume_file
+from seglog.doctor.check import check_store, default_resume_file
 from seglog.errors import StoppedError
-from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.directory import FileSizes
 
 
 @click.command

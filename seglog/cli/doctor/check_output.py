@@ -6,8 +6,8 @@ from pathlib import Path
 
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import counts_text, next_command, show_findings
-from seglog.doctor.check.check_report import CheckReport
-from seglog.storage.findings.finding_text import finding_fields
+from seglog.doctor.check import CheckReport
+from seglog.storage.findings import finding_fields
 
 
 def emit_check(report: CheckReport) -> None:

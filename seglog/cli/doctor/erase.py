@@ -13,11 +13,20 @@ from seglog.cli.doctor.confirm import is_typed
 from seglog.cli.ui import messages, options, render
 from seglog.cli.ui.version import package_version
 from seglog.clock import SystemClock
-from seglog.doctor.erase.certificate import certificate, copy_fields, is_complete, not_looked_at
-from seglog.doctor.erase.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
-from seglog.doctor.message.related_records import Scan
+from seglog.doctor.erase import (
+    Erased,
+    ErasePlan,
+    apply_erase,
+    certificate,
+    copy_fields,
+    finish_erase,
+    is_complete,
+    not_looked_at,
+    plan_erase,
+)
+from seglog.doctor.message import Scan
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files.output_path import check_outside, new_file_outside
+from seglog.storage.files import check_outside, new_file_outside
 from seglog.storage.format.names import OURS
 
 

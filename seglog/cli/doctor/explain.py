@@ -9,11 +9,8 @@ import click
 
 from seglog.cli.read.get import check_count
 from seglog.cli.ui import messages, options, render
-from seglog.doctor.message.lifecycle import GroupState, Life, Stage, life_of
-from seglog.doctor.message.log_access import LogView
-from seglog.doctor.message.related_records import Scan, Search, find_families
-from seglog.doctor.message.roles import Role
-from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
+from seglog.doctor.message import GroupState, Life, LogView, Role, Scan, Search, Stage, find_families, life_of
+from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import ConfigError
 
 _TITLES = {

@@ -12,14 +12,13 @@ from typing import BinaryIO, Final
 import click
 
 from seglog.cli.ui import messages, options, render
-from seglog.doctor.exchange.export import Selection, iter_rows
-from seglog.doctor.exchange.parquet_rows import write_parquet
-from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.doctor.exchange import Selection, iter_rows, write_parquet
+from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError
-from seglog.storage.files.output_path import new_file_outside
-from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.files import new_file_outside
+from seglog.storage.format.index import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
-from seglog.storage.reads.export_row import MessageRow, to_fields
+from seglog.storage.reads import MessageRow, to_fields
 from seglog.storage.store import MessageStore
 
 _MAX_LOST_SHOWN: Final = 20

@@ -10,14 +10,13 @@ from typing import Final
 import click
 
 from seglog.cli.ui import options, render
-from seglog.doctor.exchange.import_rows import Import, check_row
-from seglog.doctor.exchange.parquet_rows import read_parquet
+from seglog.doctor.exchange import Import, check_row, read_parquet
 from seglog.errors import InvalidArgumentError, MessageIllegalError, SeglogError
-from seglog.storage.directory.known_topics import configured_kinds
-from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.directory import configured_kinds
+from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE
-from seglog.storage.format.record.sys_flag import INNER_BATCH
-from seglog.storage.reads.export_row import MessageRow, from_fields
+from seglog.storage.format.record import INNER_BATCH
+from seglog.storage.reads import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
 _PARQUET_MAGIC: Final = b"PAR1"

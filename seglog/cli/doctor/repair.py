@@ -16,16 +16,14 @@ from seglog.cli.doctor.confirm import is_typed
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.clock import SystemClock
-from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
-from seglog.doctor.plans.actions import Action
-from seglog.doctor.repair.repair import Plan, plan_repair, repair_store
-from seglog.doctor.repair.verdict import add_left, wrong_now
-from seglog.doctor.undo.undo_pack import UndoPack
+from seglog.doctor.draft import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
+from seglog.doctor.plans import Action
+from seglog.doctor.repair import Plan, add_left, plan_repair, repair_store, wrong_now
+from seglog.doctor.undo import UndoPack
 from seglog.errors import StoreLockedError
-from seglog.storage.directory.geometry import FileSizes
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Finding
-from seglog.storage.overlay.lost_messages import LostMessages
+from seglog.storage.directory import FileSizes
+from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.overlay import LostMessages
 
 _MAX_LOST_SHOWN: Final = 12
 _MAX_CHANGES_SHOWN: Final = 20

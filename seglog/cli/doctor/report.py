@@ -9,9 +9,9 @@ import click
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import counts_text
 from seglog.clock import SystemClock
-from seglog.doctor.check.check import check_store
-from seglog.doctor.report.html_report import render_report
-from seglog.storage.files.output_path import new_file_outside
+from seglog.doctor.check import check_store
+from seglog.doctor.report import render_report
+from seglog.storage.files import new_file_outside
 
 
 @click.command

@@ -8,13 +8,10 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
-from seglog.doctor.repair.repair import locked
-from seglog.doctor.undo.undo import undo_repair
-from seglog.doctor.undo.undo_pack import UndoPack, list_packs, other_names
-from seglog.doctor.undo.undo_reading import read_whole
-from seglog.doctor.undo.undo_writing import discard_pack
+from seglog.doctor.repair import locked
+from seglog.doctor.undo import UndoPack, discard_pack, list_packs, other_names, read_whole, undo_repair
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.files import StoreRoot
 
 
 @click.command

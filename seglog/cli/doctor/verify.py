@@ -14,9 +14,9 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.seals.seal_check import Concerned
-from seglog.storage.survey.verify import VerifyReport, verify_store
+from seglog.storage.findings import finding_fields
+from seglog.storage.seals import Concerned
+from seglog.storage.survey import VerifyReport, verify_store
 
 _MAX_MESSAGES_SHOWN: Final = 20
 

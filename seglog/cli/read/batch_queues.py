@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from seglog.cli.ui import options
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, parse_segment_file_name, segment_file_name
-from seglog.storage.format.queue.batch_consume_queue import (
+from seglog.storage.format.queue import (
     BATCH_UNIT,
     BATCH_UNIT_BYTES,
     BatchUnits,
     batch_in_use,
 )
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.survey.survey import Survey
+from seglog.storage.overlay import BatchQueueState
+from seglog.storage.survey import Survey
 
 _CHUNK_UNITS: Final = 16384
 

@@ -9,7 +9,7 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
-from seglog.storage.files.files import read_start
+from seglog.storage.files import read_start
 from seglog.storage.format.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES, decode_checkpoint
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE
 

@@ -17,11 +17,10 @@ import click
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.errors import ConfigError, CorruptError, NotFoundError
-from seglog.storage.format.config.config_json import decode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import CONFIG
-from seglog.storage.format.queue.compaction import COMPACTION, POSITION_FILE, decode_positions
-from seglog.storage.format.timer.timer_checkpoint import TIMER_CHECKPOINT, decode_timer_checkpoint
+from seglog.storage.format.queue import COMPACTION, POSITION_FILE, decode_positions
+from seglog.storage.format.timer import TIMER_CHECKPOINT, decode_timer_checkpoint
 
 TIMER_FILE: Final = "timercheck"
 _BACKUP: Final = ".bak"

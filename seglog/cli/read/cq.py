@@ -16,8 +16,8 @@ from seglog.cli.read.reading import survey_store
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError, OffsetRangeError
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import BATCH_UNIT, BatchUnits
+from seglog.storage.survey import Survey
 
 _MARKS: Final = {
     "same": "",

@@ -17,13 +17,12 @@ import numpy as np
 from seglog.cli.read.batch_queues import stored_batch_bytes
 from seglog.cli.read.reading import check_store, file_sizes, log_as_stated
 from seglog.cli.ui import options, render
-from seglog.storage.directory.directory_listing import list_store
-from seglog.storage.directory.queue_files import read_units_left
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.directory import list_store, read_units_left
+from seglog.storage.files import StoreRoot
 from seglog.storage.format import names
-from seglog.storage.format.queue.compaction import COMPACTION
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.seals.seal_files import SEALS
+from seglog.storage.format.queue import COMPACTION
+from seglog.storage.overlay import is_message
+from seglog.storage.seals import SEALS
 
 _PARTS: Final = (
     names.COMMIT_LOG,

@@ -20,20 +20,15 @@ from seglog.cli.read import java_lines
 from seglog.cli.read.reading import iter_records, log_as_stated, survey_store
 from seglog.cli.ui import messages, options, render
 from seglog.errors import CorruptError
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Finding
+from seglog.storage.directory import LogReader
+from seglog.storage.findings import Finding, finding_fields
 from seglog.storage.format.layout import U32
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT_BYTES
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.format.record.message import Message, decode_message
-from seglog.storage.format.record.record import MAGIC_AT, MAGIC_BLANK
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
-from seglog.storage.survey.moving_store import start_now
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.record import MAGIC_AT, MAGIC_BLANK, Message, decode_message
+from seglog.storage.overlay import BatchQueueState, QueueState, is_message
+from seglog.storage.survey import Survey, start_now
 
 _CHUNK_CHARS: Final = 1 << 16
 _BATCH_ROWS: Final = 16384

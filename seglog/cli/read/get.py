@@ -12,9 +12,8 @@ from seglog.cli.ui import messages, options, render
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.names import check_queue_id, check_topic
-from seglog.storage.format.record.message import Message
-from seglog.storage.reads.get import GetResult
-from seglog.storage.reads.message_filter import MessageFilter, make_filter
+from seglog.storage.format.record import Message
+from seglog.storage.reads import GetResult, MessageFilter, make_filter
 from seglog.storage.store import MessageStore
 
 _STEP_MESSAGES: Final = 512

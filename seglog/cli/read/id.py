@@ -16,8 +16,7 @@ import click
 from seglog.cli.ui import options, render
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.unique_id import UNIQUE_ID
-from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES
-from seglog.storage.format.record.message import decode_message_id
+from seglog.storage.format.record import IPV4_BYTES, IPV6_BYTES, decode_message_id
 
 _MAX_PORT: Final = 65535
 _MONTH_MS: Final = 31 * 86_400_000

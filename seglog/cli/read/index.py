@@ -15,22 +15,21 @@ from seglog.cli.read.log_places import LogPlaces
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.errors import CorruptError, InvalidArgumentError, NotFoundError
-from seglog.storage.directory.index_files import IndexFile, list_index_files, load_index_file
-from seglog.storage.files.files import Files, OpenFile
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.index.index import (
+from seglog.storage.directory import IndexFile, list_index_files, load_index_file
+from seglog.storage.files import Files, OpenFile, StoreRoot
+from seglog.storage.format.index import (
     INDEX_ENTRY,
     INDEX_HEADER,
     INDEX_SLOT,
     IndexHeader,
+    IndexView,
     decode_index_header,
+    index_damage,
     key_hash,
+    record_keys,
 )
-from seglog.storage.format.index.index_geometry import index_damage
-from seglog.storage.format.index.index_keys import record_keys
-from seglog.storage.format.index.index_view import IndexView
 from seglog.storage.format.names import INDEX
-from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record import decode_message
 
 _SECOND_MS: Final = 1000
 

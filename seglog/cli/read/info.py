@@ -18,20 +18,25 @@ from seglog.cli.read.reading import file_sizes, log_as_stated, survey_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.errors import CorruptError
-from seglog.storage.directory.broker_conf import BATCH_FILE, INDEX_ENTRIES, INDEX_SLOTS, QUEUE_FILE, SEGMENT
-from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.directory.index_files import list_index_files
-from seglog.storage.directory.log_files import LogReader, last_data_end
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Severity
-from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.directory import (
+    BATCH_FILE,
+    INDEX_ENTRIES,
+    INDEX_SLOTS,
+    NOTHING_KNOWN,
+    QUEUE_FILE,
+    SEGMENT,
+    FileSizes,
+    LogReader,
+    last_data_end,
+    list_index_files,
+)
+from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import CONFIG
-from seglog.storage.format.record.message import decode_message
-from seglog.storage.format.record.properties import CRC32
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
-from seglog.storage.scan.message_counts import MessageCounts
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.record import CRC32, decode_message
+from seglog.storage.overlay import BatchQueueState, QueueState, is_message
+from seglog.storage.scan import MessageCounts
+from seglog.storage.survey import Survey
 
 _MAX_QUEUES_SHOWN: Final = 200
 _DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")

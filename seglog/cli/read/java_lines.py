@@ -16,9 +16,8 @@ from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from typing import Final
 
+from seglog.storage.format.record import TRANSACTION_MASK, Message
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.sys_flag import TRANSACTION_MASK
 
 _SHORT_ESCAPE: Final = re.compile(r'\\(?:["\\]|u[0-9a-f]{4}|([bfnrt]))')
 _CONTROL_BY_LETTER: Final = {"b": "\\u0008", "t": "\\u0009", "n": "\\u000a", "f": "\\u000c", "r": "\\u000d"}

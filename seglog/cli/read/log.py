@@ -11,7 +11,7 @@ from seglog.cli.read.get import check_range
 from seglog.cli.read.log_places import LogPlaces, Near
 from seglog.cli.read.record_fields import Anatomy, Part, dissect
 from seglog.cli.ui import options, render
-from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
+from seglog.storage.format.record import FILLER, MAGIC_BLANK
 
 _ROW_BYTES: Final = 16
 _HEX_BYTES: Final = 512

@@ -9,10 +9,9 @@ from typing import Final
 
 from seglog.cli.read.reading import check_store, log_as_stated
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.directory.directory_listing import list_store
-from seglog.storage.directory.log_files import LogFile, LogReader
+from seglog.storage.directory import LogFile, LogReader, list_store
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
+from seglog.storage.format.record import FILLER, HEADS, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels.walk import iter_resync
 
 _WINDOW_BYTES: Final = 4 << 20

@@ -13,9 +13,9 @@ import click
 from seglog.cli.read.get import check_count
 from seglog.cli.ui import messages, options, render
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.format.index.index_view import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS
+from seglog.storage.format.index import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 from seglog.storage.store import MessageStore
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.cli.ui import options, render
-from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.directory import queue_directory
 from seglog.storage.format.names import SCHEDULE_TOPIC, segment_file_name
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES
-from seglog.storage.format.queue.consume_queue_ext import is_ext_address
-from seglog.storage.reads.ext_codes import ExtFiles, FoundExt
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, is_ext_address
+from seglog.storage.reads import ExtFiles, FoundExt
+from seglog.storage.survey import Survey
 
 _ZEROS: Final = bytes(CQ_UNIT_BYTES)
 

@@ -13,13 +13,12 @@ from seglog.cli.read.batch_queues import BatchQueue, list_batch_queues
 from seglog.cli.read.reading import survey_store
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError
-from seglog.storage.compaction.files import CompactionState
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Finding
+from seglog.storage.compaction import CompactionState
+from seglog.storage.directory import queue_directory
+from seglog.storage.findings import Finding, finding_fields
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
-from seglog.storage.format.queue.lmq import plain_queue_kind
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import plain_queue_kind
+from seglog.storage.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,12 @@ import numpy.typing as npt
 
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError
-from seglog.storage.certain_mends import certain_mends
-from seglog.storage.certain_mends.withheld import withhold
-from seglog.storage.directory.directory_listing import check_is_store
-from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.misnamed import as_stated
-from seglog.storage.files.files import Files
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.certain_mends import certain_mends, withhold
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated, check_is_store
+from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.storage.index_check.index_check import check_index
-from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
-from seglog.storage.survey.survey import Survey, survey
+from seglog.storage.index_check import check_index
+from seglog.storage.survey import Survey, leave_front, look_again, start_now, survey, survey_moving
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20

@@ -14,10 +14,7 @@ from typing import Final
 
 from seglog.cli.ui import render
 from seglog.storage.format.layout import I16, U8, Field, Layout
-from seglog.storage.format.record import properties as props
-from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.record import (
+from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
     HEAD_V4,
@@ -25,9 +22,12 @@ from seglog.storage.format.record.record import (
     MAGIC_V1,
     MAGIC_V2,
     Damage,
+    Host,
     examine,
     head_layout,
 )
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.record import sys_flag as flags
 
 _NUMBERS: Final = {"u8": U8, "i16": I16}
 _FLAG_NAMES: Final = {

@@ -14,13 +14,12 @@ from seglog.cli.read.reading import disk_bytes, survey_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.errors import CorruptError
-from seglog.storage.files.files import Files
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.findings.findings import Finding
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding, finding_fields
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.seals.seal_files import list_seals, read_seal
-from seglog.storage.survey.survey import Survey
+from seglog.storage.seals import list_seals, read_seal
+from seglog.storage.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from seglog.cli.read.get import check_range
 from seglog.cli.ui import messages, options, render
 from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
-from seglog.storage.directory.known_topics import known_topics
+from seglog.storage.directory import known_topics
 from seglog.storage.format.names import check_topic
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.values import QueueInfo
+from seglog.storage.writes import QueueInfo
 
 _POLL_MS: Final = 100
 _STEP_MESSAGES: Final = 512

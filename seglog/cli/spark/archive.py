@@ -11,8 +11,7 @@ from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
-from seglog.spark.archive.archive import archive_store
-from seglog.spark.archive.folder import Run
+from seglog.spark.archive import Run, archive_store
 
 
 @click.command

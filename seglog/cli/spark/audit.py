@@ -13,10 +13,10 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.doctor.check.check_report import CheckReport
-from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
+from seglog.doctor.check import CheckReport
+from seglog.spark.audit import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
 from seglog.spark.save import save_table
-from seglog.storage.audit.report import AuditQueue
+from seglog.storage.audit import AuditQueue
 
 
 @click.command
@@ -33,7 +33,7 @@ def command(*, paths: Sequence[Path], no_verify: bool, cluster: Cluster, results
     notes was found. --output writes the tables `findings` and `queues`.
     """
     with job_session(cluster, "auditing") as session:
-        from seglog.spark.audit.stores import audit_stores
+        from seglog.spark.audit import audit_stores
 
         reports = audit_stores(paths, spark=session, verify=not no_verify)
         if results.folder is not None:

@@ -12,10 +12,18 @@ import click
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.spark.compact.compact import Compacted, Compaction
-from seglog.spark.compact.plan import CompactionPlan, TopicPlan
-from seglog.spark.compact.policy import WORDS, Policy, Verdict
-from seglog.spark.compact.swap import discard_old, files_around, undo_swap
+from seglog.spark.compact import (
+    WORDS,
+    Compacted,
+    Compaction,
+    CompactionPlan,
+    Policy,
+    TopicPlan,
+    Verdict,
+    discard_old,
+    files_around,
+    undo_swap,
+)
 
 _REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
 

@@ -14,13 +14,10 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.spark.reconcile.queue_verdicts import QueueVerdict
-from seglog.spark.reconcile.since import load_earlier
-from seglog.spark.reconcile.verdicts import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS
+from seglog.spark.reconcile import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS, QueueVerdict, load_earlier
 
 if TYPE_CHECKING:
-    from seglog.spark.reconcile.counts import MessageCounts
-    from seglog.spark.reconcile.outcome import Outcome
+    from seglog.spark.reconcile import MessageCounts, Outcome
 
 
 @click.command
@@ -61,7 +58,7 @@ def command(
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling") as session:
-        from seglog.spark.reconcile.outcome import reconcile_all
+        from seglog.spark.reconcile import reconcile_all
 
         outcome = reconcile_all(
             session,

@@ -15,7 +15,7 @@ from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
 
 if TYPE_CHECKING:
-    from seglog.spark.archive.restore import Restored
+    from seglog.spark.archive import Restored
 
 
 @click.command
@@ -45,7 +45,7 @@ def command(
     not in an archive.
     """
     with job_session(cluster, "restoring") as session:
-        from seglog.spark.archive.restore import Sizes, restore_store
+        from seglog.spark.archive import Sizes, restore_store
 
         sizes = Sizes(segment_size, queue_file_size)
         done = restore_store(folder, path, session, topics=topics, apply=apply, sizes=sizes)

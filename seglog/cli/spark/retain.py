@@ -12,7 +12,7 @@ from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.compaction import Wish, run, wish
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import options
-from seglog.spark.compact.policy import Policy
+from seglog.spark.compact import Policy
 
 
 @click.command

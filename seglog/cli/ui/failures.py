@@ -15,7 +15,7 @@ import click
 
 from seglog.cli.ui import render
 from seglog.errors import OutputError, SeglogError
-from seglog.storage.files.os_errors import explain_os_error
+from seglog.storage.files import explain_os_error
 
 USAGE_EXIT_CODE: Final = 2
 INTERNAL_EXIT_CODE: Final = 70

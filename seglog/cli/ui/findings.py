@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.cli.ui import render
-from seglog.storage.findings.finding_text import place_text
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.findings import Finding, Severity, place_text
 
 _MAX_PLACES: Final = 8
 _COLOURS: Final = {Severity.LOSS: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from seglog.cli.ui import render
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 
 FORMS: Final = ("text", "hex", "base64", "raw")
 _BODY_CHARS: Final = 100

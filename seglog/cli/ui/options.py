@@ -11,8 +11,8 @@ from typing import TypeVar
 import click
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.directory import ReadingRoot
+from seglog.storage.files import StoreRoot
 
 _R = TypeVar("_R")
 
@@ -116,9 +116,7 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
         **kwargs: object,
     ) -> _R:
         # Not at the top: these load numpy, for which `seglog version` should not wait.
-        from seglog.storage.directory.broker_conf import read_broker_conf
-        from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
-        from seglog.storage.directory.index_files import checked_division
+        from seglog.storage.directory import NOTHING_KNOWN, FileSizes, checked_division, read_broker_conf
 
         _check_queue_file(queue_file_bytes)
         index = checked_division("--index-division", *index_division) if index_division else None
@@ -130,8 +128,8 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def _check_queue_file(size: int | None) -> None:
-    from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES
-    from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+    from seglog.storage.directory import MAX_SEGMENT_BYTES
+    from seglog.storage.format.queue import CQ_UNIT_BYTES
 
     if size is not None and (size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= MAX_SEGMENT_BYTES):
         raise InvalidArgumentError(

@@ -37,20 +37,13 @@ from seglog.doctor.parts.transaction_check import half_findings
 from seglog.doctor.plans.unfinished import unfinished_findings
 from seglog.doctor.tables.config_tables import load_tables
 from seglog.errors import StoppedError
-from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
-from seglog.storage.audit.plan import AuditPlan, plan_audit
-from seglog.storage.audit.report import AuditReport
-from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.directory.misnamed import as_stated
-from seglog.storage.findings.finding_codes import Severity
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditPlan, AuditReport, Stitched, conclude_log, plan_audit, report_on
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, as_stated
+from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
-from seglog.storage.index_check.index_chains import chain_finding
-from seglog.storage.index_check.index_facts import load_index
-from seglog.storage.index_check.index_findings import index_findings
-from seglog.storage.index_check.key_check import NO_DIFF
-from seglog.storage.seals.seal_check import Concerned
-from seglog.storage.walk.log_scan import Progress
+from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
+from seglog.storage.seals import Concerned
+from seglog.storage.walk import Progress
 
 SPLIT_BYTES: Final = 128 << 20
 """A multiple of the blocks of seals; at a stop two or three splits are finished first."""

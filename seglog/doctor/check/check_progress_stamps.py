@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.check.log_walk import SplitOutcome
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.stretches import Interval
-from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.audit import AuditPlan, Interval, UnitFiles
+from seglog.storage.files import StoreRoot
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.ours.seal import checksum
-from seglog.storage.index_check.index_facts import IndexFacts
-from seglog.storage.seals.seal_check import segment_path
+from seglog.storage.format.ours import checksum
+from seglog.storage.index_check import IndexFacts
+from seglog.storage.seals import segment_path
 
 Stamp = list[int]
 _UNITS_AT_A_TIME: Final = 1 << 16

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.doctor.parts.offset_check import GroupLag
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogFile
-from seglog.storage.findings.findings import Finding, Severity
-from seglog.storage.scan.message_counts import MessageCounts
-from seglog.storage.seals.seal_check import Concerned
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.audit import AuditQueue
+from seglog.storage.directory import LogFile, StoreGeometry
+from seglog.storage.findings import Finding, Severity
+from seglog.storage.scan import MessageCounts
+from seglog.storage.seals import Concerned
+from seglog.storage.walk import Hole
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.file_kinds import LINK, PACK_NAME, UNDO_FOLDER, kind_of, wanted_kind
-from seglog.storage.findings.findings import Finding
+from seglog.storage.directory import ReadingRoot
+from seglog.storage.files import LINK, PACK_NAME, UNDO_FOLDER, kind_of, wanted_kind
+from seglog.storage.findings import Finding
 from seglog.storage.format import names
-from seglog.storage.format.queue.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
-from seglog.storage.segments.segments import STAGED_SUFFIX
+from seglog.storage.format.queue import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
+from seglog.storage.segments import STAGED_SUFFIX
 
 _FILES: Final = re.compile(
     r"checkpoint|abort|lock|seglog\.lock|timerwheel(\.\d+)?|epochFileCheckpoint|brokerIdentity"

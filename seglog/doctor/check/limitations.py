@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seglog.doctor.check.record_observer import Seen
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.report import AuditReport
+from seglog.storage.audit import AuditPlan, AuditReport
 
 
 def blind_spots(

@@ -13,15 +13,11 @@ from typing import Final
 
 from seglog.doctor.check.record_observer import RecordWatch, Seen
 from seglog.errors import TruncatedError
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.splits import Split
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, Seal
-from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.audit import AuditPlan, Split, SplitScan, Stretch, UnitFiles
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files
+from seglog.storage.format.ours import SEAL_BLOCK_BYTES, Seal
+from seglog.storage.index_check import IndexFacts
 from seglog.storage.kernels import block_sums as sums
 
 THREADS: Final = 2

@@ -8,10 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files.files import Files
-from seglog.storage.index_check.index_facts import IndexFacts
-from seglog.storage.index_check.key_check import NO_DIFF, KeyCheck, KeyDiff
+from seglog.storage.audit import Stretch
+from seglog.storage.files import Files
+from seglog.storage.index_check import NO_DIFF, IndexFacts, KeyCheck, KeyDiff
 from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import Rows
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditPlan
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import ABORT_FILE
 
 MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing", "index-due"})

@@ -11,14 +11,13 @@ import numpy as np
 
 from seglog.doctor.check.log_walk import SplitOutcome
 from seglog.errors import CorruptError
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
-from seglog.storage.format.ours.seal import Seal
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, examine
-from seglog.storage.seals.seal_check import BlockCheck, Concerned, judge, segment_path
-from seglog.storage.seals.seal_files import list_seals, read_seal, seal_file
+from seglog.storage.audit import AuditPlan
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.ours import Seal
+from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, examine
+from seglog.storage.seals import BlockCheck, Concerned, judge, list_seals, read_seal, seal_file, segment_path
 
 
 @dataclass(frozen=True, slots=True)

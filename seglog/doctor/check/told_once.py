@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.findings.findings import Finding
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG
 
 _OF_RIGHTS: Final = frozenset({"file-unreadable", "file-kind", "file-owner", "file-permission"})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.directory.log_files import LogReader, last_data_end
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
-from seglog.storage.seals.seal_check import segment_path
+from seglog.storage.audit import AuditPlan
+from seglog.storage.directory import LogReader, last_data_end
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.seals import segment_path
 
 
 def behind_end_findings(files: Files, plan: AuditPlan, end_phy_offset: int) -> list[Finding]:

@@ -22,16 +22,11 @@ from typing import Final
 from seglog.doctor.copies.branch_names import UNFINISHED
 from seglog.doctor.message.log_access import LogView
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
-from seglog.storage.directory.directory_listing import check_is_store
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.log_gone import demand_log
-from seglog.storage.directory.misnamed import as_stated
-from seglog.storage.files.copies import copy_file, link_or_copy
-from seglog.storage.files.files import HeldLock
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.directory import LogReader, as_stated, check_is_store, demand_log
+from seglog.storage.files import HeldLock, StoreRoot, copy_file, link_or_copy
 from seglog.storage.format import names
-from seglog.storage.format.queue.compaction import COMPACTION
-from seglog.storage.walk.log_scan import LogScan
+from seglog.storage.format.queue import COMPACTION
+from seglog.storage.walk import LogScan
 
 _FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
 _QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)

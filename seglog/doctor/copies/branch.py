@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.tables.config_shape import as_int, as_object, as_text
+from seglog.broker.tables import as_int, as_object, as_text
 from seglog.clock import Clock
 from seglog.doctor.copies.backup import Copied, make_backup
 from seglog.doctor.copies.branch_names import BRANCHES, DROPPED, branch_names, branch_path
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import ConfigError, CorruptError, NotFoundError
-from seglog.storage.files.files import Files
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import Files, StoreRoot
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import OURS
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
 
 BRANCH_FILE: Final = f"{OURS}/branch"

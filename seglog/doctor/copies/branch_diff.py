@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seglog.doctor.copies.branch import BranchPoint, QueueKey, existing_branch, read_point
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.store import MessageStore
 

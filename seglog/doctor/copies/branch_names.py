@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import InvalidNameError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import OURS
 
 BRANCHES: Final = f"{OURS}/branches"

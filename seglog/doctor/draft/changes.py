@@ -11,7 +11,7 @@ from typing import Final
 from seglog.doctor.draft.draft_file import DraftFile, DraftNode
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.draft.draft_pages import PAGE_BYTES
-from seglog.storage.files.files import OpenFile
+from seglog.storage.files import OpenFile
 
 CREATED: Final = "created"
 REMOVED: Final = "removed"

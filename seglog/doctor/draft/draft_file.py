@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 from seglog.doctor.draft.draft_pages import PAGE_BYTES, ZEROS, PagePool, PageRuns, Run
-from seglog.storage.files.files import Files, OpenFile
-from seglog.storage.segments.scratch import Scratch
+from seglog.storage.files import Files, OpenFile
+from seglog.storage.segments import Scratch
 
 _COPIED_BYTES: Final = 1 << 20
 _MAX_LAID_PAGES: Final = 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seglog.doctor.draft.draft_file import DraftFile, DraftNode
 from seglog.doctor.draft.draft_pages import PagePool
-from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, Stamp, read_whole
+from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, Stamp, read_whole
 from seglog.storage.format.names import COMMIT_LOG
 
 

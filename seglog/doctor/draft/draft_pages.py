@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from seglog.storage.segments.scratch import Scratch
+from seglog.storage.segments import Scratch
 
 PAGE_BYTES: Final = 4096
 ZEROS: Final = -1

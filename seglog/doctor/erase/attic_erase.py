@@ -6,11 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from seglog.doctor.erase.erased_bytes import ErasedRecords
-from seglog.storage.certain_mends.from_attic import log_place
-from seglog.storage.files.files import Files
-from seglog.storage.format.ours.attic_entry import ATTIC_HEAD_BYTES, encode_entry
-from seglog.storage.small_files.attic import ATTIC, iter_kept
-from seglog.storage.small_files.erased_places import note_erased
+from seglog.storage.certain_mends import log_place
+from seglog.storage.files import Files
+from seglog.storage.format.ours import ATTIC_HEAD_BYTES, encode_entry
+from seglog.storage.small_files import ATTIC, iter_kept, note_erased
 
 
 def erase_in_attic(files: Files, root: Path, records: ErasedRecords) -> None:

@@ -40,16 +40,13 @@ from seglog.doctor.message.log_access import LogView
 from seglog.doctor.message.related_records import Scan, Search, find_families
 from seglog.doctor.message.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
-from seglog.storage.files.files import Files, RestoringFiles
+from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.ours.seal import Seal
-from seglog.storage.format.record.message import Message
-from seglog.storage.seals.seal import make_seal
-from seglog.storage.seals.seal_check import check_blocks
-from seglog.storage.seals.seal_files import list_seals, read_seal, remove_seal, write_seal
-from seglog.storage.small_files.erased_places import ErasedPlace, note_erased
-from seglog.storage.small_files.recovery_point_file import remove_recovery_point
-from seglog.storage.walk.log_scan import Progress
+from seglog.storage.format.ours import Seal
+from seglog.storage.format.record import Message
+from seglog.storage.seals import check_blocks, list_seals, make_seal, read_seal, remove_seal, write_seal
+from seglog.storage.small_files import ErasedPlace, note_erased, remove_recovery_point
+from seglog.storage.walk import Progress
 
 _MAX_TOLD: Final = 5
 

@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.broker.tables.config_shape import as_int, as_object, as_text
+from seglog.broker.tables import as_int, as_object, as_text
 from seglog.errors import CorruptError
-from seglog.storage.files.file_kinds import FILE, FOLDER, kind_error
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import FILE, FOLDER, Files, kind_error
+from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import COMMIT_LOG, OURS, segment_file_name
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 
 JOURNAL: Final = f"{OURS}/erasing"
 MAX_JOURNAL_BYTES: Final = 256 << 20

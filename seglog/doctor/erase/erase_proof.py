@@ -14,10 +14,10 @@ from typing import Final
 from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, read_journal
 from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError
-from seglog.storage.directory.directory_listing import list_store
-from seglog.storage.files.files import Files
+from seglog.storage.directory import list_store
+from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record.record import (
+from seglog.storage.format.record import (
     MIN_RECORD_BYTES,
     Damage,
     examine,

@@ -15,10 +15,10 @@ from typing import Final, Self
 
 from seglog.doctor.erase.erase_journal import Rewrite
 from seglog.doctor.erase.residue_search import MAX_NEEDLE_BYTES
-from seglog.storage.files.files import Files
-from seglog.storage.format.index.index_keys import record_keys
+from seglog.storage.files import Files
+from seglog.storage.format.index import record_keys
 from seglog.storage.format.layout import I64, U32
-from seglog.storage.format.record.record import (
+from seglog.storage.format.record import (
     MAGIC_AT,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
@@ -26,7 +26,7 @@ from seglog.storage.format.record.record import (
     RecordRow,
     examine,
 )
-from seglog.storage.small_files.erased_places import ErasedPlace
+from seglog.storage.small_files import ErasedPlace
 
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_RECORD_BYTES: Final = 5 << 20

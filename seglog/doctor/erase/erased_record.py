@@ -16,9 +16,9 @@ from typing import Final
 from seglog.doctor.message.copy_names import ERASED
 from seglog.errors import CorruptError
 from seglog.storage.format.layout import I16
+from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, Damage, examine
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, Damage, examine
 
 _MARK: Final = f"{ERASED}\x011\x02".encode()
 _CLEARED: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.NEED_UNWRAP

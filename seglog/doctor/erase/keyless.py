@@ -16,13 +16,12 @@ from seglog.doctor.message.log_access import LogView
 from seglog.doctor.undo.undo_pack import JOURNAL
 from seglog.doctor.undo.undo_reading import read_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.certain_mends.from_attic import log_place
-from seglog.storage.files.files import Files
+from seglog.storage.certain_mends import log_place
+from seglog.storage.files import Files
 from seglog.storage.format.layout import I32
-from seglog.storage.format.ours.undo_journal import UndoKind
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.tombstone import LOST_FLAG
-from seglog.storage.small_files.attic import iter_kept
+from seglog.storage.format.ours import UndoKind
+from seglog.storage.format.record import LOST_FLAG, Message
+from seglog.storage.small_files import iter_kept
 
 
 @dataclass(frozen=True, slots=True)

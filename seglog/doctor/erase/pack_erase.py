@@ -16,11 +16,11 @@ from seglog.doctor.undo.undo_pack import JOURNAL, KEPT, pack_folder, pack_number
 from seglog.doctor.undo.undo_reading import read_entries
 from seglog.doctor.undo.undo_writing import DISCARDED, remove_leftovers, write_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.certain_mends.from_attic import log_place
-from seglog.storage.files.files import Files
+from seglog.storage.certain_mends import log_place
+from seglog.storage.files import Files
 from seglog.storage.format.names import STRAY
-from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
-from seglog.storage.small_files.erased_places import note_erased
+from seglog.storage.format.ours import UndoEntry, UndoKind
+from seglog.storage.small_files import note_erased
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 
 MIN_BODY_BYTES: Final = 16
 """Shorter bodies occur by chance."""

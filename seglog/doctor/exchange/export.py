@@ -9,13 +9,13 @@ from functools import partial
 from seglog.doctor.message.queue_messages import iter_queue
 from seglog.doctor.tables.offset_table import GroupOffset
 from seglog.errors import NotFoundError
-from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.index import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 from seglog.storage.format.system_names import is_transit_topic
-from seglog.storage.reads.export_row import MessageRow, inflated, row_of
+from seglog.storage.reads import MessageRow, inflated, row_of
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.values import QueueInfo
+from seglog.storage.writes import QueueInfo
 
 
 @dataclass(frozen=True, slots=True)

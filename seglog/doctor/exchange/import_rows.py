@@ -7,12 +7,11 @@ from typing import Final
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import check_queue_id, check_topic
+from seglog.storage.format.record import Host, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.tags import tags_code
 from seglog.storage.format.system_names import is_transit_topic
-from seglog.storage.reads.export_row import MessageRow
+from seglog.storage.reads import MessageRow
 from seglog.storage.store import MessageStore
 
 _OWN_FLAGS: Final = flags.BORN_HOST_V6 | flags.STORE_HOST_V6

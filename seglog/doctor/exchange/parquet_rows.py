@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.storage.format.record import properties as props
-from seglog.storage.reads.export_row import NUMBERS, MessageRow
+from seglog.storage.reads import NUMBERS, MessageRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

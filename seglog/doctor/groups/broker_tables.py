@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.broker.offsets.offsets import ConsumerOffsets
-from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.tables.groups import GroupTable
-from seglog.broker.tables.topics import TopicTable
+from seglog.broker.offsets import ConsumerOffsets
+from seglog.broker.settings import BrokerConfig
+from seglog.broker.tables import GroupTable, TopicTable
 from seglog.clock import Clock
 from seglog.doctor.groups.offset_moves import open_offsets
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import CONFIG, OURS
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 
 TOPICS_FILE: Final = f"{CONFIG}/topics.json"
 GROUPS_FILE: Final = f"{CONFIG}/subscriptionGroup.json"

@@ -19,11 +19,11 @@ from seglog.doctor.message.predicates import Condition
 from seglog.doctor.message.queue_messages import iter_queue
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import NotFoundError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 from seglog.storage.format.system_names import TOOLS_GROUP
-from seglog.storage.reads.export_row import MessageRow, row_of
+from seglog.storage.reads import MessageRow, row_of
 from seglog.storage.store import MessageStore
 
 TO_RETRY: Final = "retry"

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.offsets.offset_history import OffsetHistory
-from seglog.broker.offsets.offset_history_query import OffsetPast
-from seglog.broker.offsets.offsets import ConsumerOffsets
+from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast
 from seglog.clock import Clock
 from seglog.doctor.tables.offset_table import OFFSETS_FILE, OffsetTable
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import OURS, check_group, check_topic
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.values import QueueInfo
+from seglog.storage.writes import QueueInfo
 
 Target = Callable[[MessageStore, QueueInfo], int]
 """Says where a group goes on in a queue."""

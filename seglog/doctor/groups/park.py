@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.tables.config_shape import as_object
-from seglog.broker.tables.data_version import DataVersion
-from seglog.broker.tables.topics import TopicConfig
+from seglog.broker.tables import DataVersion, TopicConfig, as_object
 from seglog.clock import Clock
 from seglog.doctor.message.copy_names import PARKED_FROM, PARKED_ID
 from seglog.doctor.message.log_access import LogView
@@ -22,16 +20,15 @@ from seglog.doctor.message.related_records import Scan, find_families
 from seglog.doctor.message.roles import Role, group_of, role_of
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import Files
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS, PARK_PREFIX, check_group
+from seglog.storage.format.record import Message, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.tags import tags_code
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 _CONSUMED: Final = (Role.MESSAGE, Role.COMMITTED, Role.RETRY)
 _KEPT_FLAGS: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.MULTI_TAGS

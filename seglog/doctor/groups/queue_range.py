@@ -8,11 +8,11 @@ import numpy as np
 
 from seglog.doctor.message.log_access import LogView
 from seglog.errors import NotFoundError
-from seglog.storage.directory.queue_files import read_units_left
-from seglog.storage.files.files import Files
+from seglog.storage.directory import read_units_left
+from seglog.storage.files import Files
 from seglog.storage.format.names import ABORT_FILE
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.survey.survey import survey
+from seglog.storage.overlay import is_message
+from seglog.storage.survey import survey
 
 
 def queue_range(files: Files, root: Path, topic: str, queue_id: int) -> tuple[int, int]:

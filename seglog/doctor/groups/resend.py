@@ -18,14 +18,12 @@ from typing import Any, Final
 from seglog.clock import Clock
 from seglog.doctor.message.queue_messages import iter_queue
 from seglog.errors import CorruptError
-from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import OURS
+from seglog.storage.format.record import Host, Message, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.tags import tags_code
-from seglog.storage.reads.export_row import MessageRow
+from seglog.storage.reads import MessageRow
 from seglog.storage.store import MessageStore
 
 RECEIPTS: Final = f"{OURS}/receipts"

@@ -22,7 +22,7 @@ from seglog.doctor.message.copy_names import (
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.format.record import properties as props
-from seglog.storage.reads.export_row import MessageRow
+from seglog.storage.reads import MessageRow
 
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 _OF_A_TRY: Final = (

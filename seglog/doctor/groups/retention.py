@@ -6,17 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from seglog.broker.delay.delay_offsets import DelayOffsets
-from seglog.broker.offsets.idle_groups import idle_groups
-from seglog.broker.offsets.offset_history_query import OffsetPast
-from seglog.broker.retention.retention_impact import Doomed, Standing, plan
-from seglog.broker.retention.retention_side_files import park_victims, parked_file
-from seglog.broker.settings.config import GuardPolicy
+from seglog.broker.delay import DelayOffsets
+from seglog.broker.offsets import OffsetPast, idle_groups
+from seglog.broker.retention import Doomed, Standing, park_victims, parked_file, plan
+from seglog.broker.settings import GuardPolicy
 from seglog.clock import Clock
 from seglog.doctor.message.pending import DELAY_FILE
 from seglog.doctor.tables.offset_table import OffsetTable
-from seglog.storage.files.files import Files
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.files import Files
+from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
 
 

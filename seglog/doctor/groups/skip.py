@@ -14,7 +14,7 @@ from seglog.clock import Clock
 from seglog.doctor.groups.queue_range import queue_range
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import check_group, check_queue_id, check_topic
 
 

@@ -23,15 +23,14 @@ from seglog.doctor.message.queue_messages import iter_queue
 from seglog.doctor.parts.transaction_check import named_offsets
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC, check_queue_id, check_topic
+from seglog.storage.format.record import Message, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.tags import tags_code
 from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes import Durability
 
 _OP_TAG: Final = "d"
 _TARGET: Final = (props.REAL_TOPIC, props.REAL_QUEUE_ID)

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.retention.retention_impact import Why
-from seglog.broker.retention.retention_side_files import PARKED, SUFFIX
+from seglog.broker.retention import PARKED, SUFFIX, Why
 from seglog.clock import Clock
 from seglog.doctor.groups.park import add_topic
 from seglog.doctor.groups.resend import Parcel, Receipt, ReceiptFile, Resender
 from seglog.doctor.groups.resend_copy import for_group, for_its_time
 from seglog.errors import InvalidArgumentError, SeglogError
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.json_line import decode_json_object
-from seglog.storage.reads.export_row import MessageRow, from_fields
+from seglog.storage.files import Files
+from seglog.storage.format.config import decode_json_object
+from seglog.storage.reads import MessageRow, from_fields
 from seglog.storage.store import MessageStore
 
 _RECEIPTS: Final = "parked"

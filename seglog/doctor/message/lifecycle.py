@@ -14,14 +14,12 @@ from seglog.doctor.message.pending import Wait, wait_of
 from seglog.doctor.message.related_records import Search
 from seglog.doctor.message.roles import Role, group_of, parent_of, role_of
 from seglog.doctor.tables.offset_table import GroupOffset
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.format.index.index_keys import record_keys
+from seglog.storage.directory import queue_directory
+from seglog.storage.format.index import record_keys
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record import CRC_MASK, INNER_BATCH, Message, takes_queue_offset
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.record import CRC_MASK
-from seglog.storage.format.record.sys_flag import INNER_BATCH, takes_queue_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,20 +19,30 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import CorruptError, NotFoundError
-from seglog.storage.directory.directory_listing import check_is_store, list_store
-from seglog.storage.directory.index_files import IndexFile, hashes_at, list_index_files
-from seglog.storage.directory.known_topics import known_topics
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.format.index.index import key_hash
-from seglog.storage.format.index.index_keys import tag_key
-from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.directory import (
+    IndexFile,
+    LogReader,
+    check_is_store,
+    hashes_at,
+    known_topics,
+    list_index_files,
+    list_store,
+)
+from seglog.storage.files import Files
+from seglog.storage.format.index import MAX_TIMESTAMP_MS, key_hash, tag_key
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
-from seglog.storage.format.record.message import Message, decode_message
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
+from seglog.storage.format.record import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    Message,
+    decode_message,
+)
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.index.index_lookup import iter_places
-from seglog.storage.walk.log_scan import Hole, LogScan, Progress
+from seglog.storage.index import iter_places
+from seglog.storage.walk import Hole, LogScan, Progress
 
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 

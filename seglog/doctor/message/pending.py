@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
+from seglog.broker.tables import as_int, as_int_key, as_object
 from seglog.doctor.message import copy_names
 from seglog.doctor.message.log_access import LogView
 from seglog.doctor.message.roles import Role, parent_of, role_of
 from seglog.errors import ConfigError
-from seglog.storage.directory.queue_files import read_units_left
-from seglog.storage.files.files import read_start
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.directory import read_units_left
+from seglog.storage.files import read_start
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import CONFIG, OP_TOPIC
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.record import unit_tags_code
-from seglog.storage.format.timer.timer_checkpoint import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.format.record import Message, unit_tags_code
+from seglog.storage.format.timer import TIMER_CHECKPOINT_FILE_BYTES, decode_timer_checkpoint
+from seglog.storage.small_files import ConfigFile
 
 DELAY_FILE: Final = f"{CONFIG}/delayOffset.json"
 TIMER_FILE: Final = f"{CONFIG}/timercheck"

@@ -13,7 +13,7 @@ from typing import Final
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import properties as props
-from seglog.storage.reads.export_row import MessageRow
+from seglog.storage.reads import MessageRow
 
 Condition = Callable[[MessageRow], bool]
 

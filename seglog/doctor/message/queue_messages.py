@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from seglog.storage.format.record.message import Message
+from seglog.storage.format.record import Message
 from seglog.storage.store import MessageStore
 
 _AT_A_TIME: Final = 256

@@ -17,11 +17,11 @@ from seglog.doctor.message import copy_names
 from seglog.doctor.message.log_access import LogView, Scanned
 from seglog.doctor.message.roles import Role, role_of
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.format.index.index_keys import record_keys
+from seglog.storage.format.index import record_keys
 from seglog.storage.format.names import COMMIT_LOG, check_topic, segment_file_name
+from seglog.storage.format.record import Message, decode_message_id
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message, decode_message_id
-from seglog.storage.walk.log_scan import Progress
+from seglog.storage.walk import Progress
 
 _MIN_TEXT_BYTES: Final = 1
 _OF_IDS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")

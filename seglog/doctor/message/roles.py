@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from seglog.doctor.message import copy_names
 from seglog.storage.format.names import DLQ_PREFIX, HALF_TOPIC, PARK_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.message import Message
 from seglog.storage.format.system_names import TIMER_TOPIC
 
 

@@ -1,1 +1,16 @@
-"""parts."""
+"""Parts of a store beside log, queues and index: filters, timer, transactions, offsets, tables.
+
+Called by checks, and by repairs for the same findings on a surveyed store.
+Truth: the log; each of these parts can be rebuilt or clamped.
+"""
+
+from __future__ import annotations
+
+from seglog.doctor.parts.tolerant_files import ForgivingFiles
+from seglog.doctor.parts.transaction_check import HalfQueue, half_queues
+
+__all__ = [
+    "ForgivingFiles",
+    "HalfQueue",
+    "half_queues",
+]

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.format.queue.consume_queue import Units
-from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS
-from seglog.storage.format.record.record import Damage, examine
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.reads.ext_codes import ExtFiles
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files
+from seglog.storage.format.queue import MAX_EXT_ADDRESS, Units
+from seglog.storage.format.record import Damage, examine
+from seglog.storage.overlay import is_message
+from seglog.storage.reads import ExtFiles
 
 
 class ExtFaults(NamedTuple):

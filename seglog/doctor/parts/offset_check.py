@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.doctor.tables.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditQueue
+from seglog.storage.directory import queue_directory
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
 
 _OFFSETS: Final = f"{CONFIG}/{OFFSETS_FILE}"

@@ -10,24 +10,31 @@ import numpy as np
 
 from seglog.doctor.parts.ext_faults import ext_faults
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.certain_mends.from_attic import mends_from_attic
-from seglog.storage.compaction.copies import CommitRecords
-from seglog.storage.compaction.files import (
+from seglog.storage.audit import AuditQueue
+from seglog.storage.certain_mends import mends_from_attic
+from seglog.storage.compaction import (
+    CommitRecords,
     compacted_queues,
     infer_compaction_sizes,
     list_compaction_files,
     load_state,
 )
-from seglog.storage.directory.broker_conf import LENGTHS_FILE, load_lengths
-from seglog.storage.directory.disproved_lengths import disproved_lengths
-from seglog.storage.directory.geometry import StoreGeometry, infer_file_size
-from seglog.storage.directory.known_topics import configured_kinds
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
-from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.directory import (
+    LENGTHS_FILE,
+    LogReader,
+    QueueFiles,
+    StoreGeometry,
+    configured_kinds,
+    disproved_lengths,
+    infer_file_size,
+    list_queue,
+    load_lengths,
+    queue_directory,
+    read_units_left,
+)
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.config import decode_config
 from seglog.storage.format.names import (
     ABORT_FILE,
     CONSUME_QUEUE_EXT,
@@ -35,13 +42,19 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
-from seglog.storage.format.queue.compaction import COMPACTION, COMPACTION_LOG, COMPACTION_QUEUE, POSITION_FILE
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.scan.holes_file import HOLES_FILE, parse_holes
-from seglog.storage.small_files.config_file import ConfigFile
-from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
+from seglog.storage.format.queue import (
+    COMPACTION,
+    COMPACTION_LOG,
+    COMPACTION_QUEUE,
+    CQ_UNIT,
+    CQ_UNIT_BYTES,
+    MAX_EXT_ADDRESS,
+    POSITION_FILE,
+    Units,
+)
+from seglog.storage.overlay import is_message
+from seglog.storage.scan import HOLES_FILE, parse_holes
+from seglog.storage.small_files import RECOVERY_POINT_FILE_NAME, ConfigFile, read_recovery_point
 from seglog.text import count_text
 
 _ATTIC: Final = f"{OURS}/attic"

@@ -6,11 +6,11 @@ from seglog.doctor.parts.offset_check import offset_findings, topic_findings
 from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings
 from seglog.doctor.parts.timer_check import timer_findings
 from seglog.doctor.tables.config_tables import load_tables
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditQueue
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey import Survey
 
 
 def other_problems(found: Survey, files: Files) -> list[Finding]:

@@ -11,29 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.parts.timer_messages import TIMER_LOG
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.directory.geometry import infer_file_size
-from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
-from seglog.storage.files.files import Files, read_start
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditQueue
+from seglog.storage.directory import QueueFiles, infer_file_size, list_queue, queue_directory, read_units_left
+from seglog.storage.files import Files, read_start
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
-from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.queue import Units
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.format.timer.timer import (
+from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,
+    TIMER_CHECKPOINT_FILE_BYTES,
     TIMER_SLOT,
     TIMER_UNIT_BYTES,
     TIMER_WHEEL_FILE_BYTES,
+    TimerCheckpoint,
     TimerUnits,
+    decode_timer_checkpoint,
     occupied_slots,
     read_timer_log,
     view_timer_slots,
-)
-from seglog.storage.format.timer.timer_checkpoint import (
-    TIMER_CHECKPOINT_FILE_BYTES,
-    TimerCheckpoint,
-    decode_timer_checkpoint,
 )
 
 TIMER_WHEEL: Final = "timerwheel"

@@ -11,24 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.message import copy_names
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files
 from seglog.storage.format.names import parse_segment_file_name
-from seglog.storage.format.queue.consume_queue import Units
+from seglog.storage.format.queue import Units
+from seglog.storage.format.record import Damage, examine, tags_code
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import Damage, examine
-from seglog.storage.format.record.tags import tags_code
-from seglog.storage.format.timer.timer import (
+from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
     TIMER_ROLL,
     TIMER_UNIT,
     TIMER_UNIT_BYTES,
     TimerUnit,
     TimerUnits,
+    due_unit,
     is_timer_unit,
 )
-from seglog.storage.format.timer.timer_build import due_unit
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay import is_message
 
 TIMER_LOG: Final = "timerlog"
 _ROLLS: Final = "TIMER_ROLL_TIMES"

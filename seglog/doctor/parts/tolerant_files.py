@@ -19,10 +19,9 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.errors import CorruptError
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.files import Entry, read_whole
-from seglog.storage.files.real_file import RealFile
-from seglog.storage.findings.findings import Finding
+from seglog.storage.directory import ReadingRoot
+from seglog.storage.files import Entry, RealFile, read_whole
+from seglog.storage.findings import Finding
 
 _PIECE_BYTES: Final = 4096
 _UNREADABLE: Final = frozenset(

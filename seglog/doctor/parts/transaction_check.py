@@ -13,16 +13,21 @@ from typing import Final
 
 from seglog.doctor.tables.config_tables import ConfigTables
 from seglog.errors import CorruptError
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import QueueFiles, list_queue, queue_directory, read_units_left
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
+from seglog.storage.audit import AuditQueue
+from seglog.storage.directory import (
+    LogReader,
+    QueueFiles,
+    StoreGeometry,
+    list_queue,
+    queue_directory,
+    read_units_left,
+)
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
-from seglog.storage.format.record.message import decode_message
+from seglog.storage.format.record import decode_message
 from seglog.storage.format.system_names import TRANSACTION_GROUP
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay import is_message
 
 """A broker's own group, which goes through both topics."""
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")

@@ -1,1 +1,13 @@
-"""plans."""
+"""Plans: what a repair would do, its application for good, and what an earlier one left unfinished.
+
+Called by repairs and checks.
+Truth: the undo pack that is written before any step.
+"""
+
+from __future__ import annotations
+
+from seglog.doctor.plans.actions import Action
+
+__all__ = [
+    "Action",
+]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files.files import Files
+from seglog.storage.files import Files
 from seglog.storage.format.names import STRAY
-from seglog.storage.overlay.lost_messages import LostMessages
+from seglog.storage.overlay import LostMessages
 
 KINDS: Final[dict[str, str]] = {
     "undo": "take back the repair that was stopped",

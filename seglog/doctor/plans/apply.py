@@ -14,7 +14,7 @@ from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, 
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
-from seglog.storage.files.files import OpenFile, RestoringFiles
+from seglog.storage.files import OpenFile, RestoringFiles
 from seglog.storage.format.names import ABORT_FILE
 
 _CHUNK_BYTES: Final = 1 << 20

@@ -21,9 +21,8 @@ from seglog.doctor.undo.undo_pack import JOURNAL, UndoPack, list_packs, pack_fol
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.doctor.undo.undo_writing import DISCARDED, discard_pack, remove_leftovers
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
-from seglog.storage.files.files import Files, RestoringFiles, StampingFiles
-from seglog.storage.files.os_errors import explain_os_error
-from seglog.storage.findings.findings import Finding
+from seglog.storage.files import Files, RestoringFiles, StampingFiles, explain_os_error
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import STRAY
 from seglog.text import count_text
 

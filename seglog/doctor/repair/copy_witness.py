@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import closing
 
-from seglog.storage.certain_mends.properties import key_hashes
-from seglog.storage.compaction.rebuild import sound_record
-from seglog.storage.files.files import Files
+from seglog.storage.certain_mends import key_hashes
+from seglog.storage.compaction import sound_record
+from seglog.storage.files import Files
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.queue.compaction import compaction_record
-from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES
-from seglog.storage.format.record.record import RecordRow, examine, unit_tags_code
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import compaction_record
+from seglog.storage.format.record import CRC_NAME, CRC_PROPERTY_BYTES, RecordRow, examine, unit_tags_code
+from seglog.storage.survey import Survey
 
 
 def record_by_copy(

@@ -13,11 +13,11 @@ from typing import Final
 from seglog.doctor.parts.other_files import compaction_findings
 from seglog.doctor.parts.other_problems import surveyed_queues
 from seglog.doctor.plans.actions import Action
-from seglog.storage.compaction.files import compacted_queues
-from seglog.storage.files.files import Files
+from seglog.storage.compaction import compacted_queues
+from seglog.storage.files import Files
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.queue.compaction import COMPACTION, POSITION_FILE, encode_positions
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
+from seglog.storage.survey import Survey
 
 _DAMAGE: Final = frozenset({"compaction-pair", "compaction-file", "compaction-damaged"})
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from seglog.doctor.plans.actions import Action, move_away
 from seglog.errors import CorruptError
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config
+from seglog.storage.files import Files
+from seglog.storage.format.config import decode_config
 from seglog.storage.format.names import CONFIG
-from seglog.storage.format.queue.compaction import COMPACTION, POSITION_FILE
-from seglog.storage.small_files.config_file import is_config_table
+from seglog.storage.format.queue import COMPACTION, POSITION_FILE
+from seglog.storage.small_files import is_config_table
 
 _BACKUP = ".bak"
 

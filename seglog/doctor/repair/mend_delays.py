@@ -17,11 +17,11 @@ import numpy as np
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.repair.mend_ext import unit_codes
 from seglog.errors import CorruptError
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.files import Files
+from seglog.storage.format.config import decode_config, encode_config
 from seglog.storage.format.names import CONFIG, SCHEDULE_TOPIC
-from seglog.storage.overlay.queue_overlay import QueueState
-from seglog.storage.survey.survey import Survey
+from seglog.storage.overlay import QueueState
+from seglog.storage.survey import Survey
 
 MARGIN_MS: Final = 60_000
 _FILE: Final = "delayOffset.json"

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action
-from seglog.storage.directory.index_files import list_index_files
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding
+from seglog.storage.directory import LogReader, list_index_files
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
-from seglog.storage.index_check.index_check import check_index
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.recovery.index_opening import open_key_index
-from seglog.storage.segments.mapped_file import MapPool
-from seglog.storage.small_files.checkpoint_file import write_checkpoint
-from seglog.storage.survey.survey import Survey
-from seglog.storage.writes.compaction_writer import CompactionWriter
+from seglog.storage.index_check import check_index
+from seglog.storage.overlay import is_message
+from seglog.storage.recovery import open_key_index
+from seglog.storage.segments import MapPool
+from seglog.storage.small_files import write_checkpoint
+from seglog.storage.survey import Survey
+from seglog.storage.writes import CompactionWriter
 
 _WRONG = frozenset(
     {"index-damaged", "index-missing", "index-due", "index-short", "index-entry-stray", "record-keys"}

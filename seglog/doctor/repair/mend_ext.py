@@ -14,14 +14,12 @@ import numpy as np
 
 from seglog.doctor.parts.ext_faults import ext_faults
 from seglog.doctor.plans.actions import Action, move_away
-from seglog.storage.directory.geometry import infer_file_size
-from seglog.storage.directory.queue_files import QueueFiles, queue_directory, read_units
-from seglog.storage.files.files import Files
-from seglog.storage.files.rewrite import resize, write_over
+from seglog.storage.directory import QueueFiles, infer_file_size, queue_directory, read_units
+from seglog.storage.files import Files, resize, write_over
 from seglog.storage.format.layout import I64
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.survey.survey import Survey
+from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.survey import Survey
 from seglog.text import count_text
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from seglog.doctor.plans.actions import Action, move_away
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.directory.broker_conf import LENGTHS_FILE, load_lengths, write_lengths
-from seglog.storage.directory.directory_listing import list_store
-from seglog.storage.directory.disproved_lengths import disproved_lengths
-from seglog.storage.directory.misnamed import find_misnamed
-from seglog.storage.files.files import Files
-from seglog.storage.files.rewrite import resize
+from seglog.storage.directory import (
+    LENGTHS_FILE,
+    disproved_lengths,
+    find_misnamed,
+    list_store,
+    load_lengths,
+    write_lengths,
+)
+from seglog.storage.files import Files, resize
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
@@ -22,10 +25,10 @@ from seglog.storage.format.names import (
     OURS,
     segment_file_name,
 )
-from seglog.storage.scan.holes_file import HOLES_FILE, parse_holes
-from seglog.storage.small_files.config_file import ConfigFile
-from seglog.storage.small_files.recovery_point_file import (
+from seglog.storage.scan import HOLES_FILE, parse_holes
+from seglog.storage.small_files import (
     RECOVERY_POINT_FILE_NAME,
+    ConfigFile,
     read_recovery_point,
     remove_recovery_point,
 )

@@ -24,29 +24,30 @@ import numpy as np
 
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.repair.copy_witness import record_by_copy
-from seglog.storage.certain_mends.properties import property_bits
-from seglog.storage.directory.index_files import IndexFile, list_index_files
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import queue_directory, read_units
-from seglog.storage.files.files import Files
-from seglog.storage.files.rewrite import rewrite_record
-from seglog.storage.findings.findings import Finding
+from seglog.storage.certain_mends import property_bits
+from seglog.storage.directory import IndexFile, LogReader, list_index_files, queue_directory, read_units
+from seglog.storage.files import Files, rewrite_record
+from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONSUME_QUEUE
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.record.flipped_bit import Bit, flipped
-from seglog.storage.index.attic_index import as_found, removed_files
-from seglog.storage.index.index_times import is_of_log
-from seglog.storage.index_check.index_chains import chain_finding
-from seglog.storage.index_check.index_check import compare_log
-from seglog.storage.index_check.index_entries import HeldEntries, IndexEntries
-from seglog.storage.index_check.index_facts import IndexFacts, index_facts, outlined_or_damaged
-from seglog.storage.index_check.index_outline import FileOutline
-from seglog.storage.index_check.key_check import late
+from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, Units
+from seglog.storage.format.record import Bit, flipped
+from seglog.storage.index import as_found, is_of_log, removed_files
+from seglog.storage.index_check import (
+    FileOutline,
+    HeldEntries,
+    IndexEntries,
+    IndexFacts,
+    chain_finding,
+    compare_log,
+    index_facts,
+    late,
+    outlined_or_damaged,
+)
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_overlay import has_own_tags_code
-from seglog.storage.small_files.attic import iter_kept
-from seglog.storage.survey.survey import Survey
-from seglog.storage.walk.growable_rows import place_of
+from seglog.storage.overlay import has_own_tags_code
+from seglog.storage.small_files import iter_kept
+from seglog.storage.survey import Survey
+from seglog.storage.walk import place_of
 
 _MAX_GENERATIONS: Final = 8
 """Of more openings that removed index files, the later ones are not asked."""

@@ -16,18 +16,18 @@ import numpy as np
 from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.repair.mend_derived import mend_compaction
-from seglog.storage.compaction.files import Key, known_offsets
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.compaction import Key, known_offsets
+from seglog.storage.directory import queue_directory
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
-from seglog.storage.format.queue.batch_consume_queue import valid_batch_prefix, view_batch_units
+from seglog.storage.format.queue import valid_batch_prefix, view_batch_units
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.overlay.lost_messages import UNIT, LostMessages, lost_in_gaps, lost_in_holes
-from seglog.storage.recovery.recover import recover
-from seglog.storage.small_files.recovery_point_file import remove_recovery_point
-from seglog.storage.survey.survey import Survey, survey
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.overlay import UNIT, LostMessages, lost_in_gaps, lost_in_holes
+from seglog.storage.recovery import recover
+from seglog.storage.small_files import remove_recovery_point
+from seglog.storage.survey import Survey, survey
+from seglog.storage.walk import Hole
 
 _TAIL: Final = "tail"
 _FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})

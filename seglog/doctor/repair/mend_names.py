@@ -14,8 +14,8 @@ from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.plans.apply import apply_changes
 from seglog.doctor.undo.undo_pack import UndoPack
-from seglog.storage.directory.misnamed import find_misnamed
-from seglog.storage.files.files import Files, RestoringFiles
+from seglog.storage.directory import find_misnamed
+from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.names import COMMIT_LOG
 
 _ASIDE = ".renamed"

@@ -12,9 +12,8 @@ from typing import Final
 
 from seglog.doctor.plans.actions import Action
 from seglog.errors import CorruptError
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config, encode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.files import Files
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import CONFIG, SCHEDULE_TOPIC
 
 _TABLES: Final = ("offsetTable", "pullOffsetTable")

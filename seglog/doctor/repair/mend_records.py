@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.plans.actions import Action
-from seglog.storage.certain_mends import mended_survey, write_mend
-from seglog.storage.certain_mends.from_attic import mends_from_attic
-from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends import Mend, mended_survey, mends_from_attic, write_mend
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.scan.holes_file import forget_lost
-from seglog.storage.seals.seal_files import retire_seals
-from seglog.storage.small_files.attic import Attic
-from seglog.storage.survey.survey import Survey, survey
+from seglog.storage.scan import forget_lost
+from seglog.storage.seals import retire_seals
+from seglog.storage.small_files import Attic
+from seglog.storage.survey import Survey, survey
 
 
 def mend_records(found: Survey, draft: DraftFiles) -> tuple[Survey, list[Action]]:

@@ -18,13 +18,11 @@ from seglog.doctor.parts.offset_check import topic_findings
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.tables.config_tables import TABLES, Object, read_table
 from seglog.errors import CorruptError
-from seglog.storage.directory.known_topics import TOPICS_FILE
-from seglog.storage.directory.queue_files import list_queues
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config, encode_config
+from seglog.storage.directory import TOPICS_FILE, list_queues
+from seglog.storage.files import Files
+from seglog.storage.format.config import decode_config, encode_config
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
-from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.format.queue import BATCH_UNIT, CQ_UNIT
 
 _BACKUP: Final = ".bak"
 _TOKEN: Final = re.compile(rb'"([^"\\]*)"')

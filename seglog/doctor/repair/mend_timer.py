@@ -29,28 +29,28 @@ from seglog.doctor.parts.timer_messages import (
 )
 from seglog.doctor.plans.actions import Action, move_away
 from seglog.doctor.repair.mend_delays import MARGIN_MS
-from seglog.storage.directory.geometry import infer_file_size
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files, read_start
+from seglog.storage.directory import LogReader, infer_file_size
+from seglog.storage.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.format.timer.timer import (
+from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
     DEFAULT_TIMER_LOG_FILE_BYTES,
+    TIMER_CHECKPOINT_FILE_BYTES,
     TIMER_SLOT,
     TIMER_UNIT_BYTES,
     TIMER_WHEEL_FILE_BYTES,
-    TimerUnits,
-)
-from seglog.storage.format.timer.timer_build import iter_timer_log, pack_units, unit_positions, wheel_slots
-from seglog.storage.format.timer.timer_checkpoint import (
-    TIMER_CHECKPOINT_FILE_BYTES,
     TimerCheckpoint,
+    TimerUnits,
     decode_timer_checkpoint,
     encode_timer_checkpoint,
+    iter_timer_log,
+    pack_units,
+    unit_positions,
+    wheel_slots,
 )
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
-from seglog.storage.survey.survey import Survey
+from seglog.storage.overlay import QueueState, is_message
+from seglog.storage.survey import Survey
 from seglog.text import count_text, moment
 
 _OF_LOG: Final = frozenset({"timer-log-damaged", "timer-log-file", "timer-unit-stray"})

@@ -37,17 +37,23 @@ from seglog.doctor.repair.mend_timer import mend_timer
 from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
 from seglog.errors import LengthUnknownError, NotFoundError
-from seglog.storage.directory.broker_conf import write_lengths
-from seglog.storage.directory.directory_listing import check_is_store, list_store, no_queue_length
-from seglog.storage.directory.disproved_lengths import disproved_lengths
-from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES, NOTHING_KNOWN, FileSizes
-from seglog.storage.files.files import Files, RestoringFiles
-from seglog.storage.findings.findings import Finding, Severity
-from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.directory import (
+    DEFAULT_SEGMENT_BYTES,
+    NOTHING_KNOWN,
+    FileSizes,
+    check_is_store,
+    disproved_lengths,
+    list_store,
+    no_queue_length,
+    write_lengths,
+)
+from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, LOCK_FILE
-from seglog.storage.index_check.index_check import check_index
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.survey.survey import Survey, survey
+from seglog.storage.index_check import check_index
+from seglog.storage.overlay import is_message
+from seglog.storage.survey import Survey, survey
 
 _MAX_ROUNDS: Final = 3
 """What is written into a hole may let a second look see more; a third has never been needed."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import Plan
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.findings import Finding, Severity
 
 _NEVER_MENDED: Final = frozenset(
     {

@@ -15,8 +15,7 @@ from typing import Final
 from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.report.html_drawings import segment_map, timeline
 from seglog.doctor.report.html_text import bar, facts, section, table, text
-from seglog.storage.findings.finding_text import place_text
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.findings import Finding, Severity, place_text
 from seglog.text import messages_text, moment, size_text
 
 _MAX_ROWS: Final = 40

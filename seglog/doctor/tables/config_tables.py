@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory.known_topics import TOPICS_FILE
-from seglog.storage.files.files import Files
-from seglog.storage.findings.finding_text import MOST_QUOTED
-from seglog.storage.findings.findings import Finding
-from seglog.storage.format.config.config_json import decode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.directory import TOPICS_FILE
+from seglog.storage.files import Files
+from seglog.storage.findings import MOST_QUOTED, Finding
+from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import CONFIG
 
 OFFSETS_FILE: Final = "consumerOffset.json"

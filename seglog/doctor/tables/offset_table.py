@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.offsets.offsets import SEPARATOR
-from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
-from seglog.broker.tables.data_version import DataVersion
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.broker.offsets import SEPARATOR
+from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
+from seglog.storage.files import Files
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS
-from seglog.storage.small_files.config_file import ConfigFile
+from seglog.storage.small_files import ConfigFile
 
 OFFSETS_FILE: Final = f"{CONFIG}/consumerOffset.json"
 _EVIDENCE: Final = f"{OURS}/evidence"

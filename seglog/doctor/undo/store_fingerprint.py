@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from seglog.storage.files.files import Entry, Files, OpenFile
+from seglog.storage.files import Entry, Files, OpenFile
 from seglog.storage.format.names import OURS
-from seglog.storage.format.ours.crc_of_zeros import crc_of_zeros
-from seglog.storage.format.ours.seal import checksum
+from seglog.storage.format.ours import checksum, crc_of_zeros
 
 UNDO: Final = f"{OURS}/undo"
 """Folder of the undo packs; what lies in it is no part of a store's state."""

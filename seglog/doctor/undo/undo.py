@@ -17,7 +17,7 @@ from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, journal_file, list_
 from seglog.doctor.undo.undo_reading import read_old, read_whole
 from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files.files import Files, OpenFile, RestoringFiles, StampingFiles
+from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 
 _MAX_TOLD: Final = 5

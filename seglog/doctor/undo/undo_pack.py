@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.undo.store_fingerprint import UNDO, FileState
-from seglog.storage.files.file_kinds import PACK_NAME
-from seglog.storage.files.files import Files, Stamp
+from seglog.storage.files import PACK_NAME, Files, Stamp
 
 JOURNAL: Final = "journal"
 AFTER: Final = "after"

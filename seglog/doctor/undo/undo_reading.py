@@ -15,11 +15,9 @@ from typing import Final
 from seglog.doctor.undo.store_fingerprint import UNDO, FileState
 from seglog.doctor.undo.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, Renamed, UndoPack
 from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
-from seglog.storage.files.file_kinds import FILE, FOLDER, kind_error
-from seglog.storage.files.files import Files, OpenFile, Stamp
-from seglog.storage.files.store_names import parts_of, untrusted
+from seglog.storage.files import FILE, FOLDER, Files, OpenFile, Stamp, kind_error, parts_of, untrusted
 from seglog.storage.format.names import LOCK_FILE
-from seglog.storage.format.ours.undo_journal import (
+from seglog.storage.format.ours import (
     UNDO_ENTRY,
     UNDO_VERSION,
     UndoEntry,

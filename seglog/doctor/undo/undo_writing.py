@@ -21,9 +21,9 @@ from seglog.doctor.undo.undo_pack import (
 )
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files.files import Files, OpenFile, RestoringFiles, Stamp
+from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
-from seglog.storage.format.ours.undo_journal import (
+from seglog.storage.format.ours import (
     MAX_DATA_BYTES,
     UNDO_VERSION,
     UndoEntry,

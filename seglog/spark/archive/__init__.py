@@ -10,3 +10,33 @@ message has another place in the log, and so another offsetMsgId and ``__CRC32#`
 
 Archives lie on a file system that knows rename: a local or mounted one.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from seglog.spark.archive.archive import archive_store
+    from seglog.spark.archive.folder import Run
+    from seglog.spark.archive.restore import Restored, Sizes, restore_store
+
+__all__ = [
+    "Restored",
+    "Run",
+    "Sizes",
+    "archive_store",
+    "restore_store",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Restored": "restore",
+        "Run": "folder",
+        "Sizes": "restore",
+        "archive_store": "archive",
+        "restore_store": "restore",
+    },
+)

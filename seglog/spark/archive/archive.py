@@ -11,10 +11,9 @@ from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
 from seglog.spark import register
 from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
-from seglog.storage.directory.directory_listing import check_is_store
-from seglog.storage.directory.reading_root import ReadingRoot
+from seglog.storage.directory import ReadingRoot, check_is_store
 from seglog.storage.format import names
-from seglog.storage.format.record.tombstone import FILLER_TOPIC
+from seglog.storage.format.record import FILLER_TOPIC
 from seglog.storage.format.system_names import TRANSIT_TOPICS
 
 if TYPE_CHECKING:

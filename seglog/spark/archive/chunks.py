@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import move_records
-from seglog.storage.files.files import RestoringFiles, read_all
+from seglog.storage.files import RestoringFiles, read_all
 from seglog.storage.format.layout import U32, U32_ITEMS
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 
 CHUNKS: Final = ".chunks"

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.errors import ConfigError, CorruptError, StoreError
-from seglog.storage.files.files import HeldLock
-from seglog.storage.files.store_names import untrusted
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.files import HeldLock, StoreRoot, untrusted
+from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import MAX_QUEUE_ID
 
 DATA: Final = "data"

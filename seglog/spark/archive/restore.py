@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from seglog.clock import Clock, SystemClock
-from seglog.doctor.copies.backup import make_backup
+from seglog.doctor.copies import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
 from seglog.spark.archive.archive import read_archive
 from seglog.spark.archive.chunks import (
@@ -39,14 +39,12 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
-from seglog.storage.directory.directory_listing import list_store
-from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES
-from seglog.storage.files.copies import remove_tree
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.findings.findings import Severity
-from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.directory import DEFAULT_SEGMENT_BYTES, list_store
+from seglog.storage.files import StoreRoot, remove_tree
+from seglog.storage.findings import Severity
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
+from seglog.storage.format.record import FILLER, MAGIC_BLANK
 from seglog.storage.store import MessageStore
 
 if TYPE_CHECKING:

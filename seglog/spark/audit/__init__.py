@@ -6,3 +6,36 @@ saw travels as rows, one interval for each queue in it (:mod:`seglog.spark.audit
 driver concludes from them with the check's own code (:class:`seglog.doctor.check.check.StoreCheck`). So both
 find the same; only the time differs.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from seglog.spark.audit.stores import audit_store, audit_stores
+    from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
+
+__all__ = [
+    "audit_store",
+    "audit_stores",
+    "finding_rows",
+    "findings_frame",
+    "queue_kind",
+    "queue_rows",
+    "queues_frame",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "audit_store": "stores",
+        "audit_stores": "stores",
+        "finding_rows": "tables",
+        "findings_frame": "tables",
+        "queue_kind": "tables",
+        "queue_rows": "tables",
+        "queues_frame": "tables",
+    },
+)

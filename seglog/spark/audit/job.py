@@ -8,18 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seglog.doctor.check.check import StoreCheck
-from seglog.doctor.check.log_walk import SplitOutcome, walk_split
-from seglog.doctor.parts.tolerant_files import ForgivingFiles
+from seglog.doctor.check import SplitOutcome, StoreCheck, walk_split
+from seglog.doctor.parts import ForgivingFiles
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.findings.findings import Finding
-from seglog.storage.format.ours.seal import Seal
-from seglog.storage.index_check.index_chains import chain_finding
-from seglog.storage.index_check.index_facts import IndexFacts
-from seglog.storage.seals.seal_files import read_seal
+from seglog.storage.audit import DEFAULT_SPLIT_BYTES, AuditPlan
+from seglog.storage.findings import Finding
+from seglog.storage.format.ours import Seal
+from seglog.storage.index_check import IndexFacts, chain_finding
+from seglog.storage.seals import read_seal
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,12 +15,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from seglog.doctor.check.log_walk import SplitOutcome
-from seglog.doctor.check.record_observer import Seen
-from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
-from seglog.storage.findings.findings import Finding
-from seglog.storage.format.record.record import Damage
-from seglog.storage.index_check.key_check import KeyDiff, Places
+from seglog.doctor.check import Seen, SplitOutcome
+from seglog.storage.audit import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.findings import Finding
+from seglog.storage.format.record import Damage
+from seglog.storage.index_check import KeyDiff, Places
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])
 _HEAD: Final = pa.struct(

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock
-from seglog.doctor.check.check import SPLIT_BYTES, StoreCheck
-from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check import SPLIT_BYTES, CheckReport, StoreCheck
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.session import session_for
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from seglog.doctor.check.check_report import CheckReport
-from seglog.storage.audit.report import AuditQueue
-from seglog.storage.findings.finding_text import finding_fields
-from seglog.storage.format.queue.lmq import plain_queue_kind
+from seglog.doctor.check import CheckReport
+from seglog.storage.audit import AuditQueue
+from seglog.storage.findings import finding_fields
+from seglog.storage.format.queue import plain_queue_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,3 +32,46 @@ each record that is left; a queue is written by one task, with 33 bytes for each
 A record that moves has a new ``physicalOffset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does, and is
 made again.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from seglog.spark.compact.compact import Compacted, Compaction
+    from seglog.spark.compact.plan import CompactionPlan, TopicPlan
+    from seglog.spark.compact.policy import DAY_MS, WORDS, Policy, Verdict
+    from seglog.spark.compact.swap import discard_old, files_around, undo_swap
+
+__all__ = [
+    "DAY_MS",
+    "WORDS",
+    "Compacted",
+    "Compaction",
+    "CompactionPlan",
+    "Policy",
+    "TopicPlan",
+    "Verdict",
+    "discard_old",
+    "files_around",
+    "undo_swap",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Compacted": "compact",
+        "Compaction": "compact",
+        "CompactionPlan": "plan",
+        "DAY_MS": "policy",
+        "Policy": "policy",
+        "TopicPlan": "plan",
+        "Verdict": "policy",
+        "WORDS": "policy",
+        "discard_old": "swap",
+        "files_around": "swap",
+        "undo_swap": "swap",
+    },
+)

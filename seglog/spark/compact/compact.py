@@ -37,10 +37,8 @@ from seglog.spark.compact.swap import (
     state_of_store,
     write_manifest,
 )
-from seglog.storage.audit.conclude import conclude_log, report_on
-from seglog.storage.audit.plan import plan_audit
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.files.files import SwappingFiles
+from seglog.storage.audit import DEFAULT_SPLIT_BYTES, conclude_log, plan_audit, report_on
+from seglog.storage.files import SwappingFiles
 from seglog.storage.format.names import segment_file_name
 
 if TYPE_CHECKING:

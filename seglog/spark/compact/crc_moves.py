@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.layout import I64_ITEMS
+from seglog.storage.format.record import CRC_MASK, PHY_OFFSET_AT
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import CRC_MASK, PHY_OFFSET_AT
 from seglog.storage.kernels.gather import Bytes, Ints
 
 _POLYNOMIAL: Final = 0xEDB88320

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check import CheckReport
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.phases import (
@@ -32,10 +32,8 @@ from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.swap import files_around
 from seglog.spark.compact.task import Task
 from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, write_segment
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.index_check.index_facts import IndexFacts
+from seglog.storage.audit import DEFAULT_SPLIT_BYTES, AuditPlan, Stretch
+from seglog.storage.index_check import IndexFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

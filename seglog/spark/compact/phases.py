@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check import CheckReport
 from seglog.spark.compact.decide import decide, find_losers, is_mapped
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Key
@@ -29,9 +29,8 @@ from seglog.spark.compact.writing import (
     save_array,
     verdicts_path,
 )
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.files.files import RestoringFiles
+from seglog.storage.audit import AuditPlan, Stretch
+from seglog.storage.files import RestoringFiles
 
 KEYED: Final = np.dtype(
     [

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from seglog.spark.compact.crc_moves import move_crcs
 from seglog.storage.format.layout import I16, I32_ITEMS, I64_ITEMS, U32_ITEMS
 from seglog.storage.format.names import MAX_TOPIC_BYTES
-from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import (
+from seglog.storage.format.record import (
+    BORN_HOST_V6,
     CRC_MASK,
     FLAG_AT,
     HEADS,
@@ -27,8 +27,10 @@ from seglog.storage.format.record.record import (
     MAGIC_V1,
     MAGIC_V2,
     PHY_OFFSET_AT,
+    STORE_HOST_V6,
+    TRANSACTION_MASK,
 )
-from seglog.storage.format.record.sys_flag import BORN_HOST_V6, STORE_HOST_V6, TRANSACTION_MASK
+from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.gather import Bytes, Ints, overlapping
 
 COMPACTED: Final = "SEGLOG_COMPACTED"

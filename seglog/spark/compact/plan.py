@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.doctor.tables.config_tables import ConfigTables, load_tables
+from seglog.doctor.tables import ConfigTables, load_tables
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict
@@ -17,16 +17,13 @@ from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import NOWHERE, QueuePart
 from seglog.spark.compact.task import CompactionPart, Task
 from seglog.spark.compact.writing import SegmentPlan
-from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.report import AuditQueue, AuditReport
-from seglog.storage.audit.stitch import LogOutcome
-from seglog.storage.compaction.files import queue_ids
-from seglog.storage.directory.known_topics import configured_kinds
-from seglog.storage.directory.queue_files import QueueFiles, read_units
-from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Severity
+from seglog.storage.audit import AuditPlan, AuditQueue, AuditReport, LogOutcome
+from seglog.storage.compaction import queue_ids
+from seglog.storage.directory import QueueFiles, configured_kinds, read_units
+from seglog.storage.files import Files
+from seglog.storage.findings import Severity
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
-from seglog.storage.format.record.record import FILLER_BYTES
+from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
 
 _BROKERS_OWN: Final = (*SYSTEM_PREFIXES, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")

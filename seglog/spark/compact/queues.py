@@ -10,10 +10,10 @@ import numpy as np
 
 from seglog.errors import StoreError
 from seglog.spark.compact.writing import ATTEMPT, QueueSlice, Spilled, load_array, units_path
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.files.files import RestoringFiles
+from seglog.storage.directory import queue_directory
+from seglog.storage.files import RestoringFiles
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, pre_blanks
+from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, pre_blanks
 
 
 def load_units(files: RestoringFiles, staged: Path, slices: Sequence[QueueSlice]) -> Spilled:

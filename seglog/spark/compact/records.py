@@ -13,9 +13,8 @@ from seglog.spark.compact.keys import hash_keys
 from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG, placeholder_sizes
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.storage.format.layout import U32, U32_ITEMS
+from seglog.storage.format.record import FILLER_TOPIC, INNER_BATCH
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.sys_flag import INNER_BATCH
-from seglog.storage.format.record.tombstone import FILLER_TOPIC
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, overlapping, properties_ranges, read_heads
 from seglog.storage.kernels.walk import Rows, are_dispatched
 

@@ -32,25 +32,21 @@ from seglog.spark.compact.writing import (
     segment_path,
     verdicts_path,
 )
-from seglog.storage.compaction.files import (
+from seglog.storage.compaction import (
+    CompactionQueue,
     CompactionState,
+    CompactionUnits,
     infer_compaction_sizes,
     list_compaction_files,
     queue_ids,
 )
-from seglog.storage.compaction.queue import CompactionQueue
-from seglog.storage.compaction.units import CompactionUnits
-from seglog.storage.directory.index_files import list_index_files
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import queue_directory
-from seglog.storage.files.copies import copy_tree, remove_tree
-from seglog.storage.files.files import Files, RestoringFiles
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.directory import LogReader, list_index_files, queue_directory
+from seglog.storage.files import Files, RestoringFiles, copy_tree, remove_tree
+from seglog.storage.findings import Finding, Severity
 from seglog.storage.format import names
-from seglog.storage.format.index.index import IndexGeometry
-from seglog.storage.format.queue.batch_consume_queue import BatchUnits
-from seglog.storage.format.queue.compaction import COMPACTION, POSITION_FILE, encode_positions
-from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.queue import COMPACTION, POSITION_FILE, BatchUnits, encode_positions
+from seglog.storage.segments import MapPool
 from seglog.storage.store import MessageStore
 
 _MADE_ANEW: Final = frozenset(

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.copies.branch_names import branch_names
+from seglog.doctor.copies import branch_names
 from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
-from seglog.storage.files.copies import remove_tree
-from seglog.storage.files.files import SwappingFiles
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.files import StoreRoot, SwappingFiles, remove_tree
+from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
 
 _SUFFIX: Final = ".compact"

@@ -16,21 +16,20 @@ import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.spark.compact.records import FACT, Facts, FactWatch, Key, facts_of
-from seglog.storage.audit.splits import Split
-from seglog.storage.compaction.files import (
+from seglog.storage.audit import Split
+from seglog.storage.compaction import (
     compacted_queues,
     infer_compaction_sizes,
     list_compaction_files,
     load_state,
     queue_ids,
 )
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
+from seglog.storage.directory import LogReader, StoreGeometry
+from seglog.storage.files import Files
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.queue.batch_consume_queue import BatchUnits
-from seglog.storage.format.record.record import SYS_FLAG_AT
+from seglog.storage.format.queue import BatchUnits
+from seglog.storage.format.record import SYS_FLAG_AT
 from seglog.storage.kernels.gather import overlapping
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
 

@@ -21,10 +21,9 @@ from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Facts, Key, facts_of
 from seglog.spark.compact.summary import are_replaced
 from seglog.spark.compact.task import Task, walk_split
-from seglog.storage.files.files import OpenFile, RestoringFiles, Stamp, read_all
+from seglog.storage.files import OpenFile, RestoringFiles, Stamp, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK
-from seglog.storage.format.record.sys_flag import INNER_BATCH
+from seglog.storage.format.record import FILLER, FILLER_BYTES, INNER_BATCH, MAGIC_BLANK
 from seglog.storage.kernels.gather import Bytes, Ints, copy_ranges
 from seglog.storage.kernels.walk import Rows
 

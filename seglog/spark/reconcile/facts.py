@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.check.check_report import CheckReport
-from seglog.doctor.message.pending import TIMER_FILE
-from seglog.doctor.parts.tolerant_files import ForgivingFiles
-from seglog.doctor.parts.transaction_check import HalfQueue, half_queues
-from seglog.doctor.tables.config_tables import ConfigTables, load_tables
-from seglog.storage.audit.report import AuditQueue
+from seglog.doctor.check import CheckReport
+from seglog.doctor.message import TIMER_FILE
+from seglog.doctor.parts import ForgivingFiles, HalfQueue, half_queues
+from seglog.doctor.tables import ConfigTables, load_tables
+from seglog.storage.audit import AuditQueue
 from seglog.storage.format.system_names import is_business_topic, needs_no_registration
-from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
+from seglog.storage.format.timer import decode_timer_checkpoint
 
 BROADCAST_SUFFIX: Final = "@broadcast"
 """Behind a group's name in the offset table: progress of a broadcast group through a proxy."""

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
 from seglog.spark.source.wanted.options import Options
-from seglog.storage.directory.index_files import IndexFile, list_index_files
-from seglog.storage.files.files import Files
-from seglog.storage.format.index.index import INDEX_ENTRY
-from seglog.storage.survey.survey import survey
+from seglog.storage.directory import IndexFile, list_index_files
+from seglog.storage.files import Files
+from seglog.storage.format.index import INDEX_ENTRY
+from seglog.storage.survey import survey
 
 _STRING: Final = pa.string()
 _LONG: Final = pa.int64()

@@ -1,10 +1,27 @@
-"""Mends of the log that a checksum or a queue unit proves: one engine for opening a store and for repair.
+"""Certain mends: changes of a record that a checksum, a queue unit or a second copy proves.
 
-Opening a store for writing makes them in the part of the log that it walks, a repair in all of it. Mends that
-only the index asks for, or that need a file moved, are the doctor's alone.
+Holds one engine for opening a store and for repairing it: which bytes would become which, and what proves it.
+Nothing is changed on a guess; where two mends are possible, none is made.
+
+Called by ``opening``, by audits (which call such records repairable), and by repairs.
+Truth: a record's checksums, before what refers to it.
 """
 
 from __future__ import annotations
+
+from seglog.storage.certain_mends.from_attic import log_place, mends_from_attic
+from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends.properties import key_hashes, property_bits
+from seglog.storage.certain_mends.withheld import withhold
+
+__all__ = [
+    "Mend",
+    "key_hashes",
+    "log_place",
+    "mends_from_attic",
+    "property_bits",
+    "withhold",
+]
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,7 +29,6 @@ from typing import Final
 from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
 from seglog.storage.certain_mends.heads import mends_of_identities
 from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
-from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
 from seglog.storage.files.files import Files
 from seglog.storage.files.rewrite import rewrite_record

@@ -1,1 +1,21 @@
-"""index."""
+"""The key index: from the hash of a key to the records that carry it.
+
+Holds the index of an open store, which follows the log in batches, lookups in index files, queries by key,
+and what queries learned about keys whose hashes collide.
+
+Called by the writer (which drains the index before a query), readers, repairs and checks.
+Truth: the keys of the record itself. An entry is an offer that is checked against the record.
+"""
+
+from __future__ import annotations
+
+from seglog.storage.index.attic_index import as_found, removed_files
+from seglog.storage.index.index_lookup import iter_places
+from seglog.storage.index.index_times import is_of_log
+
+__all__ = [
+    "as_found",
+    "is_of_log",
+    "iter_places",
+    "removed_files",
+]

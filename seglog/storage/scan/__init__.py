@@ -1,6 +1,20 @@
-"""The walk over a commit log, and what follows from it for the queues and for the findings about a store.
+"""The conclusion of a walk: what a walked log, its queues and the files beside it amount to, as findings.
 
-:mod:`seglog.storage.survey.survey` keeps a row of every record, :mod:`seglog.storage.audit` runs of records
-from splits that are walked anywhere. Both hand what they saw to :mod:`~seglog.storage.scan.queue_overlays`
-and :mod:`~seglog.storage.scan.conclusion`, so that they say the same of a store.
+Holds the one place that puts findings together, for a survey (one split, rows in memory) and for an audit
+(many splits, bounded memory); what a store lists; and the losses that are known already.
+
+Called by surveys and audits; neither adds findings of its own about log and queues.
+Truth: the walk over the log.
 """
+
+from __future__ import annotations
+
+from seglog.storage.scan.holes_file import HOLES_FILE, forget_lost, parse_holes
+from seglog.storage.scan.message_counts import MessageCounts
+
+__all__ = [
+    "HOLES_FILE",
+    "MessageCounts",
+    "forget_lost",
+    "parse_holes",
+]

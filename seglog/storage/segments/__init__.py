@@ -1,1 +1,20 @@
-"""segments."""
+"""Mapped files: rolling sequences of equally long files, each named by the offset of its first byte.
+
+Holds one mapped file (append, slice, flush), the sequence of them, and scratch memory that moves to temporary
+files when it grows.
+
+Called by log, queues and index.
+Truth: the file system; space is allocated before it is written, so a full disk is an error and no signal.
+"""
+
+from __future__ import annotations
+
+from seglog.storage.segments.mapped_file import MapPool
+from seglog.storage.segments.scratch import Scratch
+from seglog.storage.segments.segments import STAGED_SUFFIX
+
+__all__ = [
+    "STAGED_SUFFIX",
+    "MapPool",
+    "Scratch",
+]

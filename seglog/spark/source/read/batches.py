@@ -24,9 +24,8 @@ from seglog.spark.source.values.inflated_bodies import COMPRESSION_BITS, inflate
 from seglog.spark.source.values.property_columns import PropertyColumns
 from seglog.spark.source.values.strings import as_text, gather
 from seglog.storage.format.layout import I32_ITEMS
+from seglog.storage.format.record import FLAG_AT, LOST_FLAG, is_tombstone
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import FLAG_AT
-from seglog.storage.format.record.tombstone import LOST_FLAG, is_tombstone
 from seglog.storage.kernels.gather import (
     Bytes,
     Ints,

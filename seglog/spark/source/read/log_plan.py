@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
-from seglog.storage.directory.directory_listing import check_is_store, list_store
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogFile, LogReader
-from seglog.storage.directory.misnamed import check_names
-from seglog.storage.files.files import Files
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.record.record import Damage, examine
-from seglog.storage.walk.log_scan import MISSING, LogScan
+from seglog.storage.audit import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
+from seglog.storage.directory import (
+    LogFile,
+    LogReader,
+    StoreGeometry,
+    check_is_store,
+    check_names,
+    list_store,
+)
+from seglog.storage.files import Files, StoreRoot
+from seglog.storage.format.record import Damage, examine
+from seglog.storage.walk import MISSING, LogScan
 
 _RECORD_BYTES: Final = 8 << 20
 """Longer than any record with the default limits."""

@@ -24,13 +24,12 @@ from seglog.spark.source.read.log_plan import LogSplit, Loss
 from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.wanted.options import AccessPath
 from seglog.spark.source.wanted.selection import Selection, Span
-from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.queue_files import list_queues
-from seglog.storage.files.files import Files
+from seglog.storage.audit import UnitFiles
+from seglog.storage.directory import StoreGeometry, list_queues
+from seglog.storage.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, Units, in_use
-from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, examine
+from seglog.storage.format.queue import CQ_UNIT_BYTES, Units, in_use
+from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine
 
 _JOIN_BYTES: Final = 64 << 10
 """What lies between two wanted records is read along if it is no more than this."""

@@ -16,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.spark.source.read.log_plan import LogSplit, Loss
-from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.splits import Split
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.format.record.record import FILLER_BYTES
+from seglog.storage.audit import Split, SplitScan
+from seglog.storage.directory import LogReader, StoreGeometry
+from seglog.storage.files import Files
+from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, walk
-from seglog.storage.walk.log_scan import SHORT, ZERO
+from seglog.storage.walk import SHORT, ZERO
 
 LOOK_BACK_BYTES: Final = 4 << 20
 """RocketMQ's ``maxMessageSize``."""

@@ -26,11 +26,10 @@ from seglog.spark.source.read.log_plan import LogPlan, Loss, check_log_names, cu
 from seglog.spark.source.read.read_plan import Piece, loss_error, pieces_of
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import MOST, Chooser
-from seglog.storage.directory.directory_listing import Listing, list_store
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
+from seglog.storage.directory import Listing, LogReader, list_store
+from seglog.storage.files import Files
 from seglog.storage.kernels.walk import QueueTable, Rows, are_dispatched, places
-from seglog.storage.walk.log_scan import LogScan
+from seglog.storage.walk import LogScan
 
 
 class StoreOffset(TypedDict):

@@ -11,9 +11,15 @@ import pyarrow.compute as pc
 
 from seglog.spark.source.values.strings import fixed_width, merged
 from seglog.storage.format.layout import I32_ITEMS, I64_ITEMS
-from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
-from seglog.storage.format.record.record import HEADS, HOST_BITS
-from seglog.storage.format.record.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+from seglog.storage.format.record import (
+    BORN_HOST_V6,
+    HEADS,
+    HOST_BITS,
+    IPV4_BYTES,
+    IPV6_BYTES,
+    STORE_HOST_V6,
+    Host,
+)
 from seglog.storage.kernels.gather import Bytes, Ints, overlapping
 
 _OCTETS: Final = pa.array([str(number) for number in range(256)])

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from seglog.errors import CorruptError
 from seglog.spark.source.values.strings import merged
-from seglog.storage.format.record.message import inflate
-from seglog.storage.format.record.sys_flag import (
+from seglog.storage.format.record import (
     COMPRESSED,
     COMPRESSION_LZ4,
     COMPRESSION_MASK,
     COMPRESSION_ZSTD,
     INNER_BATCH,
+    inflate,
 )
 from seglog.storage.kernels.gather import Bytes, Ints
 

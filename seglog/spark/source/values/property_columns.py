@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from seglog.spark.source.values.strings import as_text, gather, text_of
-from seglog.storage.format.record.properties import ENTRY_END, NAME_END
+from seglog.storage.format.record import ENTRY_END, NAME_END
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
 from seglog.storage.kernels.string_columns import Ends, property_map, property_values
 

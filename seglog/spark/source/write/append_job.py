@@ -17,12 +17,12 @@ from pathlib import Path
 
 from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, MessageIllegalError
 from seglog.spark.source.write.staging import NewRow, Staged, staged_rows
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.format.config.json_line import decode_json_object
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files
+from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import OURS, check_queue_id, check_topic
+from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.message import Message
 from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.walk import QueueTable, Stop, walk

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.spark.source.values import columns
+from seglog.storage.format.record import Host, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.tags import tags_code
 
 _TAKEN: Final = (
     "topic",

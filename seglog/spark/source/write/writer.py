@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from seglog.spark.source.write.append_job import AppendJob
 from seglog.spark.source.write.staging import Staged, stage
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.files import StoreRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
