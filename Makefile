@@ -92,7 +92,7 @@ test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler 
 TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
     $(wildcard tests/storage/test_*.py) \
     $(addprefix tests/storage/kernels/test_,append.py gather.py walk.py walk_damaged_size.py) \
-    tests/damage/test_campaign.py tests/doctor/test_check_golden.py tests/fuzz/test_decoders.py
+    tests/damage/test_campaign.py tests/doctor/check/test_check_golden.py tests/fuzz/test_decoders.py
 
 # Not root, a path with spaces and other scripts, a HOME that cannot be written, no Java and no compiler.
 fresh: ## Run the demo in a fresh clone on a fresh machine; ARGS='bare java' are settings of tools/try-fresh

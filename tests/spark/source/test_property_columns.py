@@ -9,7 +9,7 @@ from hypothesis import given
 from seglog.spark.source.values.columns import PROPERTY_MAP
 from seglog.spark.source.values.property_columns import PropertyColumns
 from seglog.storage.format.record.properties import decode_properties
-from tests.storage.kernels.test_strings import laid_out, stored
+from tests.storage.kernels.test_string_columns import laid_out, stored
 from tests.support.kernels import BOTH, running
 
 

@@ -14,7 +14,7 @@ from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.stream.stream_plan import StreamPlan
 from seglog.spark.source.values.columns import named_columns
 from seglog.spark.source.wanted.options import Options
-from tests.doctor.test_misnamed import call
+from tests.doctor.check.test_misnamed import call
 from tests.support.golden import expected, extract
 
 COLUMNS = named_columns(["topic", "queueId", "queueOffset", "physicalOffset", "body"])

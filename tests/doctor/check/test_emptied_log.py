@@ -1,0 +1,60 @@
+"""A log whose files are empty or zeros: the names say how long they were, and every loss is counted."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from seglog.doctor.check.check import check_store
+from seglog.doctor.repair.repair import plan_repair
+from seglog.storage.directory.broker_conf import encode_lengths
+from seglog.storage.directory.geometry import FileSizes
+from seglog.storage.files.files import RealFiles
+from seglog.storage.survey.verify import verify_store
+from tests.doctor.check.test_lengths import SEGMENT, log_files
+from tests.doctor.check.test_one_verdict import run
+from tests.support import golden
+from tests.support.stores import new_clock
+
+
+def emptied(folder, size_bytes=0):
+    """Returns a store of 400 messages whose log files hold nothing."""
+    root = golden.extract("roll", folder)
+    for path in log_files(root):
+        os.truncate(path, 0)
+        os.truncate(path, size_bytes)
+    return root
+
+
+@pytest.mark.parametrize("size_bytes", [0, SEGMENT])
+def test_every_message_of_an_emptied_log_is_counted(size_bytes, tmp_path):
+    root = emptied(tmp_path, size_bytes)
+    report = check_store(root, clock=new_clock())
+    assert report.geometry.segment_size_bytes == SEGMENT
+    assert report.lost_messages == 400
+    plan = plan_repair(RealFiles(), root, new_clock())
+    assert sum(action.lost_messages for action in plan.actions) == 400
+    assert run("repair", "--apply", "--yes", root)[0] == run("check", root)[0] == 0
+
+
+@pytest.mark.parametrize("size_bytes", [0, SEGMENT])
+def test_verify_does_not_certify_an_emptied_log(size_bytes, tmp_path):
+    report = verify_store(emptied(tmp_path, size_bytes))
+    assert not report.is_clean
+    assert {finding.code for finding in report.findings} >= {"queue-beyond-log"}
+
+
+def test_verify_does_not_certify_zeros_that_queues_know_records_in(tmp_path):
+    root = golden.extract("roll", tmp_path)
+    last = log_files(root)[-1]
+    assert verify_store(root).is_clean
+    last.write_bytes(bytes(SEGMENT))
+    assert not verify_store(root).is_clean
+
+
+def test_names_of_an_emptied_log_go_over_what_was_written_down(tmp_path):
+    root = emptied(tmp_path)
+    (root / "seglog").mkdir()
+    (root / "seglog" / "lengths.conf").write_bytes(encode_lengths(FileSizes(segment_bytes=8192)))
+    assert check_store(root, clock=new_clock()).geometry.segment_size_bytes == SEGMENT

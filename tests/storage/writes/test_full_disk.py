@@ -1,0 +1,177 @@
+"""On a full disk puts are refused cleanly, reads go on, and writes resume with the space; never SIGBUS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.support.disks import disk, memory_disk, why_not
+from tests.support.patience import patience_s
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+
+ROOT = Path(__file__).resolve().parents[3]
+WORK = """
+    import os, sys
+    from pathlib import Path
+    from seglog.errors import FullError
+    from seglog.storage.writes.flush import Durability
+    from seglog.storage.store import MessageStore
+
+    root, kind = Path(sys.argv[1]), sys.argv[2]
+    ballast = root / "ballast"
+    store = MessageStore.open(
+        root / "store", segment_size_bytes=65536, queue_file_size_bytes=2000, durability=Durability.SYNC)
+    acked, refused = [], 0
+
+    def put(number):
+        global refused
+        body = b"%d " % number + bytes(900)
+        try:
+            if kind == "one queue":
+                store.put("T", body)
+            elif kind == "new queues":
+                store.put("T%d" % number, body, queue_id=number)
+            else:
+                store.put_batch("T", [body, body])
+            acked.append(number)
+            return True
+        except FullError as error:
+            assert error.help
+            refused += 1
+            return False
+
+    def check():
+        found = [m.body.split()[0] for q in store.queues() for o in range(q.min_offset, q.max_offset)
+                 for m in store.get(q.topic, q.queue_id, o, 1)]
+        copies = 2 if kind == "batches" else 1
+        wanted = sorted(str(n).encode() for n in acked for _ in range(copies))
+        assert sorted(found) == wanted, (len(found), len(wanted))
+
+    number = 0
+    for _ in range(3):
+        while put(number):
+            number += 1
+        refusals = [put(n) for n in range(10_000, 10_020)]
+        acked = [n for n in acked]
+        check()
+        with open(ballast, "r+b") as file:
+            file.truncate(max(0, ballast.stat().st_size - (1 << 19)))
+        assert put(number + 1)
+        number += 2
+    assert refused >= 3
+    check()
+    os.unlink(ballast)
+    store.close()
+    store = MessageStore.open(root / "store")
+    check()
+    assert put(999_999)
+    check()
+    store.close()
+    print("done", len(acked), refused)
+"""
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(tmp_path, request):
+    """A file system with some MiB free, the rest of it taken by a file that can be shortened."""
+    if (reason := why_not(request.param)) is not None:
+        pytest.skip(reason)
+    if request.param == "tmpfs":
+        with memory_disk(tmp_path, 4) as path:
+            (path / "ballast").write_bytes(bytes(2 << 20))
+            yield path
+        return
+    with disk(tmp_path, "ext4", 16) as mounted:
+        free = os.statvfs(mounted.path)
+        (mounted.path / "ballast").write_bytes(bytes(free.f_bavail * free.f_bsize - (2 << 20)))
+        yield mounted.path
+
+
+@pytest.mark.parametrize("kind", ["one queue", "new queues", "batches"])
+def test_full_disk_refuses_puts_serves_reads_and_recovers_with_the_space(small_disk, kind):
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(WORK), str(small_disk), kind],
+        cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("done")
+
+
+NO_INODES = """
+    import sys
+    from seglog.errors import FullError
+    from seglog.storage.store import MessageStore
+    store = MessageStore.open(sys.argv[1], segment_size_bytes=65536, queue_file_size_bytes=2000)
+    names = 0
+    try:
+        while True:
+            store.put("T%d" % names, b"x")
+            names += 1
+    except FullError:
+        pass
+    assert [len(store.get("T%d" % i, 0, 0)) for i in range(names)] == [1] * names
+    assert store.put("T0", b"y").queue_offset == 1
+    store.close()
+    print("done", names)
+"""
+
+
+def test_file_system_without_free_names_is_full_too(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "none", folder], check=True)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(NO_INODES), str(folder / "store")],
+            cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
+        )  # fmt: skip
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.split()[1]) > 5
+
+
+KEYS = """
+    import sys, time
+    from pathlib import Path
+    from seglog.errors import FullError
+    from seglog.storage.store import MessageStore
+
+    root = Path(sys.argv[1])
+    ballast = root / "ballast"
+    store = MessageStore.open(root / "store", segment_size_bytes=65536, queue_file_size_bytes=2000)
+    acked = 0
+    for _ in range(5):
+        try:
+            store.put("T", b"x", keys="k%d" % acked)
+            acked += 1
+        except FullError:
+            pass
+        time.sleep(0.3)
+    assert list((root / "store" / "index").glob("*")) == []
+    ballast.unlink()
+    for _ in range(50):
+        store.put("T", b"x", keys="k%d" % acked)
+        acked += 1
+        time.sleep(0.01)
+    assert [len(store.query("T", "k%d" % number, 5)) for number in range(acked)] == [1] * acked
+    store.close()
+    print("done", acked)
+"""
+
+
+def test_an_index_that_found_no_space_to_begin_begins_once_there_is_some(tmp_path):
+    with memory_disk(tmp_path, 40) as path:
+        (path / "ballast").write_bytes(bytes(28 << 20))
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(KEYS), str(path)],
+            cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=False,
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.split()[1]) >= 50
