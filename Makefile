@@ -71,8 +71,9 @@ demo: $(if $(DEMO_JAVA),$(SPARK),$(BASE)) ## See it work: write, pull, crash, re
 
 # Pure codecs, kernels, the engine's quick tests and the clients: what is worth a look while one writes.
 UNITS := tests/test_clock.py tests/test_errors.py tests/client tests/consumer tests/producer tests/remoting \
-    tests/storage/format tests/storage/kernels $(addprefix tests/storage/test_,config_file.py finding_codes.py geometry.py get.py holes_file.py key_index.py leases.py links.py put.py \
-    queue_offsets.py queue_overlay.py recovery.py retention.py)
+    $(addprefix tests/storage/,directory/test_geometry.py files/test_hardlinks.py findings format index/test_key_index.py \
+    kernels overlay reads/test_buffer_leases.py reads/test_get.py recovery/test_recovery.py recovery/test_retention.py \
+    scan small_files/test_config_file.py walk writes/test_put.py)
 
 unit: $(UNIT) ## Run the quick tests, in under two minutes; needs neither Java nor PySpark
 	@$(PYTEST) -m "not interop and not spark and not slow" $(UNITS) $(ARGS)
@@ -90,8 +91,7 @@ test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler 
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
 TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
-    $(wildcard tests/storage/test_*.py) \
-    $(addprefix tests/storage/kernels/test_,append.py gather.py walk.py walk_damaged_size.py) \
+    $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py walk_damaged_size.py) \
     tests/damage/test_campaign.py tests/doctor/check/test_check_golden.py tests/fuzz/test_decoders.py
 
 # Not root, a path with spaces and other scripts, a HOME that cannot be written, no Java and no compiler.
@@ -108,8 +108,8 @@ kernels: $(DEV) ## Compile the C kernels with every warning an error, and load t
 	@SEGLOG_KERNEL=native $(BIN)/seglog version > /dev/null
 
 # Those of the storage room that enter C most; the others come to the same calls.
-SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests/storage/test_,asyncio.py \
-    get.py key_index.py lane.py no_waiting.py put.py)
+SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests/storage/,index/test_key_index.py \
+    reads/test_get.py writes/test_asyncio.py writes/test_fast_path.py writes/test_no_waiting.py writes/test_put.py)
 
 sanitize: $(DEV) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
 	@mkdir -p $(RESULTS)
@@ -153,6 +153,7 @@ perf: $(DEV) ## Measure beside RocketMQ, Chronicle Queue, LMDB and SQLite (35 mi
 
 docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs
+	@$(BIN)/python tools/render-rooms
 
 build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
 	@rm -rf dist build/lib build/bdist.*

@@ -62,7 +62,16 @@ COMMANDS: Final[Mapping[str, str]] = {
     "spark": "Jobs over whole stores on Apache Spark.",
     "version": "Show versions and which parts are present.",
 }
-"""Name and one line of help; module ``seglog.cli.<name>`` holds ``command``, ``import_`` that of import."""
+"""Name and one line of help."""
+
+_ROOMS: Final[Mapping[str, str]] = {
+    "admin": "dlq group locks offsets park put retention skip topic tx",
+    "demo": "demo",
+    "doctor": "backup branch check erase explain export import repair report undo verify",
+    "read": "checkpoint config cq du dump get id index info log query queues segments tail",
+    "ui": "version",
+}
+"""The room of each command: module ``seglog.cli.<room>.<name>`` holds it. ``spark`` is a room of its own."""
 
 
 class SeglogGroup(LazyGroup):
@@ -93,7 +102,8 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
 
 @click.group(
     cls=SeglogGroup,
-    package="seglog.cli",
+    homes={name: f"seglog.cli.{room}.{name}" for room, names in _ROOMS.items() for name in names.split()}
+    | {"spark": "seglog.cli.spark"},
     summaries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"

@@ -29,7 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 @click.group(
     cls=LazyGroup,
-    package="seglog.cli.spark",
+    homes={name: f"seglog.cli.spark.{name}" for name in COMMANDS},
     summaries=COMMANDS,
     epilog="Several stores are brokers that one job looks at together. Without --master it runs on all cores"
     " of this machine; `spark-submit .../seglog/cli/spark/__main__.py audit STORE` is the same on a cluster."

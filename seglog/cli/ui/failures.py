@@ -15,7 +15,6 @@ import click
 
 from seglog.cli.ui import render
 from seglog.errors import OutputError, SeglogError
-from seglog.storage.files import explain_os_error
 
 USAGE_EXIT_CODE: Final = 2
 INTERNAL_EXIT_CODE: Final = 70
@@ -39,6 +38,8 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, click.ClickException):
         return _report_usage(error, as_json=as_json)
     if isinstance(error, OSError):
+        from seglog.storage.files import explain_os_error  # the engine; no help text needs it
+
         error = explain_os_error(error)
     if isinstance(error, OutputError):
         _silence_stdout()

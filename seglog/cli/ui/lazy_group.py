@@ -11,17 +11,17 @@ from typing_extensions import override
 
 
 class LazyGroup(click.Group):
-    """A group whose commands lie in the modules of a package, by their names.
+    """A group whose commands are loaded when they are called, each from a module of its own.
 
     Args:
-        package: The package; its module ``<name>`` holds ``command``, ``import_`` that of import.
+        homes: The module that holds ``command``, by name; a keyword such as ``import`` has a ``_`` behind it.
         summaries: Name and one line of help, in the order of the help text.
         options: What click's group takes.
     """
 
-    def __init__(self, *, package: str, summaries: Mapping[str, str], **options: object) -> None:
+    def __init__(self, *, homes: Mapping[str, str], summaries: Mapping[str, str], **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # click states them one by one
-        self._package = package
+        self._homes = homes
         self._summaries = summaries
 
     @override
@@ -32,8 +32,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._summaries:
             return None
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = importlib.import_module(f"{self._package}.{module}").command
+        module = self._homes[cmd_name] + "_" * iskeyword(cmd_name)
+        command: click.Command = importlib.import_module(module).command
         return command
 
     @override

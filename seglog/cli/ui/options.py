@@ -6,13 +6,15 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.directory import ReadingRoot
-from seglog.storage.files import StoreRoot
+
+if TYPE_CHECKING:
+    from seglog.storage.directory import ReadingRoot
+    from seglog.storage.files import StoreRoot
 
 _R = TypeVar("_R")
 
@@ -72,11 +74,15 @@ def followed() -> tuple[str, ...]:
 
 def reading(path: Path) -> ReadingRoot:
     """Returns the files of a store that is read only: what no store has counts as absent."""
+    from seglog.storage.directory import ReadingRoot
+
     return ReadingRoot(path, follow=followed())
 
 
 def writing(path: Path) -> StoreRoot:
     """Returns the files of a store that is changed: what no store has is refused."""
+    from seglog.storage.files import StoreRoot
+
     return StoreRoot(path, follow=followed())
 
 

@@ -160,9 +160,7 @@ def entries_extent(entries: memoryview, /) -> tuple[int, int, bool]:
 def follow_entries(
     entries: memoryview, first: int, newest: memoryview, most: int, /
 ) -> list[tuple[int, int]]:
-    """Does what :func:`seglog.storage.kernels.index_entries.follow` does, naming the first ``most`` wrong
-    ones.
-    """
+    """As :func:`seglog.storage.kernels.index_entries.follow`, naming the first ``most`` wrong ones."""
 
 def entries_stand_for(rows: memoryview, entries: memoryview, begin_ms: int, starts_file: bool, /) -> bool:
     """Returns what :func:`seglog.storage.kernels.index_entries.stand_for` does, of the bytes of both."""
@@ -325,8 +323,7 @@ def populate(pages: memoryview, /) -> bool:
     """
 
 class Draft:
-    """What ``PythonPendingRecord`` is, for usual values: of all others ``Draft(...)`` makes a
-    ``PythonPendingRecord``.
+    """A ``PythonPendingRecord`` in C, for usual values; ``Draft(...)`` of any others makes the Python one.
 
     Usual are topics of one length byte but the delay topic, and properties that are stored as they are given.
     """
