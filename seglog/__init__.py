@@ -5,8 +5,9 @@ The public names load on first use, so that ``import seglog`` costs nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.broker.broker import Broker
@@ -24,25 +25,6 @@ if TYPE_CHECKING:
     from seglog.storage.writes.values import NewMessage
 
 __version__ = "0.1.0"
-
-_HOMES: Final = {
-    "Broker": "seglog.broker.broker",
-    "Clock": "seglog.clock",
-    "SystemClock": "seglog.clock",
-    "VirtualClock": "seglog.clock",
-    "SeglogError": "seglog.errors",
-    "Consume": "seglog.consumer.listener",
-    "ConsumeFrom": "seglog.consumer.listener",
-    "Durability": "seglog.storage.writes.flush",
-    "LocalLink": "seglog.client.local_link",
-    "Message": "seglog.storage.format.record.message",
-    "GetResult": "seglog.storage.reads.get",
-    "GetStatus": "seglog.storage.format.get_status",
-    "MessageStore": "seglog.storage.store",
-    "NewMessage": "seglog.storage.writes.values",
-    "OrderlyConsumer": "seglog.consumer.orderly",
-    "Producer": "seglog.producer.producer",
-}
 
 __all__ = [
     "Broker",
@@ -64,12 +46,27 @@ __all__ = [
     "__version__",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Imports a public name when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'seglog' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Broker": "broker.broker",
+        "Clock": "clock",
+        "SystemClock": "clock",
+        "VirtualClock": "clock",
+        "SeglogError": "errors",
+        "Consume": "consumer.listener",
+        "ConsumeFrom": "consumer.listener",
+        "Durability": "storage.writes.flush",
+        "LocalLink": "client.local_link",
+        "Message": "storage.format.record.message",
+        "GetResult": "storage.reads.get",
+        "GetStatus": "storage.format.get_status",
+        "MessageStore": "storage.store",
+        "NewMessage": "storage.writes.values",
+        "OrderlyConsumer": "consumer.orderly",
+        "Producer": "producer.producer",
+    },
+)
 
 
 def __dir__() -> list[str]:
