@@ -21,19 +21,19 @@ from seglog.doctor.parts.other_problems import other_problems
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.plans.apply import apply_changes
 from seglog.doctor.plans.unfinished import first_actions, settle, settle_draft, unfinished
-from seglog.doctor.repair.mend_compacted import mend_compacted
-from seglog.doctor.repair.mend_config import mend_config
-from seglog.doctor.repair.mend_delays import mend_delays
-from seglog.doctor.repair.mend_derived import leave_to_rescan, mend_index
-from seglog.doctor.repair.mend_ext import mend_ext
-from seglog.doctor.repair.mend_files import lengthen_log, mend_files, mend_own
-from seglog.doctor.repair.mend_keys import mend_keys
-from seglog.doctor.repair.mend_log import mend_log, needs_recovery, remove_queue_files
-from seglog.doctor.repair.mend_names import name_actions, rename_draft, rename_log_files
-from seglog.doctor.repair.mend_offsets import mend_offsets
-from seglog.doctor.repair.mend_records import mend_records, recall, with_recalled
-from seglog.doctor.repair.mend_tables import mend_tables
-from seglog.doctor.repair.mend_timer import mend_timer
+from seglog.doctor.repair.compaction import mend_compacted
+from seglog.doctor.repair.config import mend_config
+from seglog.doctor.repair.delays import mend_delays
+from seglog.doctor.repair.derived import leave_to_rescan, mend_index
+from seglog.doctor.repair.files import lengthen_log, mend_files, mend_own
+from seglog.doctor.repair.filters import mend_ext
+from seglog.doctor.repair.keys import mend_keys
+from seglog.doctor.repair.log import mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.repair.names import name_actions, rename_draft, rename_log_files
+from seglog.doctor.repair.offsets import mend_offsets
+from seglog.doctor.repair.records import mend_records, recall, with_recalled
+from seglog.doctor.repair.tables import mend_tables
+from seglog.doctor.repair.timer import mend_timer
 from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
 from seglog.errors import LengthUnknownError, NotFoundError

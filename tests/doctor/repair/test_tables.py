@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seglog.doctor.repair.mend_tables import mend_tables
+from seglog.doctor.repair.tables import mend_tables
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.config.config_json import decode_config
 

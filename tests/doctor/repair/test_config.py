@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.repair.mend_config import mend_config
+from seglog.doctor.repair.config import mend_config
 from seglog.storage.files.files import RealFiles
 
 OLD, NEW, BROKEN = b'{"old":1}', b'{"new":1}', b'{"new":'

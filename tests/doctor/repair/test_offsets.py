@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seglog.doctor.repair.mend_offsets import mend_offsets
+from seglog.doctor.repair.offsets import mend_offsets
 from seglog.storage.files.files import RealFiles
 
 ENDS = {("T", 0): 10, ("T", 1): 0, ("SCHEDULE_TOPIC_XXXX", 0): 4, ("SCHEDULE_TOPIC_XXXX", 2): 7}

@@ -28,7 +28,7 @@ from seglog.doctor.parts.timer_messages import (
     wanted_units,
 )
 from seglog.doctor.plans.actions import Action, move_away
-from seglog.doctor.repair.mend_delays import MARGIN_MS
+from seglog.doctor.repair.delays import MARGIN_MS
 from seglog.storage.directory import LogReader, infer_file_size
 from seglog.storage.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name

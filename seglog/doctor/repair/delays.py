@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from seglog.doctor.plans.actions import Action
-from seglog.doctor.repair.mend_ext import unit_codes
+from seglog.doctor.repair.filters import unit_codes
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
 from seglog.storage.format.config import decode_config, encode_config

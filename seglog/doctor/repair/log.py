@@ -15,7 +15,7 @@ import numpy as np
 
 from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action
-from seglog.doctor.repair.mend_derived import mend_compaction
+from seglog.doctor.repair.derived import mend_compaction
 from seglog.storage.compaction import Key, known_offsets
 from seglog.storage.directory import queue_directory
 from seglog.storage.files import Files

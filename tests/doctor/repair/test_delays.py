@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seglog.doctor.repair.mend_delays import MARGIN_MS, mend_delays
+from seglog.doctor.repair.delays import MARGIN_MS, mend_delays
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
