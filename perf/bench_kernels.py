@@ -32,9 +32,9 @@ _HOST: Final = Host(b"\x7f\0\0\1", 10911)
 _MIN_SIZE: Final = 0.01
 _NOW_MS: Final = 1_800_000_000_000
 _DRAFTS_A_ROUND: Final = 5000
-DRAFTS: Final[dict[str, type[PythonPendingRecord | _native.Draft]]] = {
+DRAFTS: Final[dict[str, type[PythonPendingRecord | _native.PendingRecord]]] = {
     PYTHON: PythonPendingRecord,
-    NATIVE: _native.Draft,
+    NATIVE: _native.PendingRecord,
 }
 
 
@@ -59,7 +59,7 @@ def title_of(body_bytes: int, *, usual: bool, size_bytes: int) -> str:
 
 def new_draft(
     kernels: str, queue_id: int, body: bytes, *, usual: bool
-) -> PythonPendingRecord | _native.Draft:
+) -> PythonPendingRecord | _native.PendingRecord:
     """Returns a record that lacks its place and time."""
     properties = _USUAL if usual else b""
     return DRAFTS[kernels](

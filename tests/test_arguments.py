@@ -35,8 +35,8 @@ from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.host import Host
 from seglog.storage.writes.values import RawMessage
 from seglog.testing import VirtualBroker
+from tests.support.fast_paths import fast_paths_of
 from tests.support.kernels import BOTH, native
-from tests.support.lanes import lanes_of
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 HUGE = 10**5000
@@ -208,11 +208,11 @@ def rows(table):
 
 @pytest.fixture(params=BOTH, scope="module")
 def store(request, tmp_path_factory):
-    with lanes_of(request.param):
+    with fast_paths_of(request.param):
         folder = tmp_path_factory.mktemp("store")
         with MessageStore.open(folder / "s", clock=new_clock(), **SMALL, **SMALL_INDEX) as opened:
             opened.put("T", b"first", tags="TagA", keys="k")
-            opened.put("T", b"second")  # by the lane
+            opened.put("T", b"second")  # by the fast path
             yield opened
 
 
@@ -361,7 +361,7 @@ def test_numbers_of_numpy_and_texts_of_enumerations_are_taken(tmp_path, kernels)
     one: Any = np.int64(1)
     few: Any = np.int32(3)
     with (
-        lanes_of(kernels),
+        fast_paths_of(kernels),
         MessageStore.open(tmp_path / "s", durability=text, **SMALL, **SMALL_INDEX) as store,
     ):
         for _ in range(2):
@@ -395,7 +395,7 @@ NUMBERS_OF_OPEN: dict[str, Any] = {
 @pytest.mark.parametrize("name", NUMBERS_OF_OPEN)
 def test_a_store_opens_with_numbers_of_numpy(tmp_path, kernels, name):
     opened = {**SMALL, **SMALL_INDEX, name: NUMBERS_OF_OPEN[name]}
-    with lanes_of(kernels), MessageStore.open(tmp_path / "s", **opened) as store:
+    with fast_paths_of(kernels), MessageStore.open(tmp_path / "s", **opened) as store:
         store.put("T", b"x", keys="k")
         assert store.put("T", b"y").queue_offset == 1
     with MessageStore.open(tmp_path / "s") as again:

@@ -105,7 +105,7 @@ from seglog.storage.writes.appender import Appender
 from seglog.storage.writes.async_appends import AsyncAppends
 from seglog.storage.writes.async_calls import AsyncCalls
 from seglog.storage.writes.deferred_records import INNER
-from seglog.storage.writes.fast_path import open_lane
+from seglog.storage.writes.fast_path import open_fast_path
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
 from seglog.storage.writes.writer import Writer
@@ -164,9 +164,9 @@ class MessageStore(AsyncCalls):
             vars(self)["get"] = self._reads.get
             if appender is not None:
                 ways = (self.put, self.put_batch, self.append, self.append_batch)
-                calls, try_put = open_lane(appender, self._writer(), *ways)
+                calls, try_put = open_fast_path(appender, self._writer(), *ways)
                 vars(self).update(calls)
-                self._appends_async().take_lane(try_put, self._writer().lend)
+                self._appends_async().take_fast_path(try_put, self._writer().grant)
 
     @classmethod
     def open(
@@ -871,7 +871,7 @@ class MessageStore(AsyncCalls):
                 GetResult,
                 TagFilter,
                 (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
-                (log.tip, log.maps),
+                (log.tail, log.maps),
                 (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
             )
         return made or PlainReads(self.get, log)
@@ -891,7 +891,7 @@ class MessageStore(AsyncCalls):
                 reads.add(topic, queue_id, queue)
             return
         if isinstance(queue, ConsumeQueue) and queue.maps is not None and type(topic) is str:
-            reads.add(topic, queue_id, queue.tip, queue.maps)
+            reads.add(topic, queue_id, queue.tail, queue.maps)
         if type(expression) is str:
             reads.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
 

@@ -35,7 +35,7 @@ def native() -> ModuleType:
 
 @contextmanager
 def running(kernels: str) -> Iterator[None]:
-    """Makes one or the other serve for a while; ``append.Draft`` only for who asks that module for it."""
+    """Makes one or the other serve for a while; ``PendingRecord`` only where it is read from its module."""
     module = native() if kernels == NATIVE else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk_module, "native_walk", module and module.walk)
@@ -57,5 +57,9 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(strings_module, "native_copy", module and module.copy_strings)
         patch.setattr(strings_module, "native_map", module and module.property_map)
         patch.setattr(strings_module, "native_values", module and module.property_values)
-        patch.setattr(append_module, "Draft", module.Draft if module else append_module.PythonPendingRecord)
+        patch.setattr(
+            append_module,
+            "PendingRecord",
+            module.PendingRecord if module else append_module.PythonPendingRecord,
+        )
         yield

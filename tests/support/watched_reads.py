@@ -51,7 +51,7 @@ class Watched:
                 pytest.skip("this run has Python kernels, or a store opened for reading")
             store._reads = module.Reads(
                 self._slow, GetResult, TagFilter, GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE,
-                log.tip, log.maps, (32, 128 << 20, 800),
+                log.tail, log.maps, (32, 128 << 20, 800),
             )  # fmt: skip
         else:
             store._reads = PlainReads(self._slow, log)

@@ -13,7 +13,7 @@ from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
-_F = TypeVar("_F", bound=Found | PythonReadResult)
+_F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
@@ -322,8 +322,8 @@ def populate(pages: memoryview, /) -> bool:
         Whether it did; it does not on Linux before 5.14 and elsewhere, or without space behind a page.
     """
 
-class Draft:
-    """A ``PythonPendingRecord`` in C, for usual values; ``Draft(...)`` of any others makes the Python one.
+class PendingRecord:
+    """A ``PythonPendingRecord`` in C, for usual values; of all others the call makes the Python one.
 
     Usual are topics of one length byte but the delay topic, and properties that are stored as they are given.
     """
@@ -370,7 +370,7 @@ class LogTail:
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
-    def lend(
+    def grant(
         self,
         memory: memoryview,
         first: int,
@@ -389,7 +389,7 @@ class QueueTail:
     max_phy_offset: int
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
-    def lend(
+    def grant(
         self,
         memory: memoryview,
         first: int,
@@ -400,15 +400,15 @@ class QueueTail:
     ) -> None: ...
     def revoke(self) -> None: ...
 
-class Lane(Generic[_R, _B, _D]):
+class FastPath(Generic[_R, _B, _D]):
     """What ``PythonFastPath`` is; it takes batches and messages of brokers too.
 
-    It never lets go of the GIL between looking at the tips and changing them, so puts need no lock. While
-    ``is_shut`` of the log's tip says that somebody holds the append lock, it leaves them to the ordinary way.
+    It holds the GIL from reading the tails until it has changed them, so puts need no lock. While ``is_shut``
+    of the log's tail says that the append lock is held, it leaves them to the ordinary way.
     """
 
-    def __init__(self, tip: LogTail, owner: FastPathOwner[_R, _B, _D], /) -> None: ...
-    def add(self, topic: str, queue_id: int, tip: QueueTail, /) -> None: ...
+    def __init__(self, tail: LogTail, owner: FastPathOwner[_R, _B, _D], /) -> None: ...
+    def add(self, topic: str, queue_id: int, tail: QueueTail, /) -> None: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...
     def put(
@@ -428,7 +428,7 @@ class Lane(Generic[_R, _B, _D]):
     append: Callable[..., _R]
     append_batch: Callable[..., _B]
 
-class Found:
+class ReadResult:
     """``PythonReadResult`` whose runs and records are made when they are first asked for."""
 
     decoded: list[Message] | None
@@ -529,7 +529,7 @@ class Reads(Generic[_F]):
         filter_type: type,
         found: GetStatus,
         no_match: GetStatus,
-        log_tip: LogTail | PythonLogTail,
+        log_tail: LogTail | PythonLogTail,
         log_maps: Maps,
         limits: tuple[int, int, int],
         /,
@@ -543,7 +543,7 @@ class Reads(Generic[_F]):
         Its checksums and its own offset are not looked at.
         """
 
-    def add(self, topic: str, queue_id: int, tip: QueueTail | PythonQueueTail, maps: Maps, /) -> None:
+    def add(self, topic: str, queue_id: int, tail: QueueTail | PythonQueueTail, maps: Maps, /) -> None:
         """Tells of a queue of 20-byte units."""
 
     def know(self, expression: str, tags: TagSet | None, /) -> None:

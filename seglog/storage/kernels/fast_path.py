@@ -1,13 +1,12 @@
-"""The lane: puts of usual messages to queues that have room, with no step more than they need.
+"""The fast path: puts of usual messages to queues that have room, with no step more than they need.
 
-A lane knows where log and queues end and has windows of their files lent, memory up to where there is
-space. What does not fit, and what is unusual or wrong, it leaves to the ordinary way, which says what is
-right and makes the room; then the windows are lent anew. One behaviour, two speeds.
+A fast path has the tails of log and queues, and write windows of their files: memory up to where there is
+space. Messages that do not fit, and unusual or wrong ones, it leaves to the ordinary way, which decides what
+is right and makes the room; then the windows are granted anew. One behaviour, two speeds.
 
-Nobody has a right to cut the files of a store that is locked, but a process that was never told of the
-lock can, and a page behind the end of a file ends whoever writes to it. The ordinary way asks for the
-lengths before every write; a lane does once in a millisecond, and before every write that is to be on the
-disk when it is acknowledged.
+A process that ignores the lock of a store can cut its files, and a write to a page after the end of a file
+raises SIGBUS, which ends the writer. The ordinary way asks for the lengths before every write; the fast path
+does once in a millisecond, and before every write that is to be on the disk when it is acknowledged.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _PHY_OFFSET, _SIZE, _DURABILITY = 3, 4, 7
 
 @dataclass(frozen=True)
 class FastPathOwner(Generic[R, B, D]):
-    """What a lane works for.
+    """What a fast path works for.
 
     Attributes:
         put: The ordinary way: :meth:`MessageStore.put`.
         put_batch: That of batches.
         append: That of messages of brokers.
         append_batch: That of their batches.
-        lend: Lends the windows of a topic and queue anew, and adds the queue.
+        grant: Grants the windows of a topic and queue anew, and adds the queue.
         notify: Wakes who waits for a topic and queue.
         ensure: Waits until the log below an offset is on the disk.
         waiting: Empty as long as nobody waits.
@@ -75,7 +74,7 @@ class FastPathOwner(Generic[R, B, D]):
     put_batch: Callable[..., B]
     append: Callable[..., R]
     append_batch: Callable[..., B]
-    lend: Callable[[str, int], None]
+    grant: Callable[[str, int], None]
     notify: Callable[[str, int], None]
     ensure: Callable[[int], None]
     waiting: Mapping[tuple[str, int], object]
@@ -94,16 +93,16 @@ class FastPathOwner(Generic[R, B, D]):
 
 
 class _Queue:
-    """A queue of the lane: what the records of all its messages share."""
+    """A queue of the fast path: what the records of all its messages share."""
 
-    __slots__ = ("bare_bytes", "tail", "tip", "topic_field")
+    __slots__ = ("bare_bytes", "ending", "tail", "topic_field")
 
-    def __init__(self, topic: str, tip: PythonQueueTail, head_bytes: int, crc_bytes: int) -> None:
-        self.tip = tip
+    def __init__(self, topic: str, tail: PythonQueueTail, head_bytes: int, crc_bytes: int) -> None:
+        self.tail = tail
         name = topic.encode()
         self.topic_field = bytes((len(name),)) + name
-        self.tail = self.topic_field + I16.pack(crc_bytes)
-        self.bare_bytes = head_bytes + len(self.tail) + crc_bytes
+        self.ending = self.topic_field + I16.pack(crc_bytes)
+        self.bare_bytes = head_bytes + len(self.ending) + crc_bytes
 
 
 class PythonFastPath(Generic[R, B, D]):
@@ -112,15 +111,15 @@ class PythonFastPath(Generic[R, B, D]):
     Thread rule: any thread.
     """
 
-    def __init__(self, tip: PythonLogTail, owner: FastPathOwner[R, B, D], /) -> None:
-        self._tip = tip
+    def __init__(self, tail: PythonLogTail, owner: FastPathOwner[R, B, D], /) -> None:
+        self._tail = tail
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._is_closed = False
         self._lock = owner.lock
         self._now_ms = owner.clock.now_ms
         self._put = owner.put
         self._put_batch = owner.put_batch
-        self._lend = owner.lend
+        self._grant = owner.grant
         self._notify = owner.notify
         self._ensure = owner.ensure
         self._waiting = owner.waiting
@@ -139,9 +138,9 @@ class PythonFastPath(Generic[R, B, D]):
         self._head_bytes = head.size_bytes
         self._pack_head = head.part("magic", "body_bytes").pack
 
-    def add(self, topic: str, queue_id: int, tip: PythonQueueTail, /) -> None:
-        """Serves a queue from now on, whenever its windows are lent; of no topic with rules of its own."""
-        self._queues[topic, queue_id] = _Queue(topic, tip, self._head_bytes, self._crc_bytes)
+    def add(self, topic: str, queue_id: int, tail: PythonQueueTail, /) -> None:
+        """Serves a queue from now on, whenever its windows are granted; of no topic with rules of its own."""
+        self._queues[topic, queue_id] = _Queue(topic, tail, self._head_bytes, self._crc_bytes)
 
     def forget(self) -> None:
         """Serves no queue any more until it is added again."""
@@ -189,7 +188,7 @@ class PythonFastPath(Generic[R, B, D]):
             flag=flag,
             durability=durability,
         )
-        self._lend(topic, queue_id)
+        self._grant(topic, queue_id)
         return result
 
     def try_put(
@@ -223,20 +222,20 @@ class PythonFastPath(Generic[R, B, D]):
             or type(reached) is not self._durability_type
         ):
             return None
-        size, tail, code = queue.bare_bytes + len(body), queue.tail, 0
+        size, ending, code = queue.bare_bytes + len(body), queue.ending, 0
         if not (tags is keys is properties is None):
             raw, code = encode_all_properties(tags, keys, properties)
             if not self._are_usual(raw):
                 return None
             size += len(raw)
-            tail = queue.topic_field + I16.pack(len(raw) + self._crc_bytes) + raw
+            ending = queue.topic_field + I16.pack(len(raw) + self._crc_bytes) + raw
         is_sync = reached is self._sync
         body_crc = _CRC32(body) & CRC_MASK
-        tip, log, is_made = queue.tip, self._tip, False
+        tail, log, is_made = queue.tail, self._tail, False
         with self._lock:
             now_ms = self._now_ms()
-            at, queue_offset = log.end_phy_offset, tip.max_offset
-            records, units = log.window, tip.window
+            at, queue_offset = log.end_phy_offset, tail.max_offset
+            records, units = log.window, tail.window
             end, unit_at = at + size, queue_offset * CQ_UNIT_BYTES
             if (
                 end <= records.end
@@ -267,15 +266,15 @@ class PythonFastPath(Generic[R, B, D]):
                         0,
                         len(body),
                     )
-                    record = b"".join((head, body, tail))
+                    record = b"".join((head, body, ending))
                     if self._record_crc:
                         record += props.crc_property(_CRC32(record, _CRC32(_PACK_SIZE(size))) & CRC_MASK)
                     # The size last, and the unit behind the record: readers see nothing or all of it.
                     records.write(at, record, _PACK_SIZE(size), via_pwrite=is_sync)
                     _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
-                    tip.max_phy_offset = end
-                    tip.max_offset = queue_offset + 1
-                    if tail is not queue.tail:
+                    tail.max_phy_offset = end
+                    tail.max_offset = queue_offset + 1
+                    if ending is not queue.ending:
                         log.keyed_end = end
                     log.last_phy_offset = at
                     log.last_store_ms = now_ms
@@ -317,7 +316,7 @@ class PythonFastPath(Generic[R, B, D]):
         if made is None:
             result = self._put_batch(topic, messages, queue_id=queue_id, durability=durability)
             if queue is None or are_bare:
-                self._lend(topic, queue_id)
+                self._grant(topic, queue_id)
             return result
         queue_offset, bounds, now_ms = made
         if self._waiting:
@@ -339,11 +338,11 @@ class PythonFastPath(Generic[R, B, D]):
             if the ordinary way must do it.
         """
         size = len(bodies) * queue.bare_bytes + sum(map(len, bodies))
-        tip, log = queue.tip, self._tip
+        tail, log = queue.tail, self._tail
         with self._lock:
             now_ms = self._now_ms()
-            at, queue_offset = log.end_phy_offset, tip.max_offset
-            records, units = log.window, tip.window
+            at, queue_offset = log.end_phy_offset, tail.max_offset
+            records, units = log.window, tail.window
             unit_at, unit_end = queue_offset * CQ_UNIT_BYTES, (queue_offset + len(bodies)) * CQ_UNIT_BYTES
             if not (
                 at + size <= records.end
@@ -357,7 +356,7 @@ class PythonFastPath(Generic[R, B, D]):
             ):
                 return None
             encoded, bounds, sizes = encode_bare(
-                self._head, self._bare_head(queue_id, now_ms), queue.tail, bodies, at, queue_offset
+                self._head, self._bare_head(queue_id, now_ms), queue.ending, bodies, at, queue_offset
             )
             # The sizes last, in order: a kill meanwhile leaves whole records and nothing behind them.
             memory = records.memory[at - records.first : at - records.first + size]
@@ -365,8 +364,8 @@ class PythonFastPath(Generic[R, B, D]):
             publish_sizes(memory, sizes)
             units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds, sizes)
             places: list[int] = bounds.tolist()
-            tip.max_phy_offset = places[-1]
-            tip.max_offset = queue_offset + len(bodies)
+            tail.max_phy_offset = places[-1]
+            tail.max_offset = queue_offset + len(bodies)
             log.last_phy_offset = places[-2]
             log.last_store_ms = now_ms
             log.newest_store_ms = max(log.newest_store_ms, now_ms)
@@ -404,8 +403,8 @@ class PythonFastPath(Generic[R, B, D]):
         )
 
 
-Lane: TypeAlias = PythonFastPath
+FastPath: TypeAlias = PythonFastPath
 if KERNELS == NATIVE and not TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
-    Lane = _native.Lane
+    FastPath = _native.FastPath

@@ -16,9 +16,9 @@ from seglog.storage.kernels.tails import LogTail
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
-    from seglog.storage.kernels.read_result import Found
+    from seglog.storage.kernels.read_result import ReadResult
 
-F = TypeVar("F", bound="Found")
+F = TypeVar("F", bound="ReadResult")
 
 native_maps: type[_native.Maps] | None = None
 native_tag_set: type[_native.TagSet] | None = None
@@ -61,11 +61,11 @@ def new_reads(
         result_type: What it returns.
         filter_type: Filters of exactly this type have their ``tag_set``.
         statuses: Of a read that found something, and of one whose filter left nothing.
-        log: Its tip and its maps.
+        log: Its tail and its maps.
         limits: Messages at most and stored bytes at most unless the caller says so, and units that a
             filtered read looks at.
     """
-    tip, maps = log
+    tail, maps = log
     if native_reads is None or maps is None:
         return None
-    return native_reads(slow_get, result_type, filter_type, *statuses, tip, maps, limits)
+    return native_reads(slow_get, result_type, filter_type, *statuses, tail, maps, limits)

@@ -1,8 +1,8 @@
 """Makes the bytes of new records.
 
 What does not depend on the place in the log is computed before the append lock is taken: a
-:class:`Draft` knows its size. Inside the lock :meth:`Draft.write` fills in queue offset, physical offset
-and store time, and the record CRC last, because it covers them.
+:class:`PendingRecord` knows its size. Inside the lock :meth:`PendingRecord.write` fills in queue offset,
+physical offset and store time, and the record CRC last, because it covers them.
 """
 
 from __future__ import annotations
@@ -244,9 +244,9 @@ def filler(rest_bytes: int) -> bytes:
     return FILLER.struct.pack(rest_bytes, MAGIC_BLANK)
 
 
-Draft: TypeAlias = PythonPendingRecord
+PendingRecord: TypeAlias = PythonPendingRecord
 """What runs. The native one takes the same positional parameters, and leaves unusual values to Python."""
 if KERNELS == NATIVE and not TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
-    Draft = _native.Draft
+    PendingRecord = _native.PendingRecord

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PythonReadResult:
-    """Records of one read; ``native.Found`` is the same.
+    """Records of one read; ``native.ReadResult`` is the same.
 
     Args:
         status: How the read ended.
@@ -96,8 +96,8 @@ def split(runs: Sequence[memoryview], sizes: Sequence[int]) -> list[memoryview]:
     return records
 
 
-Found: TypeAlias = PythonReadResult
+ReadResult: TypeAlias = PythonReadResult
 if KERNELS == NATIVE and not TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
-    Found = _native.Found
+    ReadResult = _native.ReadResult

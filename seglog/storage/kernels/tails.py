@@ -16,11 +16,11 @@ NEVER: Final = (1 << 63) - 1
 """An end that no log reaches."""
 
 
-_MOST_PAST_MAP_BYTES: Final = 1 << 20
+_MOST_PWRITE_BYTES: Final = 1 << 20
 
 
-class Window:
-    """Memory of a file that is lent for writing.
+class WriteWindow:
+    """Memory of a file that is granted for writing.
 
     Attributes:
         memory: The whole file.
@@ -57,8 +57,8 @@ class Window:
         """
         position = offset - self.first
         behind = position + len(size)
-        is_past_map = via_pwrite and self.descriptor >= 0 and len(rest) < _MOST_PAST_MAP_BYTES
-        if is_past_map and os.pwrite(self.descriptor, rest, behind) == len(rest):
+        is_via_pwrite = via_pwrite and self.descriptor >= 0 and len(rest) < _MOST_PWRITE_BYTES
+        if is_via_pwrite and os.pwrite(self.descriptor, rest, behind) == len(rest):
             os.pwrite(self.descriptor, size, position)
             return
         self.memory[behind : behind + len(rest)] = rest
@@ -72,7 +72,7 @@ class Window:
         return self._length is None or self._length() >= len(self.memory)
 
 
-_NO_WINDOW: Final = Window(memoryview(b""), 0, -1, None, -1)
+_NO_WINDOW: Final = WriteWindow(memoryview(b""), 0, -1, None, -1)
 
 
 class PythonLogTail:
@@ -87,7 +87,7 @@ class PythonLogTail:
             opened, or the end of a later record.
         wake_allocator_at: From this end on, an append asks for files to be made ahead.
         is_shut: Whether somebody holds the append lock and nothing else may append: the block of a ``with``.
-        window: The file of the end, as far as it was lent.
+        window: The file of the end, as far as it was granted.
     """
 
     __slots__ = (
@@ -120,7 +120,7 @@ class PythonLogTail:
     def __exit__(self, *_error: object) -> None:
         self.is_shut = False
 
-    def lend(
+    def grant(
         self,
         memory: memoryview,
         first: int,
@@ -129,7 +129,7 @@ class PythonLogTail:
         descriptor: int,
         /,
     ) -> None:
-        """Lends a file for writing.
+        """Grants a file for writing.
 
         Args:
             memory: The whole file.
@@ -138,10 +138,10 @@ class PythonLogTail:
             length: Answers how long the file is now; None where nobody can cut it.
             descriptor: Of the file, to be written to past its map; -1 for none.
         """
-        self.window = Window(memory, first, end, length, descriptor)
+        self.window = WriteWindow(memory, first, end, length, descriptor)
 
     def revoke(self) -> None:
-        """Takes back what was lent."""
+        """Takes back what was granted."""
         self.window = _NO_WINDOW
 
 
@@ -152,7 +152,7 @@ class PythonQueueTail:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset that the next message gets.
         max_phy_offset: Where the record of the last unit ends, -1 before the first.
-        window: The file of the next unit, as far as it was lent.
+        window: The file of the next unit, as far as it was granted.
     """
 
     __slots__ = ("max_offset", "max_phy_offset", "min_offset", "window")
@@ -163,7 +163,7 @@ class PythonQueueTail:
         self.max_phy_offset = max_phy_offset
         self.window = _NO_WINDOW
 
-    def lend(
+    def grant(
         self,
         memory: memoryview,
         first: int,
@@ -172,11 +172,11 @@ class PythonQueueTail:
         descriptor: int,
         /,
     ) -> None:
-        """Lends a file as :meth:`PythonLogTail.lend` does; the offsets are those of bytes in the queue."""
-        self.window = Window(memory, first, end, length, descriptor)
+        """Grants a file as :meth:`PythonLogTail.grant` does; the offsets are those of bytes in the queue."""
+        self.window = WriteWindow(memory, first, end, length, descriptor)
 
     def revoke(self) -> None:
-        """Takes back what was lent."""
+        """Takes back what was granted."""
         self.window = _NO_WINDOW
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.format.record.record import FILLER_BYTES, MIN_RECORD_BYTES
-from seglog.storage.kernels.pending_record import Draft, filler
+from seglog.storage.kernels.pending_record import PendingRecord, filler
 from seglog.storage.kernels.tails import NEVER, LogTail
 from seglog.storage.log.warm_window import WarmWindow
 from seglog.storage.seals.block_guard import BlockGuard
@@ -71,7 +71,7 @@ class CommitLog:
 
     Attributes:
         min_phy_offset: Where it starts.
-        tip: Where it ends.
+        tail: Where it ends.
         holes: Its unreadable stretches.
         guard: Checks records that opening did not walk, None if it walked all.
 
@@ -81,39 +81,39 @@ class CommitLog:
     def __init__(
         self,
         segments: Segments,
-        tip: LogTail,
+        tail: LogTail,
         holes: Sequence[Hole],
         step_bytes: int,
         guard: BlockGuard | None = None,
     ) -> None:
         first = segments.first_offset
-        self.min_phy_offset = tip.end_phy_offset if first is None else first
-        self.tip = tip
+        self.min_phy_offset = tail.end_phy_offset if first is None else first
+        self.tail = tail
         self.guard = guard
         self._segments = segments
         self.holes = HoleMap(holes)
         self._mended: Mapping[int, int] = {}
         self._last_read = (0, 0, memoryview(b""))
         self._step_bytes = step_bytes
-        self._opened_at = tip.end_phy_offset
+        self._opened_at = tail.end_phy_offset
         self._warm = WarmWindow(segments)
-        self._nudge: Callable[[], None] = lambda: None
+        self._wake_allocator: Callable[[], None] = lambda: None
         self._keep_from_native(at for hole in holes for at in self._files_of(hole.phy_offset, hole.end))
         if self.maps is not None and guard is not None:
             self.maps.guarded_end = guard.end_phy_offset
-        last = segments.find(tip.end_phy_offset)
+        last = segments.find(tail.end_phy_offset)
         if last is not None:
             last.hold()
 
     @property
     def end_phy_offset(self) -> int:
         """Where the next record goes."""
-        return self.tip.end_phy_offset
+        return self.tail.end_phy_offset
 
     @property
     def last_phy_offset(self) -> int:
         """Where the last record starts, -1 before the first."""
-        return self.tip.last_phy_offset
+        return self.tail.last_phy_offset
 
     @property
     def maps(self) -> _native.Maps | None:
@@ -205,11 +205,11 @@ class CommitLog:
         position = phy_offset - segment.first_offset
         return view[position : position + size_bytes]
 
-    def nudge_with(self, nudge: Callable[[], None]) -> None:
-        """Has ``nudge`` called, by an append, when :meth:`grow_ahead` has something to do."""
+    def wake_allocator_with(self, wake_allocator: Callable[[], None]) -> None:
+        """Has ``wake_allocator`` called, by an append, when :meth:`grow_ahead` has something to do."""
         if self.segment_size_bytes >= AHEAD_MIN_BYTES:
-            self._nudge = nudge
-            self.tip.wake_allocator_at = 0
+            self._wake_allocator = wake_allocator
+            self.tail.wake_allocator_at = 0
 
     def room(self, size_bytes: int) -> MappedFile | None:
         """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
@@ -221,9 +221,9 @@ class CommitLog:
             TruncatedError: Another process cut the file.
         """
         at = self.end_phy_offset
-        if at >= self.tip.wake_allocator_at:
-            self.tip.wake_allocator_at = NEVER
-            self._nudge()
+        if at >= self.tail.wake_allocator_at:
+            self.tail.wake_allocator_at = NEVER
+            self._wake_allocator()
         segment = self._segments.find(at)
         if segment is None:
             return None
@@ -244,7 +244,7 @@ class CommitLog:
         segment.check_held()
         following.check_held()
         view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
-        self.tip.end_phy_offset = following.first_offset
+        self.tail.end_phy_offset = following.first_offset
         return following
 
     def has_room(self, size_bytes: int) -> bool:
@@ -285,7 +285,7 @@ class CommitLog:
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
-            self.tip.wake_allocator_at = at + 1
+            self.tail.wake_allocator_at = at + 1
             return
         first, following = segment.first_offset, segment.first_offset + segment.size_bytes
         lead = self._lead_bytes(at)
@@ -298,12 +298,12 @@ class CommitLog:
                 self._reserve_until(segment, 0, goal - following)
                 _mapped = segment.view
         except FullError:
-            self.tip.wake_allocator_at = at + self._step_bytes  # an append that finds no room says so
+            self.tail.wake_allocator_at = at + self._step_bytes  # an append that finds no room says so
             return
         later = due if at < due else following  # another file is wanted
         more = segment.first_offset + segment.reserved_end - lead + 1
         is_full = segment.reserved_end == segment.size_bytes
-        self.tip.wake_allocator_at = later if is_full else min(later, more)
+        self.tail.wake_allocator_at = later if is_full else min(later, more)
 
     def _lead_bytes(self, at: int) -> int:
         """Returns how far ahead space is wanted: as much as this opening wrote, within bounds.
@@ -326,7 +326,7 @@ class CommitLog:
             flushed: How far the log is on the disk.
         """
         look_at = self._warm.follow(self.end_phy_offset, flushed)
-        self.tip.wake_allocator_at = min(self.tip.wake_allocator_at, look_at)
+        self.tail.wake_allocator_at = min(self.tail.wake_allocator_at, look_at)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes + FILLER_BYTES > self._segments.file_size_bytes:
@@ -335,15 +335,15 @@ class CommitLog:
                 help="send smaller messages or batches, or make the store with a larger segment_size_bytes",
             )
 
-    def lend(self) -> None:
-        """Lends the file of the end to the tip, for appends that need no other."""
-        at = self.tip.end_phy_offset
+    def grant(self) -> None:
+        """Grants the file of the end to the tail, for appends that need no other."""
+        at = self.tail.end_phy_offset
         segment = self._segments.find(at)
         if segment is not None:
-            segment.lend(self.tip, at - segment.first_offset, segment.size_bytes - FILLER_BYTES)
+            segment.grant(self.tail, at - segment.first_offset, segment.size_bytes - FILLER_BYTES)
 
     def write(
-        self, segment: MappedFile, drafts: Sequence[Draft], queue_offset: int, store_timestamp_ms: int
+        self, segment: MappedFile, drafts: Sequence[PendingRecord], queue_offset: int, store_timestamp_ms: int
     ) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Appends records.
 
@@ -370,9 +370,9 @@ class CommitLog:
                 draft.write(view, at - first, 0, at, store_timestamp_ms)
             at += draft.size_bytes
             if draft.properties:
-                self.tip.keyed_end = at
-        self.tip.end_phy_offset = at
-        self.tip.last_phy_offset = starts[-1]
+                self.tail.keyed_end = at
+        self.tail.end_phy_offset = at
+        self.tail.last_phy_offset = starts[-1]
         return starts, units
 
     def sync(self, start: int, end: int) -> None:

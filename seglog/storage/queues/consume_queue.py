@@ -33,7 +33,7 @@ class ConsumeQueue:
     """One queue, open for writing.
 
     Attributes:
-        tip: Where it ends.
+        tail: Where it ends.
 
     Args:
         synced_offset: Queue offset up to which units are known to be on the disk.
@@ -49,7 +49,7 @@ class ConsumeQueue:
         "_segments",
         "_synced_offset",
         "queue_id",
-        "tip",
+        "tail",
         "topic",
     )
 
@@ -58,16 +58,16 @@ class ConsumeQueue:
         topic: str,
         queue_id: int,
         segments: Segments,
-        tip: QueueTail,
+        tail: QueueTail,
         *,
         synced_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        self.tip = tip
+        self.tail = tail
         self._segments = segments
         self._synced_offset = synced_offset
-        self._opened_offset = tip.max_offset
+        self._opened_offset = tail.max_offset
         self._last_read = _NOTHING_READ
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
@@ -80,17 +80,17 @@ class ConsumeQueue:
     @property
     def min_offset(self) -> int:
         """Queue offset of the first message that the log holds."""
-        return self.tip.min_offset
+        return self.tail.min_offset
 
     @property
     def max_offset(self) -> int:
         """Queue offset that the next message gets."""
-        return self.tip.max_offset
+        return self.tail.max_offset
 
     @property
     def max_phy_offset(self) -> int:
         """Where the record of the last unit ends, -1 before the first."""
-        return self.tip.max_phy_offset
+        return self.tail.max_phy_offset
 
     @property
     def units_per_file(self) -> int:
@@ -235,15 +235,15 @@ class ConsumeQueue:
                 position += CQ_UNIT_BYTES
             done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
-        self.tip.max_phy_offset = last_phy_offset + last_size_bytes
-        self.tip.max_offset += len(units)
+        self.tail.max_phy_offset = last_phy_offset + last_size_bytes
+        self.tail.max_offset += len(units)
 
-    def lend(self) -> None:
-        """Lends the file of the next unit to the tip."""
+    def grant(self) -> None:
+        """Grants the file of the next unit to the tail."""
         start = self.max_offset * CQ_UNIT_BYTES
         file = self._segments.find(start)
         if file is not None:
-            file.lend(self.tip, start - file.first_offset, file.size_bytes)
+            file.grant(self.tail, start - file.first_offset, file.size_bytes)
 
     @property
     def is_staging(self) -> bool:
@@ -266,7 +266,7 @@ class ConsumeQueue:
 
     def expire(self, min_offset: int) -> None:
         """Lets the queue begin at an offset, before the messages below it go."""
-        self.tip.min_offset = max(self.tip.min_offset, min_offset)
+        self.tail.min_offset = max(self.tail.min_offset, min_offset)
 
     @property
     def file_offset(self) -> int:

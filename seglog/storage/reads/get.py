@@ -31,7 +31,7 @@ from seglog.storage.format.record.tombstone import (
     is_tombstone,
 )
 from seglog.storage.kernels.decode import decode_message
-from seglog.storage.kernels.read_result import Found, split
+from seglog.storage.kernels.read_result import ReadResult, split
 from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.reads.message_filter import MessageFilter
 
@@ -93,7 +93,7 @@ class Log(RecordSource, Protocol):
         ...
 
 
-class GetResult(Found):
+class GetResult(ReadResult):
     """What a read found; treat it as read-only.
 
     Attributes:

@@ -62,7 +62,7 @@ class SnapshotQueue:
         self._units = state.units
 
     @property
-    def tip(self) -> SnapshotQueue:
+    def tail(self) -> SnapshotQueue:
         """Where it begins and ends: what it says itself."""
         return self
 

@@ -46,7 +46,7 @@ _Ints = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
 
-class Tip(Protocol):
+class Tail(Protocol):
     """Where a queue begins and ends."""
 
     @property
@@ -64,7 +64,7 @@ class PlainQueue(Protocol):
     """What plain reads need of a queue."""
 
     @property
-    def tip(self) -> Tip:
+    def tail(self) -> Tail:
         """Where it begins and ends."""
         ...
 
@@ -119,13 +119,13 @@ class _Known:
         "run_ends",
         "sizes",
         "starts",
-        "tip",
+        "tail",
         "units_per_file",
     )
 
     def __init__(self, queue: PlainQueue) -> None:
         self.queue = queue
-        self.tip = queue.tip
+        self.tail = queue.tail
         self.units_per_file = queue.units_per_file
         self.next_offset = -1
         self.first = self.count = 0
@@ -183,8 +183,8 @@ class PlainReads:
             and type(queue_id) is int
             and (max_bytes is MAX_TOTAL_BYTES or (type(max_bytes) is int and max_bytes > 0))
         ):
-            tip = known.tip
-            low, high = tip.min_offset, tip.max_offset
+            tail = known.tail
+            low, high = tail.min_offset, tail.max_offset
             if low <= queue_offset < high:
                 if (now_s := time.monotonic()) > known.recheck_at_s:
                     known.recheck_at_s = now_s + RECHECK_S

@@ -197,7 +197,7 @@ class MappedFile:
             self.path = path
 
     def park(self) -> None:
-        """Gives up the map; views that exist stay valid, and what was lent is taken back."""
+        """Gives up the map; views that exist stay valid, and what was granted is taken back."""
         self._view = self._length_now = None
         if self.maps is not None:
             self.maps.drop(self.first_offset)
@@ -205,10 +205,10 @@ class MappedFile:
         if borrower is not None:
             borrower.revoke()
 
-    def lend(self, borrower: LogTail | QueueTail, position: int, end: int) -> None:
-        """Lends the memory for writing from ``position`` to where there is space, at most to ``end``.
+    def grant(self, borrower: LogTail | QueueTail, position: int, end: int) -> None:
+        """Grants the memory for writing from ``position`` to where there is space, at most to ``end``.
 
-        Only a map that is there is lent; it is taken back when it is given up.
+        Only a map that is there is granted; it is taken back when it is given up.
         """
         view, (reserved_start, reserved_end) = self._view, self._reserved
         if view is None or not reserved_start <= position < reserved_end:
@@ -216,7 +216,7 @@ class MappedFile:
         self._borrower = borrower
         first, held = self.first_offset, self._held
         descriptor = -1 if held is None else held.descriptor
-        borrower.lend(view, first, first + min(end, reserved_end), self._length_now, descriptor)
+        borrower.grant(view, first, first + min(end, reserved_end), self._length_now, descriptor)
         if self._view is not view:  # given up between
             borrower.revoke()
 

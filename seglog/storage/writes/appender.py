@@ -31,7 +31,7 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.put_properties import encode_all_properties
 from seglog.storage.format.record.sys_flag import INNER_BATCH
 from seglog.storage.format.record.tombstone import would_be_lost
-from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.writes.deferred_records import INNER, Order, check_unordered, make_order
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -135,7 +135,7 @@ class Appender:
         if delay_ms is not None:
             as_int("delay_ms", delay_ms)
 
-        def draft(finished: bytes) -> Draft:
+        def draft(finished: bytes) -> PendingRecord:
             made = self.draft(
                 topic,
                 queue_id,
@@ -186,7 +186,7 @@ class Appender:
         self,
         topic: str,
         queue_id: int,
-        drafts: Sequence[Draft],
+        drafts: Sequence[PendingRecord],
         durability: Durability | None,
         *,
         may_wait: bool = True,
@@ -211,13 +211,15 @@ class Appender:
         )
         return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
 
-    def new_drafts(self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]) -> list[Draft]:
+    def new_drafts(
+        self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]
+    ) -> list[PendingRecord]:
         """Returns the records of messages as applications have them.
 
         Raises:
             InvalidArgumentError: They are no sequence, or one holds what no record can; it is named by index.
         """
-        drafts: list[Draft] = []
+        drafts: list[PendingRecord] = []
         for item in _checked_messages(messages):
             message = item if isinstance(item, NewMessage) else NewMessage(item)
             try:
@@ -236,7 +238,7 @@ class Appender:
         born_timestamp_ms: int | None,
         born_host: Host | None,
         reconsume_times: int,
-    ) -> list[Draft]:
+    ) -> list[PendingRecord]:
         """Returns the records of messages as brokers have them.
 
         Raises:
@@ -283,7 +285,7 @@ class Appender:
         store_host: Host | None = None,
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
-    ) -> Draft:
+    ) -> PendingRecord:
         """Returns a record to append; what is left out is the store's own or now.
 
         Raises:
@@ -298,7 +300,7 @@ class Appender:
                 f"the body has {size} bytes, at most {self.max_message_size_bytes}",
                 help="send it in pieces, or open the store with a larger max_message_size_bytes",
             )
-        return Draft(
+        return PendingRecord(
             encoded_topic,
             queue_id,
             body,
@@ -320,10 +322,12 @@ class Appender:
             return self.durability
         return durability if type(durability) is Durability else as_enum("durability", Durability, durability)
 
-    def _append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool) -> tuple[Draft, Written]:
-        made: list[Draft] = []
+    def _append_order(
+        self, topic: str, queue_id: int, order: Order, may_wait: bool
+    ) -> tuple[PendingRecord, Written]:
+        made: list[PendingRecord] = []
 
-        def make(first: int, further: Sequence[int]) -> Sequence[Draft]:
+        def make(first: int, further: Sequence[int]) -> Sequence[PendingRecord]:
             made[:] = order.make(first, further)  # once more where others took the offsets before
             return made
 
@@ -334,7 +338,7 @@ class Appender:
         self,
         topic: str,
         queue_id: int,
-        draft: Draft,
+        draft: PendingRecord,
         written: Written,
         store_host: Host,
         durability: Durability,

@@ -45,29 +45,29 @@ class AsyncAppends:
         self._is_closed = False
         self._worker = OnDemand("seglog-aside", self._work)
         self.durable = appender.durable
-        self._put_soon: Callable[..., PutResult | None] | None = None
-        self._lend: Callable[[str, int], None] | None = None
+        self._try_put: Callable[..., PutResult | None] | None = None
+        self._grant: Callable[[str, int], None] | None = None
 
-    def take_lane(
-        self, try_put: Callable[..., PutResult | None] | None, lend: Callable[[str, int], None] | None
+    def take_fast_path(
+        self, try_put: Callable[..., PutResult | None] | None, grant: Callable[[str, int], None] | None
     ) -> None:
-        """Has puts tried on a lane first; None for the ordinary way only.
+        """Has puts tried on a fast path first; None for the ordinary way only.
 
         Args:
             try_put: As :meth:`PythonFastPath.try_put`.
-            lend: Lends the lane the files of a queue again.
+            grant: Grants the fast path the files of a queue again.
         """
-        self._put_soon, self._lend = try_put, lend
+        self._try_put, self._grant = try_put, grant
 
     @property
     def try_put(self) -> Callable[..., PutResult | None] | None:
-        """The lane's call; None without a lane, and while appends stand in line that came before."""
-        return None if self._aside else self._put_soon
+        """The fast path's call; None without one, and while earlier appends wait."""
+        return None if self._aside else self._try_put
 
-    def lend(self, topic: str, queue_id: int) -> None:
-        """Lends the lane the files of a queue that it lacked."""
-        if self._lend is not None:
-            self._lend(topic, queue_id)
+    def grant(self, topic: str, queue_id: int) -> None:
+        """Grants the fast path the files of a queue that it lacked."""
+        if self._grant is not None:
+            self._grant(topic, queue_id)
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
         """Returns what an append gives back once it is durable, or made, as its caller wants.

@@ -67,7 +67,7 @@ class AsyncCalls(ABC):
         result = await appends.run(
             lambda may_wait: appender.put(topic, queue_id, body, raw, code, flag, durability, may_wait)
         )
-        appends.lend(topic, queue_id)
+        appends.grant(topic, queue_id)
         return result
 
     async def append_async(

@@ -16,7 +16,7 @@ from seglog.storage.compaction.queue import CompactionQueue
 from seglog.storage.compaction.units import CompactionUnits, Position
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.compaction import CompactionSizes, compaction_key, compaction_sizes
-from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.survey.survey import Survey
 
@@ -65,7 +65,7 @@ class CompactionWriter:
         self._sizes = infer_compaction_sizes(states, self._sizes)
 
     def prepare(
-        self, topic: str, queue_id: int, drafts: Sequence[Draft]
+        self, topic: str, queue_id: int, drafts: Sequence[PendingRecord]
     ) -> tuple[CompactionQueue, list[Position]]:
         """Returns where copies of records of a compaction topic go.
 

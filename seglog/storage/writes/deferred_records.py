@@ -20,7 +20,7 @@ from seglog.storage.format.queue.lmq import is_queue_name, lmq_names, topic_allo
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.inner_batch import count_batch
 from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH, takes_queue_offset
-from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.kernels.pending_record import PendingRecord
 
 INNER: Final = b"INNER_"
 """What the names of all properties begin with that an order is for."""
@@ -41,7 +41,7 @@ class Order:
         batch_size: Messages in each record.
     """
 
-    make: Callable[[int, Sequence[int]], Sequence[Draft]]
+    make: Callable[[int, Sequence[int]], Sequence[PendingRecord]]
     further: tuple[str, ...] = ()
     batch_size: int = 1
 
@@ -51,7 +51,7 @@ def make_order(
     body: bytes | memoryview,
     properties: bytes,
     sys_flag: int,
-    draft: Callable[[bytes], Draft],
+    draft: Callable[[bytes], PendingRecord],
     *,
     is_batch_topic: bool,
 ) -> Order | None:
@@ -83,7 +83,7 @@ def make_order(
     if batch_size is None and not asked:
         return None
 
-    def make(first: int, offsets: Sequence[int]) -> Sequence[Draft]:
+    def make(first: int, offsets: Sequence[int]) -> Sequence[PendingRecord]:
         raw = properties
         if batch_size is not None:
             raw = _with_range(raw, first, batch_size)

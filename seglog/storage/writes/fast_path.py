@@ -1,4 +1,4 @@
-"""Opens the lane of a store: tells it where it is, whom to call, and what to make."""
+"""Opens the fast path of a store: tells it where it is, whom to call, and what to make."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from seglog.clock import SystemClock
-from seglog.storage.kernels.fast_path import FastPathOwner, Lane
+from seglog.storage.kernels.fast_path import FastPath, FastPathOwner
 from seglog.storage.writes.appender import Appender
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 from seglog.storage.writes.writer import Writer
 
-LANE_CALLS: Final = ("put", "put_batch", "append", "append_batch")
-"""Calls of a store that a lane may take; the one in Python takes puts, and batches of them."""
+FAST_PATH_CALLS: Final = ("put", "put_batch", "append", "append_batch")
+"""Calls of a store that a fast path may take; the one in Python takes puts, and batches of them."""
 
 
-def open_lane(
+def open_fast_path(
     appender: Appender,
     writer: Writer,
     put: Callable[..., PutResult],
@@ -24,7 +24,7 @@ def open_lane(
     append: Callable[..., PutResult],
     append_batch: Callable[..., BatchResult],
 ) -> tuple[Mapping[str, Callable[..., PutResult | BatchResult]], Callable[..., PutResult | None]]:
-    """Opens the lane of a store.
+    """Opens the fast path of a store.
 
     Args:
         appender: What it does.
@@ -35,14 +35,14 @@ def open_lane(
         append_batch: See ``put``.
 
     Returns:
-        The calls that the lane takes, by name, and its ``try_put``.
+        The calls that the fast path takes, by name, and its ``try_put``.
     """
     owner = FastPathOwner(
         put=put,
         put_batch=put_batch,
         append=append,
         append_batch=append_batch,
-        lend=writer.lend,
+        grant=writer.grant,
         notify=writer.waiters.notify,
         ensure=writer.ensure,
         waiting=writer.waiters.waiting,
@@ -59,6 +59,8 @@ def open_lane(
         has_system_clock=type(appender.clock) is SystemClock,
         lock=writer.append_lock,
     )
-    lane: Lane[PutResult, BatchResult, Durability] = Lane(writer.log.tip, owner)
-    writer.serve(lane)
-    return {name: getattr(lane, name) for name in LANE_CALLS if hasattr(lane, name)}, lane.try_put
+    fast_path: FastPath[PutResult, BatchResult, Durability] = FastPath(writer.log.tail, owner)
+    writer.serve(fast_path)
+    return {
+        name: getattr(fast_path, name) for name in FAST_PATH_CALLS if hasattr(fast_path, name)
+    }, fast_path.try_put

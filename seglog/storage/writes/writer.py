@@ -45,8 +45,8 @@ from seglog.storage.format.names import (
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.record import RecordRow
 from seglog.storage.format.record.sys_flag import takes_queue_offset
-from seglog.storage.kernels.fast_path import Lane
-from seglog.storage.kernels.pending_record import Draft
+from seglog.storage.kernels.fast_path import FastPath
+from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.kernels.tails import LogTail
 from seglog.storage.log.commit_log import CommitLog
 from seglog.storage.overlay.batch_overlay import BatchQueueState
@@ -148,7 +148,7 @@ class Writer:
         self._flush_lock = threading.Lock()
         self._ahead = OnDemand("seglog-ahead", self._grow_ahead)
         self._checkpoint = found.checkpoint if found is not None else Checkpoint()
-        self._tip = LogTail(0, -1, 0, 0) if found is None else _tip_of(found)
+        self._tail = LogTail(0, -1, 0, 0) if found is None else _tail_of(found)
         step_bytes = min(LOG_STEP_BYTES, geometry.segment_size_bytes)
         self.log = CommitLog(
             Segments(
@@ -159,7 +159,7 @@ class Writer:
                 step_bytes=step_bytes,
                 first_offsets=kept_log_files(found) if found is not None else (),
             ),
-            self._tip,
+            self._tail,
             found.holes if found is not None else (),
             step_bytes,
             found.guard if found is not None else None,
@@ -194,8 +194,8 @@ class Writer:
             self.log.sync, lambda: self.log.end_phy_offset, self.log.end_phy_offset, latch
         )
         self._closed = False
-        self._lanes: list[Lane[PutResult, BatchResult, Durability]] = []
-        latch.on_close(self._close_lanes)
+        self._fast_paths: list[FastPath[PutResult, BatchResult, Durability]] = []
+        latch.on_close(self._close_fast_paths)
         _writers.add(self)
         self.index, self.index_findings = open_key_index(
             files,
@@ -204,7 +204,7 @@ class Writer:
             clock,
             found,
             geometry.segment_size_bytes,
-            lambda: (self._tip.end_phy_offset, self._tip.keyed_end),
+            lambda: (self._tail.end_phy_offset, self._tail.keyed_end),
             index_geometry,
             keeps_removed=True,
         )
@@ -257,7 +257,7 @@ class Writer:
 
         From now on the log's next file is made ahead as well.
         """
-        self.log.nudge_with(self._ahead.ask)
+        self.log.wake_allocator_with(self._ahead.ask)
         self._flusher.start(flush_interval_ms)
         self._indexer.start(INDEX_INTERVAL_MS)
         self._sealer.start(SEAL_INTERVAL_MS)
@@ -283,14 +283,14 @@ class Writer:
 
     def add_kinds(self, configured: TopicKinds) -> None:
         """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             plain = {topic for topic, _queue_id in self._queues}
             self._kinds = TopicKinds(
                 self._kinds.batch | (configured.batch - plain), self._kinds.compaction | configured.compaction
             )
             self._special_topics = self._kinds.special
-            for lane in self._lanes:
-                lane.forget()
+            for fast_path in self._fast_paths:
+                fast_path.forget()
 
     def drop_topic(self, topic: str) -> int:
         """Deletes the queues of a topic; a queue that is made anew begins at 0. Returns how many there were.
@@ -307,7 +307,7 @@ class Writer:
         # Nobody syncs or makes files of these queues meanwhile: a new queue has the same names.
         with self._flush_lock, self._grow_lock, explained():
             self._points.forget()  # a point cannot say that a topic is gone
-            with self.append_lock, self._tip:
+            with self.append_lock, self._tail:
                 self._check_open()
                 dropped = [queue for queue in self.queues() if queue.topic == topic]
                 for table in (self._queues, self._batch_queues, self._new, self._fast_queues):
@@ -315,8 +315,8 @@ class Writer:
                         del table[topic, queue_id]
                 self._kinds = TopicKinds(self._kinds.batch - {topic}, self._kinds.compaction)
                 self._special_topics = self._kinds.special
-                for lane in self._lanes:
-                    lane.forget()
+                for fast_path in self._fast_paths:
+                    fast_path.forget()
             for queue in dropped:
                 queue.remove_files()
             remove_topic_folders(self._files, self._root, topic)
@@ -326,34 +326,36 @@ class Writer:
         """Returns whether a topic has batch queues."""
         return topic in self._kinds.batch
 
-    def serve(self, lane: Lane[PutResult, BatchResult, Durability]) -> None:
-        """Lets a lane append from now on, as long as the store is open and sound."""
-        with self.append_lock, self._tip:
+    def serve(self, fast_path: FastPath[PutResult, BatchResult, Durability]) -> None:
+        """Lets a fast path append from now on, as long as the store is open and sound."""
+        with self.append_lock, self._tail:
             if self._closed or self._latch.is_closed:
-                lane.close()
+                fast_path.close()
             else:
-                self._lanes.append(lane)
+                self._fast_paths.append(fast_path)
 
-    def lend(self, topic: str, queue_id: int) -> None:
-        """Lends the lanes the files where the next message of a queue goes, if it is a plain one."""
-        with self.append_lock, self._tip:
+    def grant(self, topic: str, queue_id: int) -> None:
+        """Grants the fast paths the files where the next message of a queue goes, if it is a plain one."""
+        with self.append_lock, self._tail:
             queue = self._queues.get((topic, queue_id))
             if self._closed or queue is None or not self._is_plain(topic):
                 return
-            self.log.lend()
-            queue.lend()
-            for lane in self._lanes:
-                lane.add(topic, queue_id, queue.tip)
+            self.log.grant()
+            queue.grant()
+            for fast_path in self._fast_paths:
+                fast_path.add(topic, queue_id, queue.tail)
 
     def _is_plain(self, topic: str) -> bool:
         """Returns whether records of a topic need nothing that other records do not."""
         return topic not in self._special_topics and topic != SCHEDULE_TOPIC and len(topic) <= MAX_TOPIC_BYTES
 
-    def _close_lanes(self) -> None:
-        for lane in self._lanes:
-            lane.close()
+    def _close_fast_paths(self) -> None:
+        for fast_path in self._fast_paths:
+            fast_path.close()
 
-    def append(self, topic: str, queue_id: int, drafts: Sequence[Draft], may_wait: bool = True) -> Written:
+    def append(
+        self, topic: str, queue_id: int, drafts: Sequence[PendingRecord], may_wait: bool = True
+    ) -> Written:
         """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
 
         Args:
@@ -374,7 +376,7 @@ class Writer:
         if topic in self._special_topics:
             return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
         key = topic, queue_id
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             written = self._try_append(key, drafts)
         if not isinstance(written, Written):
             if not may_wait:
@@ -399,7 +401,7 @@ class Writer:
         if not may_wait:
             raise WouldWaitError
         keys = ((topic, queue_id), *((name, 0) for name in order.further))
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             written = self._try_order(keys, order)
         if not isinstance(written, Written):
             written = self._grow_and_try(keys, written, lambda: self._try_order(keys, order))
@@ -415,7 +417,7 @@ class Writer:
         if queue is not None and queue.is_staging:
             self._ahead.ask()
 
-    def _try_append(self, key: tuple[str, int], drafts: Sequence[Draft]) -> Written | _Need:
+    def _try_append(self, key: tuple[str, int], drafts: Sequence[PendingRecord]) -> Written | _Need:
         """Appends under the append lock, or returns what it needs to."""
         self._check_open()
         self._latch.check()
@@ -442,8 +444,8 @@ class Writer:
             if key in self._new:
                 self._queues[key] = queue
                 del self._new[key]
-        self._tip.last_store_ms = now_ms
-        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
+        self._tail.last_store_ms = now_ms
+        self._tail.newest_store_ms = max(self._tail.newest_store_ms, now_ms)
         return Written(first, starts, now_ms, self.log.end_phy_offset)
 
     def _try_order(self, keys: Sequence[tuple[str, int]], order: Order) -> Written | _Need:
@@ -480,8 +482,8 @@ class Writer:
             self._new.pop(key, None)
         if compaction is not None:
             self._compaction.append(*compaction, units, offsets[0], now_ms)
-        self._tip.last_store_ms = now_ms
-        self._tip.newest_store_ms = max(self._tip.newest_store_ms, now_ms)
+        self._tail.last_store_ms = now_ms
+        self._tail.newest_store_ms = max(self._tail.newest_store_ms, now_ms)
         return Written(offsets[0], starts, now_ms, self.log.end_phy_offset)
 
     def _grow_and_try(
@@ -491,7 +493,7 @@ class Writer:
         written: Written | _Need = need
         while not isinstance(written, Written):
             self._grow(keys, written)
-            with self.append_lock, self._tip:
+            with self.append_lock, self._tail:
                 written = attempt()
         for key in keys:
             queue = self.queue(*key)
@@ -562,7 +564,7 @@ class Writer:
 
     def _drop_new(self, keys: Sequence[tuple[str, int]]) -> None:
         """Takes away what was made for queues that cannot have their first message now."""
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             dropped = [self._new.pop(key) for key in keys if key in self._new]
         for queue in dropped:
             queue.close()
@@ -599,7 +601,7 @@ class Writer:
             StoreError: The machine lacked something.
         """
         with self._flush_lock:
-            newest_ms = self._tip.last_store_ms
+            newest_ms = self._tail.last_store_ms
             self.commit.ensure(self.log.end_phy_offset)
             with self._failing():
                 for queue in self.queues():
@@ -622,9 +624,9 @@ class Writer:
         """Flushes everything and marks the stop as clean; only gives everything back after a failure."""
         if self._closed:
             return
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             self._closed = True
-            self._close_lanes()
+            self._close_fast_paths()
         self._ahead.stop()
         self._flusher.stop()
         self._indexer.stop()
@@ -656,12 +658,12 @@ class Writer:
                 self.log.close()
 
     def _log_end(self) -> LogEnd:
-        with self.append_lock, self._tip:
+        with self.append_lock, self._tail:
             return LogEnd(
                 self.log.end_phy_offset,
                 self.log.last_phy_offset,
-                self._tip.last_store_ms,
-                self._tip.newest_store_ms,
+                self._tail.last_store_ms,
+                self._tail.newest_store_ms,
             )
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
@@ -731,7 +733,7 @@ class Writer:
         return True
 
 
-def _tip_of(found: Survey) -> LogTail:
+def _tail_of(found: Survey) -> LogTail:
     scan = found.scan
     return LogTail(found.max_phy_offset, scan.last_phy_offset, scan.last_store_ms, found.newest_store_ms)
 
@@ -740,7 +742,7 @@ def _close_in_child() -> None:
     # A forked child shares the maps but not the lock: whatever it wrote would go through the parent's log.
     for writer in list(_writers):
         writer._closed = True
-        writer._close_lanes()
+        writer._close_fast_paths()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

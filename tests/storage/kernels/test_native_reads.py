@@ -260,7 +260,7 @@ def test_a_store_that_nobody_has_any_more_is_collected(tmp_path):
 
 
 def found_types(kernels):
-    return PythonReadResult if kernels == "python" else native().Found
+    return PythonReadResult if kernels == "python" else native().ReadResult
 
 
 RUNS = [memoryview(b"aabbb"), memoryview(b"c")]
@@ -323,8 +323,8 @@ def test_maps_hold_no_memory_that_they_were_told_to_drop():
 
 def test_objects_of_others_are_refused():
     module = native()
-    tip, maps = module.QueueTail(0, 0, -1), module.Maps(20)
-    for arguments in ((tip, tip), (maps, maps), (None, None)):
+    tail, maps = module.QueueTail(0, 0, -1), module.Maps(20)
+    for arguments in ((tail, tail), (maps, maps), (None, None)):
         with pytest.raises(TypeError):
             module.Reads(len, GetResult, TagFilter, 1, 2, *arguments, (1, 1, 1))
     with pytest.raises(TypeError):

@@ -121,7 +121,7 @@ USUAL = {
 
 
 def new_draft(**other):
-    return native().Draft(*(USUAL | other).values())
+    return native().PendingRecord(*(USUAL | other).values())
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def new_draft(**other):
 )
 def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
     made, twin = new_draft(**other), PythonPendingRecord(*(USUAL | other).values())
-    assert type(made) is native().Draft
+    assert type(made) is native().PendingRecord
     buffers = bytearray(made.size_bytes), bytearray(twin.size_bytes)
     for each, buffer in zip((made, twin), buffers, strict=True):
         each.write(memoryview(buffer), 0, 1, 2, 3)
@@ -165,7 +165,7 @@ def test_unusual_drafts_are_left_to_python(other):
 
 
 def test_named_parameters_are_left_to_python():
-    assert type(native().Draft(**USUAL)) is PythonPendingRecord
+    assert type(native().PendingRecord(**USUAL)) is PythonPendingRecord
 
 
 def test_wrong_values_are_the_errors_of_python():
@@ -174,7 +174,7 @@ def test_wrong_values_are_the_errors_of_python():
     with pytest.raises(AttributeError):
         new_draft(born_host="127.0.0.1:1")
     with pytest.raises(TypeError):
-        native().Draft(b"T")
+        native().PendingRecord(b"T")
 
 
 class Port:

@@ -12,13 +12,13 @@ from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import pending_record as append
-from seglog.storage.kernels.pending_record import Draft, filler
+from seglog.storage.kernels.pending_record import PendingRecord, filler
 from tests.support.records import Record, records
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
 
-def draft(record: Record, **other: object) -> Draft:
+def draft(record: Record, **other: object) -> PendingRecord:
     values: dict[str, object] = {
         "tags_code": 0,
         "sys_flag": record.sys_flag,
@@ -30,12 +30,12 @@ def draft(record: Record, **other: object) -> Draft:
         "prepared_transaction_offset": record.prepared_transaction_offset,
         "record_crc": record.record_crc,
     }
-    return append.Draft(
+    return append.PendingRecord(
         record.topic, record.queue_id, record.body, record.properties, *(values | other).values()
     )
 
 
-def written(record: Record, made: Draft, at: int = 0) -> bytes:
+def written(record: Record, made: PendingRecord, at: int = 0) -> bytes:
     buffer = bytearray(b"\xee" * (at + made.size_bytes + 5))
     made.write(memoryview(buffer), at, record.queue_offset, record.phy_offset, record.store_timestamp_ms)
     assert buffer[:at] + buffer[at + made.size_bytes :] == b"\xee" * (at + 5)
@@ -138,13 +138,15 @@ def test_properties_that_would_look_torn_are_refused_without_a_record_crc(proper
 )
 def test_body_may_be_any_bytes(body):
     record = Record()
-    made = append.Draft(record.topic, 0, body, b"", *_plain(record).values())
+    made = append.PendingRecord(record.topic, 0, body, b"", *_plain(record).values())
     assert decode_message(written(record, made)).body == b"abc"
 
 
 def test_body_of_wider_items_is_taken_as_its_bytes():
     record = Record()
-    made = append.Draft(record.topic, 0, memoryview(b"abcdefgh").cast("H"), b"", *_plain(record).values())
+    made = append.PendingRecord(
+        record.topic, 0, memoryview(b"abcdefgh").cast("H"), b"", *_plain(record).values()
+    )
     assert decode_message(written(record, made)).body == b"abcdefgh"
 
 

@@ -1,4 +1,4 @@
-"""The tips in C hold what those in Python do."""
+"""The tails in C hold what those in Python do."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def types(kernels):
 
 @pytest.mark.parametrize("kernels", BOTH)
 def test_tips_say_what_was_stated_of_them_last(kernels):
-    log_tip, queue_tip = types(kernels)
-    log = log_tip(10, -1, 5, 7)
+    log_tail, queue_tip = types(kernels)
+    log = log_tail(10, -1, 5, 7)
     assert (log.end_phy_offset, log.last_phy_offset, log.last_store_ms, log.newest_store_ms) == (10, -1, 5, 7)
     assert (log.wake_allocator_at, log.is_shut) == (NEVER, False)
     log.end_phy_offset = NEVER
@@ -29,6 +29,6 @@ def test_tips_say_what_was_stated_of_them_last(kernels):
 
 @pytest.mark.parametrize("kernels", BOTH)
 def test_a_tip_is_not_made_of_part_of_what_it_says(kernels):
-    for tip in types(kernels):
+    for tail in types(kernels):
         with pytest.raises(TypeError):
-            tip(1)
+            tail(1)

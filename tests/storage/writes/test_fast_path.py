@@ -1,4 +1,4 @@
-"""The lane does what the ordinary way does, with the same calls, results, errors and bytes."""
+"""The fast path does what the ordinary way does, with the same calls, results, errors and bytes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
+from tests.support.fast_paths import contents, fast_paths_of, without_fast_path
 from tests.support.kernels import BOTH
-from tests.support.lanes import contents, lanes_of, without_lane
 from tests.support.stores import SMALL, SMALL_INDEX, new_clock, read_all
 
 IPV6 = Host(bytes(range(16)), 77)
@@ -29,8 +29,8 @@ LIMIT = 600
 
 
 @pytest.fixture(params=BOTH, autouse=True)
-def lanes(request):
-    with lanes_of(request.param):
+def fast_paths(request):
+    with fast_paths_of(request.param):
         yield request.param
 
 
@@ -189,10 +189,10 @@ def drive(root, clock, steps, options):
     """Makes the calls; returns what each of them came to."""
     found = []
     settled = SMALL | SMALL_INDEX | {"clock": clock, "max_message_size_bytes": LIMIT} | options
-    has_lane = settled.pop("has_lane")
+    has_fast_path = settled.pop("has_fast_path")
     with MessageStore.open(root, **settled) as store:
-        if not has_lane:
-            without_lane(store)
+        if not has_fast_path:
+            without_fast_path(store)
         for kind, by_name, values in steps:
             if kind == "tick":
                 clock.advance(1)
@@ -206,17 +206,17 @@ def drive(root, clock, steps, options):
     record_crc=st.booleans(),
     store_host=st.sampled_from([Host(b"\x7f\0\0\x01", 10911), IPV6]),
 )
-def test_the_lane_does_what_the_ordinary_way_does(steps, record_crc, store_host):
+def test_the_fast_path_does_what_the_ordinary_way_does(steps, record_crc, store_host):
     options = {"record_crc": record_crc, "store_host": store_host}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        with_lane, ordinary = Path(folder, "lane"), Path(folder, "none")
-        expected = drive(ordinary, new_clock(), steps, options | {"has_lane": False})
-        assert drive(with_lane, new_clock(), steps, options | {"has_lane": True}) == expected
-        assert contents(with_lane) == contents(ordinary)
+        with_fast_path, ordinary = Path(folder, "fast path"), Path(folder, "none")
+        expected = drive(ordinary, new_clock(), steps, options | {"has_fast_path": False})
+        assert drive(with_fast_path, new_clock(), steps, options | {"has_fast_path": True}) == expected
+        assert contents(with_fast_path) == contents(ordinary)
 
 
 def ordinary_appends(store):
-    """Returns a list that grows with each append that does not take the lane."""
+    """Returns a list that grows with each append that does not take the fast path."""
     made = []
     append = store._side.append
 
@@ -228,7 +228,7 @@ def ordinary_appends(store):
     return made
 
 
-def test_usual_puts_take_the_lane(open_store):
+def test_usual_puts_take_the_fast_path(open_store):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
     store.put("T", b"first", queue_id=1)
     made = ordinary_appends(store)
@@ -242,9 +242,9 @@ def test_usual_puts_take_the_lane(open_store):
     assert made == [("T", 1)]
 
 
-def test_usual_batches_and_messages_of_brokers_take_the_lane(open_store, lanes):
-    if lanes == "python":
-        pytest.skip("its lane takes puts, and batches of bare bodies")
+def test_usual_batches_and_messages_of_brokers_take_the_fast_path(open_store, fast_paths):
+    if fast_paths == "python":
+        pytest.skip("its fast path takes puts, and batches of bare bodies")
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
     store.put("T", b"first")
     made = ordinary_appends(store)
@@ -270,7 +270,7 @@ def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_s
     kept, (readable, writable) = os.dup(0), os.pipe()
     try:
         os.dup2(readable, 0)  # one that has no length
-        store._side.log.tip.revoke()
+        store._side.log.tail.revoke()
         for _ in range(3):
             store.put("T", b"x")
     finally:
@@ -281,7 +281,7 @@ def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_s
 
 
 @pytest.mark.parametrize("bodies", [[b"equal", b"sizes"], [b"", b"of", b"any"], [b"", b""], (b"a tuple",)])
-def test_bare_batches_take_the_lane(open_store, bodies):
+def test_bare_batches_take_the_fast_path(open_store, bodies):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000, record_crc=False)
     store.put("T", b"first")
     made = ordinary_appends(store)
@@ -305,7 +305,7 @@ def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):
     assert open_store().max_phy_offset == before
 
 
-def test_the_lane_goes_on_in_the_next_files(open_store):
+def test_the_fast_path_goes_on_in_the_next_files(open_store):
     store = open_store()
     bodies = [b"%d" % number * 100 for number in range(100)]
     made = ordinary_appends(store)
@@ -329,7 +329,7 @@ def test_a_put_wakes_who_waits_for_its_queue(open_store):
     assert (answers, made) == ([True], [])
 
 
-def test_a_sync_put_by_the_lane_is_on_the_disk(open_store):
+def test_a_sync_put_by_the_fast_path_is_on_the_disk(open_store):
     store = open_store(durability=Durability.SYNC)
     store.put("T", b"x")
     made = ordinary_appends(store)
@@ -340,7 +340,7 @@ def test_a_sync_put_by_the_lane_is_on_the_disk(open_store):
     assert store._side.commit.flushed == put.phy_offset
 
 
-def test_after_a_failed_sync_the_lane_takes_nothing(tmp_path, clock):
+def test_after_a_failed_sync_the_fast_path_takes_nothing(tmp_path, clock):
     store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
     store.put("T", b"x")
     store.put("T", b"y")
@@ -353,11 +353,11 @@ def test_after_a_failed_sync_the_lane_takes_nothing(tmp_path, clock):
         store.close()
 
 
-def test_while_somebody_appends_the_lane_waits(open_store):
+def test_while_somebody_appends_the_fast_path_waits(open_store):
     store = open_store()
     store.put("T", b"x")
     writer, done = store._side, []
-    with writer.append_lock, writer.log.tip:
+    with writer.append_lock, writer.log.tail:
         thread = threading.Thread(target=lambda: done.append(store.put("T", b"y")))
         thread.start()
         thread.join(0.2)
@@ -366,7 +366,7 @@ def test_while_somebody_appends_the_lane_waits(open_store):
     assert done[0].queue_offset == 1
 
 
-def test_a_topic_that_gets_rules_of_its_own_leaves_the_lane(open_store):
+def test_a_topic_that_gets_rules_of_its_own_leaves_the_fast_path(open_store):
     store = open_store()
     store.put("T", b"x")
     writer = store._side
@@ -462,7 +462,7 @@ def test_what_was_acknowledged_before_a_close_is_there(tmp_path):
         assert sorted(acknowledged) == list(range(again.max_offset("T", 0)))
 
 
-def test_a_store_that_nobody_has_goes_with_its_lane(tmp_path, clock):
+def test_a_store_that_nobody_has_goes_with_its_fast_path(tmp_path, clock):
     store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
     store.put("T", b"x")
     store.close()

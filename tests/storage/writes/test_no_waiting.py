@@ -63,7 +63,7 @@ def come_near_the_end(store):
     near = SEGMENT_BYTES // 2
     store.put("T", b"x")
     store.put("T", b"x")
-    until(lambda: store._side.log.tip.wake_allocator_at == near)
+    until(lambda: store._side.log.tail.wake_allocator_at == near)
     store.put("T", bytes(900_000))
     assert len(log_files(store)) == 1
 

@@ -336,7 +336,7 @@ static FastTopic *new_topic(PyObject *name)
 {
     struct span text;
     if (!py_to_text(name, &text) || text.size > SEGLOG_MAX_TOPIC_BYTES) {
-        PyErr_SetString(PyExc_ValueError, "such a topic has no lane");
+        PyErr_SetString(PyExc_ValueError, "such a topic has no fast path");
         return NULL;
     }
     FastTopic *topic = object_new(topic_type);

@@ -187,7 +187,7 @@ static PyObject *leave(FastPath *self, struct call *call, enum outcome outcome, 
         return NULL;
     PyErr_Clear();
     if (!self->known[way])
-        return PyErr_Format(PyExc_RuntimeError, "the store of this lane is no more");
+        return PyErr_Format(PyExc_RuntimeError, "the store of this fast path is no more");
     PyObject *answer = call_with(self->known[way], args, count, names);
     if (answer && outcome == NO_WINDOW && !self->is_closed &&
         !is_called(

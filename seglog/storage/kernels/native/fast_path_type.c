@@ -6,7 +6,7 @@ static const char *const known_names[KNOWN] = {
     [WAITING] = "waiting",
     [NOTIFY] = "notify",
     [ENSURE] = "ensure",
-    [GRANT] = "lend",
+    [GRANT] = "grant",
     [SLOW_PUT] = "put",
     [SLOW_PUT_BATCH] = "put_batch",
     [SLOW_APPEND] = "append",
@@ -97,11 +97,11 @@ static PyObject *fast_path_new(PyTypeObject *type, PyObject *args, PyObject *key
 {
     PyObject *tail, *owner;
     if ((keywords && PyDict_Size(keywords)) || !PyArg_ParseTuple(args, "OO", &tail, &owner))
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a lane has two parameters by place");
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "a fast path has two parameters by place");
     FastPath *self = object_new(type);
     if (self && !take_owner(self, tail, owner)) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "no owner of a lane");
+            PyErr_SetString(PyExc_TypeError, "no owner of a fast path");
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -163,7 +163,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    .name = "seglog.storage.kernels._native.Lane",
+    .name = "seglog.storage.kernels._native.FastPath",
     .basicsize = sizeof(FastPath),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
@@ -171,5 +171,5 @@ static PyType_Spec spec = {
 
 int fast_path_add(PyObject *module)
 {
-    return fast_path_calls_prepare() && fast_topic_prepare() && type_add(module, &spec, "Lane") ? 0 : -1;
+    return fast_path_calls_prepare() && fast_topic_prepare() && type_add(module, &spec, "FastPath") ? 0 : -1;
 }

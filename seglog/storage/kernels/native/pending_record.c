@@ -343,7 +343,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    .name = "seglog.storage.kernels._native.Draft",
+    .name = "seglog.storage.kernels._native.PendingRecord",
     .basicsize = sizeof(PendingRecord),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
@@ -351,5 +351,5 @@ static PyType_Spec spec = {
 
 int pending_record_add(PyObject *module)
 {
-    return type_add(module, &spec, "Draft") ? 0 : -1;
+    return type_add(module, &spec, "PendingRecord") ? 0 : -1;
 }

@@ -407,7 +407,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    .name = "seglog.storage.kernels._native.Found",
+    .name = "seglog.storage.kernels._native.ReadResult",
     .basicsize = sizeof(ReadResult),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
@@ -421,6 +421,6 @@ bool is_read_result_type(PyObject *type)
 int read_result_add(PyObject *module)
 {
     nothing_lost = PyTuple_New(0);
-    read_result_type = type_add(module, &spec, "Found");
+    read_result_type = type_add(module, &spec, "ReadResult");
     return nothing_lost && read_result_type ? 0 : -1;
 }

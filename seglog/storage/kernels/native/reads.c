@@ -402,7 +402,7 @@ static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         !as_log_tail(tail) || !as_maps(maps))
         return NULL;
     if (!is_read_result_type(result_type)) {
-        PyErr_SetString(PyExc_TypeError, "results are made of Found");
+        PyErr_SetString(PyExc_TypeError, "results are made of ReadResult");
         return NULL;
     }
     Reads *reads = object_new(type);

@@ -159,7 +159,7 @@ static PyObject *log_tail_exit(PyObject *self, PyObject *Py_UNUSED(args))
 }
 
 static PyMethodDef log_tail_methods[] = {
-    {"lend", tail_grant, METH_VARARGS, NULL},
+    {"grant", tail_grant, METH_VARARGS, NULL},
     {"revoke", tail_revoke, METH_NOARGS, NULL},
     {"__enter__", log_tail_enter, METH_NOARGS, NULL},
     {"__exit__", log_tail_exit, METH_VARARGS, NULL},
@@ -167,7 +167,7 @@ static PyMethodDef log_tail_methods[] = {
 };
 
 static PyMethodDef queue_tail_methods[] = {
-    {"lend", tail_grant, METH_VARARGS, NULL},
+    {"grant", tail_grant, METH_VARARGS, NULL},
     {"revoke", tail_revoke, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
