@@ -73,11 +73,6 @@ class GroupOffsets:
     pull_offset: int
     last_timestamp_ms: int
 
-    @property
-    def inflight(self) -> int:
-        """Messages that were pulled and not committed."""
-        return self.pull_offset - self.consumer_offset
-
 
 @dataclass(frozen=True, slots=True)
 class ConsumeStatsBody(TypedBody):

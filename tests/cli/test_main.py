@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 
+import click
 import pytest
 
 from seglog import MessageStore
@@ -145,7 +146,7 @@ def test_an_error_of_the_operating_system_gets_a_sentence_and_advice(number, kin
 def test_exit_codes_of_the_entry_collide_with_no_error_class():
     taken = {kind.exit_code for kind in error_classes()}
     assert not taken & {
-        failures.USAGE_EXIT_CODE,
+        click.UsageError.exit_code,
         failures.INTERNAL_EXIT_CODE,
         failures.INTERRUPTED_EXIT_CODE,
         failures.BROKEN_PIPE_EXIT_CODE,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from pathlib import Path
 
-from seglog.storage.audit.conclude import conclude
+from seglog.storage.audit.conclude import conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
 from seglog.storage.audit.split_scan import SplitScan
@@ -14,7 +14,7 @@ from seglog.storage.audit.stretches import Stretch
 from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold
-from seglog.storage.files.files import RealFiles
+from seglog.storage.files.files import Files, RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.survey.survey import Survey, survey
 
@@ -72,3 +72,14 @@ def write_log(root: Path, log: bytes, segment_size_bytes: int) -> None:
     for start in range(0, len(log), segment_size_bytes):
         content = log[start : start + segment_size_bytes].ljust(segment_size_bytes, b"\0")
         (root / COMMIT_LOG / segment_file_name(start)).write_bytes(content)
+
+
+def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditReport:
+    """Puts together what the splits of a plan saw.
+
+    Args:
+        plan: The plan.
+        seen: The stretches of all its splits; those of one split in order.
+        files: Where the store is.
+    """
+    return report_on(conclude_log(plan, seen, files), files)

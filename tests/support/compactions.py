@@ -144,3 +144,15 @@ def _key(message: Message) -> str | None:
 
 def _is_cleanable(message: Message, policy: Policy, now_ms: int) -> bool:
     return now_ms - message.store_timestamp_ms >= policy.min_compaction_lag_ms
+
+
+def is_kept(queue_offset: int, last_of_key: int, body_bytes: int, last_mapped: int) -> bool:
+    """Returns whether a compaction keeps a record that has a key.
+
+    Args:
+        queue_offset: Of the record.
+        last_of_key: Queue offset of the last mapped record of its key, -1 for none.
+        body_bytes: Size of its body; a record without body deletes its key, and itself.
+        last_mapped: Queue offset of the last record that was mapped; later ones are kept.
+    """
+    return queue_offset > last_mapped or (queue_offset >= last_of_key and body_bytes > 0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from seglog.storage.format.index.index import IndexGeometry, IndexHeader, decode_index_header
+from seglog.storage.format.index.index import IndexGeometry, IndexHeader, decode_index_header, key_hash
 from seglog.storage.format.index.index_build import KeyRows, begin_index_file, put_keys
+from seglog.storage.format.index.index_keys import IndexedRecord, tag_key, telling_tag
 from seglog.storage.format.index.index_view import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS, IndexView
 
 
@@ -58,3 +59,23 @@ def select_from_files(
         if header.begin_timestamp_ms < begin_ms or len(found) >= limit:
             break
     return sorted(found)
+
+
+def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | None:
+    """Returns whether a file has entries for tags (5.4.0 and later), None if these records cannot tell.
+
+    Args:
+        view: The file.
+        records: Some of the records between its begin and end; the first one with a tag decides.
+    """
+    header = view.header
+    for record in records:
+        # The keys of the last record may go on in the next file.
+        is_inside = header.begin_phy_offset <= record.phy_offset < header.end_phy_offset or (
+            record.phy_offset == header.end_phy_offset and not view.is_full
+        )
+        tag = telling_tag(record)
+        if tag is None or not is_inside:
+            continue
+        return view.holds(key_hash(tag_key(record.topic, tag)), record.phy_offset)
+    return None

@@ -41,7 +41,7 @@ def left_to_operator(store: Path, damaged: Path) -> frozenset[str]:
         return frozenset()
     was, now = _content(store / changed[0]), _content(damaged / changed[0])
     is_proven = was is None or now is None or _is_in_word(was, now, TABLES[changed[0]])
-    return LEFT if not is_proven and now is not None and _is_json(now) else frozenset()
+    return LEFT if not is_proven and now is not None and is_json(now) else frozenset()
 
 
 def _content(path: Path) -> bytes | None:
@@ -57,7 +57,8 @@ def _is_in_word(was: bytes, now: bytes, words: tuple[bytes, ...]) -> bool:
     return was[start:end] in words
 
 
-def _is_json(data: bytes) -> bool:
+def is_json(data: bytes) -> bool:
+    """Returns whether bytes are JSON as RocketMQ writes it."""
     try:
         decode_config(data)
     except CorruptError:

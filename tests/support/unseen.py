@@ -13,11 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.errors import CorruptError
 from seglog.storage.directory.broker_conf import LENGTHS_FILE
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES
-from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.format.index.index import INDEX_ENTRY, decode_index_header
 from seglog.storage.format.names import (
     ABORT_FILE,
@@ -45,6 +43,7 @@ from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
 from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.survey.survey import Survey, survey
 from tests.support.campaign import Subject
+from tests.support.unproven import is_json
 
 IDLE: Final = "bytes that no reader uses"
 NO_CHECKSUM: Final = "record bytes without checksum"
@@ -85,7 +84,7 @@ def _why(subject: Subject, name: str, was: bytes | None, now: bytes | None) -> s
     if was is None:
         return IDLE if name in _LEFT_BY_ROCKETMQ or _is_backup(part, name, now or b"") else ""
     if part == CONFIG or name.startswith(f"{COMPACTION}/{POSITION_FILE}"):
-        return VALUES if now is None or _is_json(now) else ""
+        return VALUES if now is None or is_json(now) else ""
     if name == LENGTHS_FILE and now is None:
         return IDLE  # a store of RocketMQ's has none
     if not now:
@@ -108,15 +107,7 @@ def _why(subject: Subject, name: str, was: bytes | None, now: bytes | None) -> s
 
 def _is_backup(part: str, name: str, now: bytes) -> bool:
     """Returns whether a new file is one that RocketMQ reads only where the table beside it is gone."""
-    return part in (CONFIG, COMPACTION) and name.endswith(".bak") and (not now or _is_json(now))
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        decode_config(data)
-    except CorruptError:
-        return False
-    return True
+    return part in (CONFIG, COMPACTION) and name.endswith(".bak") and (not now or is_json(now))
 
 
 def _of_checkpoint(was: bytes, now: bytes) -> str:

@@ -29,7 +29,7 @@ _CHUNK_UNITS: Final = 16384
 
 
 @dataclass(slots=True)
-class BatchQueue:
+class ListedBatchQueue:
     """A batch queue.
 
     Attributes:
@@ -47,7 +47,7 @@ class BatchQueue:
     state: BatchQueueState
 
 
-def list_batch_queues(found: Survey, topic: str | None = None) -> list[BatchQueue]:
+def list_batch_queues(found: Survey, topic: str | None = None) -> list[ListedBatchQueue]:
     """Returns the batch queues of a store, or of one topic, by name and number."""
     keys = sorted({*_keys(found.root), *found.batch_queues})
     return [_load(found, *key) for key in keys if topic in (None, key[0])]
@@ -81,13 +81,13 @@ def _keys(root: Path) -> list[tuple[str, int]]:
     )
 
 
-def _load(found: Survey, topic: str, queue_id: int) -> BatchQueue:
+def _load(found: Survey, topic: str, queue_id: int) -> ListedBatchQueue:
     parts: list[bytes] = []  # numpy would join arrays in native byte order
     places = [np.empty(0, np.int64)]
     for positions, units in _iter_stored(found.root, topic, queue_id):
         parts.append(units.tobytes())
         places.append(positions)
-    return BatchQueue(
+    return ListedBatchQueue(
         topic,
         queue_id,
         _sizes(found.root, topic, queue_id),

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import numpy as np
 
-from seglog.cli.read.batch_queues import BatchQueue, list_batch_queues
+from seglog.cli.read.batch_queues import ListedBatchQueue, list_batch_queues
 from seglog.cli.read.get import check_count, check_range
 from seglog.cli.read.queue_slots import QueueSlots, Slot, Unit
 from seglog.cli.read.reading import survey_store
@@ -152,7 +152,7 @@ def _values(unit: Unit | None) -> tuple[str, str, str]:
     return str(unit.phy_offset), str(unit.size_bytes), str(unit.tags_code)
 
 
-def _show_batch(queue: BatchQueue, queue_offset: int, count: int, *, as_json: bool) -> bool:
+def _show_batch(queue: ListedBatchQueue, queue_offset: int, count: int, *, as_json: bool) -> bool:
     """Prints units of a batch queue, each with the log's unit of the same base offset."""
     by_base = {int(unit["base_queue_offset"]): index for index, unit in enumerate(queue.state.units)}
     rows: list[tuple[str, dict[str, int] | None, dict[str, int] | None]] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from seglog.cli.read import java_lines
-from seglog.cli.read.batch_queues import BatchQueue, list_batch_queues
+from seglog.cli.read.batch_queues import ListedBatchQueue, list_batch_queues
 from seglog.cli.read.reading import survey_store
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError
@@ -107,7 +107,7 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     return lines
 
 
-def _batch_line(queue: BatchQueue, of_files: Sequence[Finding]) -> QueueLine:
+def _batch_line(queue: ListedBatchQueue, of_files: Sequence[Finding]) -> QueueLine:
     state = queue.state
     findings = (*state.findings, *of_files)
     return QueueLine(

@@ -240,7 +240,7 @@ def _check_body(anatomy: Anatomy, stored: int, body: bytes) -> None:
 
 def _check_record(anatomy: Anatomy, record: memoryview, properties: bytes) -> None:
     tail = properties[-props.CRC_PROPERTY_BYTES :]
-    if not tail.startswith(props.CRC_NAME):
+    if not props.ends_with_record_crc(properties):
         is_torn = props.look_torn(properties)
         detail = "NULs, or a __CRC32# out of its place" if is_torn else "no __CRC32# at the end"
         anatomy.checks.append(Check("properties", not is_torn, detail))

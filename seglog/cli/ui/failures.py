@@ -16,7 +16,6 @@ import click
 from seglog.cli.ui import render
 from seglog.errors import OutputError, SeglogError
 
-USAGE_EXIT_CODE: Final = 2
 INTERNAL_EXIT_CODE: Final = 70
 """``EX_SOFTWARE`` of sysexits.h: a bug."""
 INTERRUPTED_EXIT_CODE: Final = 130

@@ -93,9 +93,7 @@ def _lasting(record: bytes) -> dict[str, object]:
     layout = head_layout(record)
     if len(record) < layout.size_bytes:
         return {}
-    names = [field.name for field in layout.fields]
-    head = dict(zip(names, layout.struct.unpack_from(record), strict=True))
-    return {name: value for name, value in head.items() if name not in _ERASED_FIELDS}
+    return {name: value for name, value in layout.decode(record).items() if name not in _ERASED_FIELDS}
 
 
 def _wrong(kind: str, one: Rewrite, expected: object, found: object) -> CorruptError:

@@ -9,14 +9,13 @@ Source: tried on the real store (5.3.3, 5.4.0, 5.5.0); ``MessageExtEncoder.java`
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
 from seglog.doctor.message.copy_names import ERASED
 from seglog.errors import CorruptError
 from seglog.storage.format.layout import I16
-from seglog.storage.format.record import CRC_MASK, HEADS, HOST_BITS, Damage, examine
+from seglog.storage.format.record import HEADS, HOST_BITS, Damage, encode_record, examine
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 
@@ -52,23 +51,15 @@ def erase_record(record: bytes | memoryview, phy_offset: int) -> ErasedRecord:
     if isinstance(row, Damage):
         raise CorruptError(row.kind, expected=row.expected, found=row.found)
     properties = bytes(view[row.properties_at : row.properties_at + row.properties_bytes])
-    has_crc = properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
+    has_crc = props.ends_with_record_crc(properties)
     crc_bytes = props.CRC_PROPERTY_BYTES if has_crc else 0
     own = properties[: len(properties) - crc_bytes]
     marked = _marked(own, row.body_bytes, crc_bytes)
     body = bytes(row.body_bytes + len(own) - len(marked))
     layout = HEADS[row.sys_flag & HOST_BITS]
-    names = (field.name for field in layout.fields)
-    head = dict(zip(names, layout.struct.unpack_from(view), strict=True))
-    head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
-    head["sys_flag"] = row.sys_flag & ~_CLEARED
-    head["body_bytes"] = len(body)
-    topic = view[row.body_at + row.body_bytes : row.properties_at - I16.size]
-    made = (
-        layout.struct.pack(*head.values()) + body + bytes(topic) + I16.pack(len(marked) + crc_bytes) + marked
-    )
-    if has_crc:
-        made += props.crc_property(zlib.crc32(made) & CRC_MASK)
+    head = layout.decode(view) | {"sys_flag": row.sys_flag & ~_CLEARED}
+    topic = bytes(view[row.body_at + row.body_bytes : row.properties_at - I16.size])
+    made = encode_record(layout, head, topic, body, marked, record_crc=has_crc)
     return ErasedRecord(made, props.find_property(marked, ERASED.encode()) is not None)
 
 

@@ -35,7 +35,6 @@ from seglog.storage.writes import Durability
 _OP_TAG: Final = "d"
 _TARGET: Final = (props.REAL_TOPIC, props.REAL_QUEUE_ID)
 _DROPPED: Final = (*_TARGET, props.CRC32)
-_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 _PRODUCER_GROUP: Final = "PGROUP"
 
 
@@ -148,7 +147,7 @@ def _half_of(message: Message) -> OpenHalf:
         given.get(props.REAL_TOPIC, ""),
         _number(given.get(props.REAL_QUEUE_ID), -1),
         given.get(_PRODUCER_GROUP, ""),
-        _number(given.get(_CHECK_TIMES), 0),
+        _number(given.get(props.TRANSACTION_CHECK_TIMES), 0),
     )
 
 

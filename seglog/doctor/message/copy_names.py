@@ -17,8 +17,6 @@ ORIGIN_GROUP: Final = "ORIGIN_GROUP"
 TIMER_OUT_MS: Final = "TIMER_OUT_MS"
 TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
 """Of a record that cancels a timer message."""
-TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
-
 PARKED_FROM: Final = "SEGLOG_PARKED_FROM"
 """Of a parked copy: ``topic/queue@offset`` of the message."""
 PARKED_ID: Final = "SEGLOG_PARKED_ID"

@@ -90,7 +90,7 @@ class Stage:
     @property
     def body_crc(self) -> int:
         """The CRC of the body as it is, which is that in the record: only such records are found."""
-        return zlib.crc32(self.message.body) & CRC_MASK if self.message.body else 0
+        return zlib.crc32(self.message.body) & CRC_MASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def life_of(view: LogView, family: Sequence[Message], search: Search, offsets: S
                 group_of(message),
                 f"{COMMIT_LOG}/{segment_file_name(message.phy_offset - position)}",
                 position,
-                message.properties_raw[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME),
+                props.ends_with_record_crc(message.properties_raw),
                 _unit(view, message),
                 tuple(_index_entries(view, message)),
                 _groups(message, offsets),

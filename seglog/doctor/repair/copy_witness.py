@@ -7,14 +7,12 @@ has hashes of their keys: two that agree are believed over the third.
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import closing
 
-from seglog.storage.certain_mends import key_hashes
 from seglog.storage.compaction import sound_record
 from seglog.storage.files import Files
-from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue import compaction_record
-from seglog.storage.format.record import CRC_NAME, CRC_PROPERTY_BYTES, RecordRow, examine, unit_tags_code
+from seglog.storage.format.record import RecordRow, ends_with_record_crc, examine, unit_tags_code
+from seglog.storage.kernels.index_keys import index_keys
 from seglog.storage.survey import Survey
 
 
@@ -40,7 +38,7 @@ def record_by_copy(
         tags: Whether tags are among the keys.
     """
     row = examine(memoryview(record), 0, place)
-    if not isinstance(row, RecordRow) or record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME):
+    if not isinstance(row, RecordRow) or ends_with_record_crc(record):
         return None
     copy = _copy_of(found, files, row)
     right = None if copy is None else compaction_record(copy, place)
@@ -48,7 +46,7 @@ def record_by_copy(
     if right is None or (right[:start], right[end:]) != (record[:start], record[end:]):
         return None
     code = unit_tags_code(row.topic, right[start:end], row.store_timestamp_ms)
-    is_known = key_hashes(right, place, tags=tags) == known
+    is_known = index_keys(memoryview(right), place, tags=tags).hashes == known
     return right if is_known and (not tags_codes or code in tags_codes) else None
 
 
@@ -62,9 +60,5 @@ def _copy_of(found: Survey, files: Files, row: RecordRow) -> memoryview | None:
     if len(about) != 1 or int(about["phy_offset"][0]) in state.lost:
         return None
     phy_offset = int(about["phy_offset"][0])
-    position = phy_offset % state.units.sizes.log_bytes
-    copy = memoryview(bytearray(row.size_bytes))
-    path = state.files.log_directory / segment_file_name(phy_offset - position)
-    with closing(files.open(path, writable=False)) as handle:
-        handle.read_into(copy, position)
+    copy = state.read_log(files, phy_offset, row.size_bytes)
     return copy if sound_record(copy, phy_offset) is not None else None

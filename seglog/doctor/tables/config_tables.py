@@ -32,7 +32,7 @@ Object = Mapping[str | int, ConfigValue]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupOffset:
+class StoredOffset:
     """Where a group goes on in a queue."""
 
     group: str
@@ -42,7 +42,7 @@ class GroupOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfig:
+class TopicQueues:
     """What ``topics.json`` says of a topic; -1 for a number that it does not say."""
 
     read_queues: int
@@ -62,8 +62,8 @@ class ConfigTables:
         findings: What is not as it should be.
     """
 
-    topics: dict[str, TopicConfig] | None = None
-    offsets: list[GroupOffset] = field(default_factory=list)
+    topics: dict[str, TopicQueues] | None = None
+    offsets: list[StoredOffset] = field(default_factory=list)
     delays: dict[int, int] | None = None
     groups: frozenset[str] | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -147,7 +147,7 @@ def _take(tables: ConfigTables, name: str, value: Object) -> None:
         ]
 
 
-def _topics(table: Object, findings: list[Finding]) -> Iterator[tuple[str, TopicConfig]]:
+def _topics(table: Object, findings: list[Finding]) -> Iterator[tuple[str, TopicQueues]]:
     for topic, config in table.items():
         if not isinstance(config, Mapping):
             findings.append(_wrong(TOPICS_FILE, f"an object for {topic}", config))
@@ -160,17 +160,17 @@ def _topics(table: Object, findings: list[Finding]) -> Iterator[tuple[str, Topic
             counts.append(-1 if number is None else number)
         attributes = config.get("attributes")
         kind = attributes.get("queue.type") if isinstance(attributes, Mapping) else None
-        yield str(topic), TopicConfig(counts[0], counts[1], kind == "BatchCQ")
+        yield str(topic), TopicQueues(counts[0], counts[1], kind == "BatchCQ")
 
 
-def _group_offsets(table: Object, findings: list[Finding]) -> Iterator[GroupOffset]:
+def _group_offsets(table: Object, findings: list[Finding]) -> Iterator[StoredOffset]:
     for key, queues in table.items():
         topic, _, group = str(key).partition(_SEPARATOR)
         if not group or not isinstance(queues, Mapping):
             findings.append(_wrong(OFFSETS_FILE, "topic@group and a table of queues", key))
             continue
         for queue_id, offset in _numbers(queues, OFFSETS_FILE, f"queue of {key}", findings):
-            yield GroupOffset(group, topic, queue_id, offset)
+            yield StoredOffset(group, topic, queue_id, offset)
 
 
 def _numbers(table: Object, name: str, what: str, findings: list[Finding]) -> Iterator[tuple[int, int]]:

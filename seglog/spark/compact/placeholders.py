@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from seglog.spark.compact.crc_moves import move_crcs
 from seglog.storage.format.layout import I16, I32_ITEMS, I64_ITEMS, U32_ITEMS
-from seglog.storage.format.names import MAX_TOPIC_BYTES
 from seglog.storage.format.record import (
     BORN_HOST_V6,
     CRC_MASK,
@@ -24,11 +23,10 @@ from seglog.storage.format.record import (
     HEADS,
     HOST_BITS,
     MAGIC_AT,
-    MAGIC_V1,
-    MAGIC_V2,
     PHY_OFFSET_AT,
     STORE_HOST_V6,
     TRANSACTION_MASK,
+    topic_field,
 )
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.gather import Bytes, Ints, overlapping
@@ -49,9 +47,9 @@ def placeholder_sizes(topic: str, sys_flags: Ints, sizes: Ints, has_crc: npt.NDA
         sizes: ``(n,)``, how long each is.
         has_crc: ``(n,)``, whether it has a record CRC.
     """
-    topic_bytes = len(topic.encode())
+    _magic, field = topic_field(topic.encode())
     heads = np.array([HEADS[bits].size_bytes if bits in HEADS else 0 for bits in range(HOST_BITS + 1)])
-    least = heads[sys_flags & HOST_BITS] + 1 + (topic_bytes > MAX_TOPIC_BYTES) + topic_bytes + I16.size
+    least = heads[sys_flags & HOST_BITS] + len(field) + I16.size
     least = least + np.where(has_crc, props.CRC_PROPERTY_BYTES, 0)
     marked: Ints = least + len(_MARK)
     return np.where(marked <= sizes, marked, least).astype(np.int64)
@@ -82,8 +80,7 @@ def write_placeholders(
             tail = _tail(topic, size - head_bytes)
             overlapping(target, np.dtype(f"V{len(tail)}"))[to + head_bytes] = np.void(tail)
             _patch(target, to, host_bits, size, sys_flags[chosen])
-            is_v2 = len(topic.encode()) > MAX_TOPIC_BYTES
-            overlapping(target, U32_ITEMS)[to + MAGIC_AT] = MAGIC_V2 if is_v2 else MAGIC_V1
+            overlapping(target, U32_ITEMS)[to + MAGIC_AT] = topic_field(topic.encode())[0]
 
 
 def move_records(
@@ -119,13 +116,12 @@ def move_records(
 
 def _tail(topic: str, size_bytes: int) -> bytes:
     """Returns topic and properties of a placeholder, of a length that :func:`placeholder_sizes` found."""
-    text = topic.encode()
-    length = bytes([len(text)]) if len(text) <= MAX_TOPIC_BYTES else I16.pack(len(text))
-    rest = size_bytes - len(length) - len(text) - I16.size
+    _magic, field = topic_field(topic.encode())
+    rest = size_bytes - len(field) - I16.size
     # The mark has 19 bytes, the CRC 20: the length tells which of them there are.
     mark = _MARK if rest >= len(_MARK) and rest != props.CRC_PROPERTY_BYTES else b""
     crc = props.crc_property(0) if rest > len(mark) else b""
-    return length + text + I16.pack(rest) + mark + crc
+    return field + I16.pack(rest) + mark + crc
 
 
 def _patch(target: Bytes, places: Ints, host_bits: int, size_bytes: int, sys_flags: Ints) -> None:

@@ -10,7 +10,7 @@ from seglog.storage.audit.batch_audit import overlay_batch
 from seglog.storage.audit.intact_queue import NO_UNITS, is_intact
 from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.queue_audit import LogView, audit_queue, overlay
+from seglog.storage.audit.queue_audit import LogExtent, audit_queue, overlay
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.audit.stretches import BatchRun, Interval
@@ -45,7 +45,7 @@ class IntervalQueues:
         self._audited: dict[Key, AuditQueue] = {}
         self._lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
         start = plan.log_start(log.end_phy_offset)
-        self._log = LogView(start, log.end_phy_offset, log.holes, self._lookup)
+        self._log = LogExtent(start, log.end_phy_offset, log.holes, self._lookup)
 
     def overlay(self, queue: QueueFiles) -> QueueState:
         """Returns what a plain queue must hold, held against its files."""

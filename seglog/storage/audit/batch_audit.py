@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seglog.storage.audit.queue_audit import LogView
+from seglog.storage.audit.queue_audit import LogExtent
 from seglog.storage.audit.report import AuditQueue
 from seglog.storage.audit.stretches import BatchRun
 from seglog.storage.directory.queue_files import QueueFiles, read_units_left
@@ -23,7 +23,7 @@ from seglog.storage.overlay.queue_overlay import LogFacts
 
 
 def overlay_batch(
-    queue: QueueFiles, runs: Sequence[BatchRun], log: LogView, files: Files, file_size_bytes: int
+    queue: QueueFiles, runs: Sequence[BatchRun], log: LogExtent, files: Files, file_size_bytes: int
 ) -> tuple[BatchQueueState, AuditQueue]:
     """Returns what a batch queue must hold, held against its files, and the queue as it is.
 

@@ -50,17 +50,6 @@ class Stitched:
         return self.plan.log_start(self.log.end_phy_offset)
 
 
-def conclude(plan: AuditPlan, seen: Iterable[Stretch], files: Files) -> AuditReport:
-    """Puts together what the splits of a plan saw.
-
-    Args:
-        plan: The plan.
-        seen: The stretches of all its splits; those of one split in order.
-        files: Where the store is.
-    """
-    return report_on(conclude_log(plan, seen, files), files)
-
-
 def conclude_log(
     plan: AuditPlan, seen: Iterable[Stretch], files: Files, watch: Watch | None = None
 ) -> Stitched:

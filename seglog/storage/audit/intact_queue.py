@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.audit.queue_audit import LogView
+from seglog.storage.audit.queue_audit import LogExtent
 from seglog.storage.audit.stretches import Interval, UnitState
 from seglog.storage.directory.log_files import has_data
 from seglog.storage.directory.queue_files import QueueFiles
@@ -26,7 +26,7 @@ _CHUNK_UNITS: Final = 50_000
 
 
 def is_intact(
-    queue: QueueFiles, intervals: Sequence[Interval], log: LogView, files: Files, file_size_bytes: int
+    queue: QueueFiles, intervals: Sequence[Interval], log: LogExtent, files: Files, file_size_bytes: int
 ) -> bool:
     """Returns whether there is nothing to say about a queue; False where only a closer look can tell.
 

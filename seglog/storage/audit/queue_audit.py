@@ -34,7 +34,7 @@ _IN_MEMORY_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LogView:
+class LogExtent:
     """What of the log decides about units.
 
     Attributes:
@@ -51,7 +51,7 @@ class LogView:
 
 
 def overlay(
-    queue: QueueFiles, intervals: Sequence[Interval], log: LogView, files: Files, file_size_bytes: int
+    queue: QueueFiles, intervals: Sequence[Interval], log: LogExtent, files: Files, file_size_bytes: int
 ) -> QueueState:
     """Returns what a queue must hold, held against its files.
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from seglog.storage.certain_mends.from_attic import log_place, mends_from_attic
 from seglog.storage.certain_mends.mend import Mend
-from seglog.storage.certain_mends.properties import key_hashes, property_bits
+from seglog.storage.certain_mends.properties import property_bits
 from seglog.storage.certain_mends.withheld import withhold
 
 __all__ = [
     "Mend",
-    "key_hashes",
     "log_place",
     "mends_from_attic",
     "property_bits",

@@ -23,7 +23,7 @@ from seglog.storage.directory.queue_files import read_units
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record.flipped_bit import Bit, flipped
-from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES
+from seglog.storage.format.record.properties import ends_with_record_crc
 from seglog.storage.format.record.record import Damage, examine, unit_tags_code
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.index.index_times import is_of_log
@@ -52,7 +52,7 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
             bits = {
                 bit
                 for tags in (True, False)
-                if known != key_hashes(record, place, tags=tags)
+                if known != index_keys(memoryview(record), place, tags=tags).hashes
                 for bit in property_bits(record, place, known, {code}, tags=tags)
             }
             if len(bits) == 1:
@@ -74,7 +74,7 @@ def property_bits(
         tags: Whether tags are among the keys.
     """
     row = examine(memoryview(record), 0, place)
-    is_covered = record[-CRC_PROPERTY_BYTES:].startswith(CRC_NAME)
+    is_covered = ends_with_record_crc(record)
     if isinstance(row, Damage) or is_covered or row.properties_bytes > _MAX_PROPERTIES_BYTES:
         return
     start, end = row.properties_at, row.properties_at + row.properties_bytes
@@ -82,13 +82,9 @@ def property_bits(
         for value in (1, 2, 4, 8, 16, 32, 64, 128):
             right = flipped(record, (position, value))
             code = unit_tags_code(row.topic, right[start:end], row.store_timestamp_ms)
-            if (not tags_codes or code in tags_codes) and key_hashes(right, place, tags=tags) == known:
+            is_tag = not tags_codes or code in tags_codes
+            if is_tag and index_keys(memoryview(right), place, tags=tags).hashes == known:
                 yield position, value
-
-
-def key_hashes(record: bytes, place: int, *, tags: bool) -> set[int]:
-    """Returns the hashes of the keys that the index must have of a record."""
-    return set(index_keys(memoryview(record), place, tags=tags).rows["key_hash"].tolist())
 
 
 def _has_wrong_units(state: QueueState) -> bool:

@@ -26,7 +26,7 @@ from seglog.storage.compaction.copies import (
 from seglog.storage.compaction.rebuild import read_filler, rebuild_units, sound_record
 from seglog.storage.compaction.units import CompactionUnits
 from seglog.storage.directory.geometry import infer_file_size
-from seglog.storage.files.files import Files
+from seglog.storage.files.files import Files, read_part
 from seglog.storage.format.config.config_json import encode_config
 from seglog.storage.format.names import can_name_directory, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue import compaction
@@ -105,6 +105,21 @@ class CompactionState:
         """First offsets of log files in which records are written again or given up."""
         log_bytes = self.units.sizes.log_bytes
         return {place - place % log_bytes for place in (*self.copies, *self.lost)}
+
+    def place_in_log(self, place: int) -> tuple[Path, int]:
+        """Returns the log file that a place is in, and the position in it."""
+        position = place % self.units.sizes.log_bytes
+        return self.files.log_directory / segment_file_name(place - position), position
+
+    def read_log(self, files: Files, place: int, size_bytes: int) -> memoryview:
+        """Returns the bytes at a place of the log files; fewer where the file ends.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+        path, position = self.place_in_log(place)
+        with closing(files.open(path, writable=False)) as handle:
+            return read_part(handle, position, size_bytes)
 
 
 class _Followed(NamedTuple):

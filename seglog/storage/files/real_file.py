@@ -13,6 +13,22 @@ from pathlib import Path
 from seglog.storage.files.os_errors import translate, with_path
 
 
+def read_fully(descriptor: int, buffer: memoryview, position: int) -> int:
+    """Reads as often as it takes; returns how many bytes, fewer only at the end."""
+    done = 0
+    while done < len(buffer) and (count := os.preadv(descriptor, [buffer[done:]], position + done)):
+        done += count
+    return done
+
+
+def write_fully(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Writes as often as it takes."""
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(descriptor, rest, position)
+        rest, position = rest[count:], position + count
+
+
 class RealFile:
     """A file of the operating system."""
 
@@ -49,24 +65,15 @@ class RealFile:
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads with ``preadv``, as often as it takes."""
-        done = 0
-        while done < len(buffer):
-            try:
-                count = os.preadv(self._descriptor, [buffer[done:]], position + done)
-            except OSError as error:
-                raise with_path(error, self._path) from error
-            if count == 0:
-                break
-            done += count
-        return done
+        try:
+            return read_fully(self._descriptor, buffer, position)
+        except OSError as error:
+            raise with_path(error, self._path) from error
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Writes with ``pwrite``, as often as it takes."""
-        rest = memoryview(data)
         try:
-            while rest:
-                count = os.pwrite(self._descriptor, rest, position)
-                rest, position = rest[count:], position + count
+            write_fully(self._descriptor, data, position)
         except OSError as error:
             raise translate(error, self._path) from error
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from struct import Struct, calcsize
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -81,6 +81,10 @@ class Layout:
         sizes = [calcsize(">" + _CODES[field.type][0]) for field in self.fields]
         starts = accumulate(sizes, initial=0)
         return {field.name: start for field, start in zip(self.fields, starts, strict=False)}
+
+    def decode(self, buffer: Buffer, at: int = 0) -> dict[str, Any]:
+        """Returns the fields of one record by their names."""
+        return dict(zip(self.offsets, self.struct.unpack_from(buffer, at), strict=True))
 
     def picking(self, *names: str) -> Struct:
         """Returns what unpacks only these fields, in file order, and skips the others."""

@@ -24,7 +24,7 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.put_properties import encode_all_properties
-from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
+from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1, topic_field
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes
 from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
@@ -99,8 +99,7 @@ class _Queue:
 
     def __init__(self, topic: str, tail: PythonQueueTail, head_bytes: int, crc_bytes: int) -> None:
         self.tail = tail
-        name = topic.encode()
-        self.topic_field = bytes((len(name),)) + name
+        _magic, self.topic_field = topic_field(topic.encode())
         self.ending = self.topic_field + I16.pack(crc_bytes)
         self.bare_bytes = head_bytes + len(self.ending) + crc_bytes
 

@@ -53,6 +53,11 @@ class RecordKeys:
     lost: tuple[int, ...] = ()
     with_crc: int = 0
 
+    @property
+    def hashes(self) -> set[int]:
+        """The hashes of all keys."""
+        return set(self.rows["key_hash"].tolist())
+
 
 def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys:
     """Returns the keys of the records from the start of a buffer on.
@@ -74,9 +79,7 @@ def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys
             return RecordKeys(key_rows(records, tags=tags), tuple(tombstones), with_crc)
         start = at + row.properties_at
         properties = bytes(buffer[start : start + row.properties_bytes])
-        with_crc += properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME) and (
-            len(properties) >= props.CRC_PROPERTY_BYTES
-        )
+        with_crc += props.ends_with_record_crc(properties)
         if _FLAG(buffer, at)[0] == LOST_FLAG:
             tombstones.append(phy_offset + at)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from seglog.arguments import MAX_I32, MAX_I64, MIN_I32, MIN_I64, as_body, as_bytes, as_int
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.layout import I16, I64
-from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
+from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.host import IPV4_BYTES, Host
@@ -26,9 +26,8 @@ from seglog.storage.format.record.record import (
     HEADS,
     HOST_BITS,
     MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
     as_i64,
+    topic_field,
     unit_tags_code,
 )
 from seglog.storage.kernels import KERNELS, NATIVE
@@ -65,9 +64,7 @@ class _Topic(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _encode_topic(topic: bytes) -> _Topic:
-    if len(topic) > MAX_TOPIC_BYTES:
-        return _Topic(MAGIC_V2, I16.pack(len(topic)) + topic, is_delay=False)
-    return _Topic(MAGIC_V1, bytes((len(topic),)) + topic, topic == _SCHEDULE_TOPIC)
+    return _Topic(*topic_field(topic), topic == _SCHEDULE_TOPIC)
 
 
 class PythonPendingRecord:
@@ -223,7 +220,7 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     properties = props.without_crc_property(properties)
     if record_crc:
         return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
-    if props.look_torn(properties) or properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME):
+    if props.look_torn(properties) or props.ends_with_record_crc(properties):
         raise MessageIllegalError(
             "properties must not hold 8 NUL bytes in a row, nor end with one, nor with a name in __CRC32# and"
             " ten bytes: without a record CRC damage looks like that",

@@ -31,7 +31,7 @@ from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps
 from seglog.storage.segments.scratch import Room
 from seglog.storage.walk.growable_rows import PART_ROWS, parts
 from seglog.storage.walk.log_scan import Hole
-from seglog.storage.walk.queue_offsets import mend_offsets
+from seglog.storage.walk.queue_offsets import corrected_offsets
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
@@ -157,7 +157,7 @@ def overlay_queue(
     if as_stored is not None:
         return as_stored
     own = rows
-    rows, damaged = mend_offsets(rows, first_slot, stored)
+    rows, damaged = corrected_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
     sure, in_hole = _kept(topic, stored, facts)
     kept = sure | in_hole

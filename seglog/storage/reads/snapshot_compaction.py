@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from seglog.storage.compaction.copies import has_key
 from seglog.storage.compaction.files import CompactionState
 from seglog.storage.compaction.units import place
 from seglog.storage.files.files import Files
-from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.reads.get import Log
@@ -23,7 +20,7 @@ class SnapshotCompactionQueue:
 
     def __init__(self, state: CompactionState, files: Files, log: Log) -> None:
         self.units = state.units
-        self._directory = state.files.log_directory
+        self._state = state
         self._files = files
         self._log = log
         self._in_commit_log = {place: source for place, (source, _size) in state.copies.items()}
@@ -58,12 +55,8 @@ class SnapshotCompactionQueue:
             return memoryview(compaction_record(record, phy_offset)).toreadonly()
         if phy_offset in self._behind:
             return None
-        position = phy_offset % self.units.sizes.log_bytes
-        path = self._directory / segment_file_name(phy_offset - position)
-        buffer = memoryview(bytearray(size_bytes))
         try:
-            with closing(self._files.open(path, writable=False)) as handle:
-                count = handle.read_into(buffer, position)
+            record = self._state.read_log(self._files, phy_offset, size_bytes)
         except FileNotFoundError:
             return None
-        return buffer.toreadonly() if count == size_bytes else None
+        return record.toreadonly() if len(record) == size_bytes else None

@@ -7,7 +7,6 @@ from contextlib import closing
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.files.rewrite import write_over
-from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.small_files.attic import Attic
 from seglog.storage.survey.survey import Survey
@@ -29,11 +28,8 @@ def write_copies(found: Survey, files: Files, attic: Attic) -> None:
                 else:
                     source, size_bytes = state.copies[place]
                     record = compaction_record(reader.read(source, size_bytes), place)
-                position = place % state.units.sizes.log_bytes
-                path = state.files.log_directory / segment_file_name(place - position)
-                before = memoryview(bytearray(len(record)))
-                with closing(files.open(path, writable=False)) as handle:
-                    handle.read_into(before, position)
+                path, position = state.place_in_log(place)
+                before = state.read_log(files, place, len(record))
                 attic.keep(path.relative_to(found.root).as_posix(), position, before)
                 attic.sync()
                 write_over(files, path, position, record)

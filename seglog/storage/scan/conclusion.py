@@ -20,7 +20,7 @@ from seglog.storage.overlay.batch_overlay import batch_behind_findings
 from seglog.storage.overlay.lost_messages import LostMessages, lost_in_holes
 from seglog.storage.overlay.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
 from seglog.storage.overlay.queue_overlay import behind_findings
-from seglog.storage.scan.derived_findings import LogEnd, checkpoint_findings, config_findings
+from seglog.storage.scan.derived_findings import LogTail, checkpoint_findings, config_findings
 from seglog.storage.scan.file_findings import (
     empty_file_findings,
     log_findings,
@@ -96,7 +96,7 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
         *tombstone_findings(standing, segment),
     ]
     if log.newest_ms is not None:
-        log_end = LogEnd(log.newest_ms, log.last_ms, end)
+        log_end = LogTail(log.newest_ms, log.last_ms, end)
         findings += checkpoint_findings(files, root, store.checkpoint, log_end, store.mode)
     findings += config_findings(files, root)
     if queues.plain:

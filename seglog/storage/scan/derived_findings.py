@@ -22,7 +22,7 @@ _STALE_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class LogEnd:
+class LogTail:
     """What of a log tells whether a checkpoint can be right.
 
     Attributes:
@@ -37,7 +37,7 @@ class LogEnd:
 
 
 def checkpoint_findings(
-    files: Files, root: Path, checkpoint: Checkpoint, log_end: LogEnd, mode: str
+    files: Files, root: Path, checkpoint: Checkpoint, log_end: LogTail, mode: str
 ) -> list[Finding]:
     """Returns what is not as it should be about a checkpoint.
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import FullError
+from seglog.storage.files.real_file import read_fully, write_fully
 
 IN_MEMORY_BYTES: Final = 112 << 20
 """What one owner of a :class:`Room` has in memory, before it goes on in files."""
@@ -70,21 +71,15 @@ class Scratch:
         Raises:
             FullError: There is no space for it.
         """
-        rest = memoryview(data)
         try:
-            while rest:
-                count = os.pwrite(self._descriptor, rest, position)
-                rest, position = rest[count:], position + count
+            write_fully(self._descriptor, data, position)
         except OSError as error:
             raise _full(error) from error
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Returns up to ``size_bytes``; fewer only at the end."""
-        parts: list[bytes] = []
-        while size_bytes and (part := os.pread(self._descriptor, size_bytes, position)):
-            parts.append(part)
-            position, size_bytes = position + len(part), size_bytes - len(part)
-        return b"".join(parts)
+        data = bytearray(size_bytes)
+        return bytes(data[: read_fully(self._descriptor, memoryview(data), position)])
 
     def next_data(self, position: int) -> int | None:
         """Returns where the next bytes are that were ever written, None if none follow."""

@@ -159,8 +159,7 @@ class _Attempt:
             row = examine(record, 0, last, verify=False)
         if isinstance(row, Damage):
             raise DoubtError("the last record before the point is none")
-        end = row.size_bytes
-        return bytes(record[end - props.CRC_PROPERTY_BYTES : end]).startswith(props.CRC_NAME)
+        return props.ends_with_record_crc(record[: row.size_bytes])
 
     def _overlay(self, scan: LogScan, rows: Rows, known: dict[Key, KnownQueue]) -> Overlays:
         """Works out what each queue must hold behind the point."""

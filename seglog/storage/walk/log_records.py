@@ -155,8 +155,7 @@ def has_record_crc(reader: LogReader, newest: np.void) -> bool:
         reader: The log.
         newest: The ``ROW`` of the record.
     """
-    record = bytes(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
-    return record[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
+    return props.ends_with_record_crc(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
 
 
 class RecordsBehind:

@@ -25,7 +25,7 @@ _NO_LIMIT: Final = 1 << 63
 _Mask = npt.NDArray[np.bool_]
 
 
-def mend_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows]:
+def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows]:
     """Returns the rows of one queue with offsets that can be, and those whose own offset cannot.
 
     Args:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from seglog.storage.audit.conclude import conclude
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.survey import survey
-from tests.support.audits import assert_agrees, audit_as_survey, write_log
+from tests.support.audits import assert_agrees, audit_as_survey, conclude, write_log
 from tests.support.records import Record, pack_log
 
 SEGMENT_BYTES = 16384

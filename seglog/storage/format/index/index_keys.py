@@ -12,11 +12,8 @@ Source: ``store/.../index/IndexService.java buildIndex``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from seglog.storage.format.index.index import key_hash
-from seglog.storage.format.index.index_view import IndexView
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tombstone import LOST
@@ -75,26 +72,6 @@ def telling_tag(record: IndexedRecord) -> str | None:
     if tag in (None, _OF_TOMBSTONES) or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
         return None
     return key_text(tag)
-
-
-def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | None:
-    """Returns whether a file has entries for tags (5.4.0 and later), None if these records cannot tell.
-
-    Args:
-        view: The file.
-        records: Some of the records between its begin and end; the first one with a tag decides.
-    """
-    header = view.header
-    for record in records:
-        # The keys of the last record may go on in the next file.
-        is_inside = header.begin_phy_offset <= record.phy_offset < header.end_phy_offset or (
-            record.phy_offset == header.end_phy_offset and not view.is_full
-        )
-        tag = telling_tag(record)
-        if tag is None or not is_inside:
-            continue
-        return view.holds(key_hash(tag_key(record.topic, tag)), record.phy_offset)
-    return None
 
 
 def key_text(value: bytes) -> str:

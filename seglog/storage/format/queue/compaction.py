@@ -110,18 +110,6 @@ def compaction_key(properties: bytes) -> bytes:
     return keys
 
 
-def is_kept(queue_offset: int, last_of_key: int, body_bytes: int, last_mapped: int) -> bool:
-    """Returns whether a compaction keeps a record that has a key.
-
-    Args:
-        queue_offset: Of the record.
-        last_of_key: Queue offset of the last mapped record of its key, -1 for none.
-        body_bytes: Size of its body; a record without body deletes its key, and itself.
-        last_mapped: Queue offset of the last record that was mapped; later ones are kept.
-    """
-    return queue_offset > last_mapped or (queue_offset >= last_of_key and body_bytes > 0)
-
-
 def decode_positions(text: str | bytes) -> dict[tuple[str, int], int]:
     """Returns the queue offset that each queue, by topic and id, was compacted up to.
 

@@ -16,11 +16,10 @@ from seglog.storage.format.record.inner_batch import BATCH_HEAD, BATCH_PROPERTIE
 from seglog.storage.format.record.message import Message, decode_message, decode_message_id, inflate
 from seglog.storage.format.record.properties import (
     CRC32,
-    CRC_NAME,
-    CRC_PROPERTY_BYTES,
     ENTRY_END,
     NAME_END,
     TTL,
+    ends_with_record_crc,
     find_property,
 )
 from seglog.storage.format.record.put_properties import all_properties, encode_all_properties
@@ -44,8 +43,10 @@ from seglog.storage.format.record.record import (
     Damage,
     RecordRow,
     delay_ms,
+    encode_record,
     examine,
     head_layout,
+    topic_field,
     unit_tags_code,
 )
 from seglog.storage.format.record.sys_flag import (
@@ -73,8 +74,6 @@ __all__ = [
     "COMPRESSION_ZSTD",
     "CRC32",
     "CRC_MASK",
-    "CRC_NAME",
-    "CRC_PROPERTY_BYTES",
     "DELAY_LEVELS_S",
     "ENTRY_END",
     "FILLER",
@@ -111,6 +110,8 @@ __all__ = [
     "decode_message_id",
     "delay_ms",
     "encode_all_properties",
+    "encode_record",
+    "ends_with_record_crc",
     "examine",
     "find_property",
     "flipped",
@@ -123,5 +124,6 @@ __all__ = [
     "sys_flag",
     "tags_code",
     "takes_queue_offset",
+    "topic_field",
     "unit_tags_code",
 ]

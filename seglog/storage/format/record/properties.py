@@ -25,12 +25,14 @@ from typing import Final
 
 from seglog.arguments import as_text
 from seglog.errors import MessageIllegalError
+from seglog.storage.format.layout import Buffer
 
 KEYS: Final = "KEYS"
 TAGS: Final = "TAGS"
 UNIQ_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
 DELAY: Final = "DELAY"
+TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QUEUE_ID: Final = "REAL_QID"
 RETRY_TOPIC: Final = "RETRY_TOPIC"
@@ -160,6 +162,11 @@ def look_torn(raw: bytes) -> bool:
     if raw.find(_NUL) < 0:  # nearly all: what is left is a name that the end cuts short
         return raw[-1:] != _ENTRY_END and _MISPLACED_CRC.search(raw, len(raw) - _CUT_CRC_BYTES) is not None
     return raw[-1:] == _NUL or raw.find(_TORN) >= 0 or _MISPLACED_CRC.search(raw) is not None
+
+
+def ends_with_record_crc(raw: Buffer) -> bool:
+    """Returns whether a record, or its properties, end with a ``__CRC32#`` entry."""
+    return raw[-CRC_PROPERTY_BYTES : len(CRC_NAME) - CRC_PROPERTY_BYTES] == CRC_NAME
 
 
 def without_crc_property(raw: bytes) -> bytes:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from seglog.storage.format.layout import I16, I32, I64, U32, Buffer, Field, Layout
-from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.layout import I16, I32, I64, U8, U32, Buffer, Field, Layout
+from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from seglog.storage.format.record.tags import tags_code
@@ -119,6 +120,44 @@ _HEAD_BYTES: Final = {bits: layout.size_bytes for bits, layout in HEADS.items()}
 def head_layout(record: Buffer) -> Layout:
     """Returns the layout of a record's head, by the flags of its addresses."""
     return HEADS[I32.unpack_from(record, SYS_FLAG_AT)[0] & HOST_BITS]
+
+
+def topic_field(topic: bytes) -> tuple[int, bytes]:
+    """Returns the magic of a topic's records, and what they say of it: its length, and the topic."""
+    if len(topic) > MAX_TOPIC_BYTES:
+        return MAGIC_V2, I16.pack(len(topic)) + topic
+    return MAGIC_V1, U8.pack(len(topic)) + topic
+
+
+def encode_record(
+    layout: Layout,
+    head: Mapping[str, object],
+    field: bytes,
+    body: bytes,
+    properties: bytes,
+    *,
+    record_crc: bool,
+) -> bytes:
+    """Returns a record of these parts; its sizes and checksums follow from them.
+
+    Args:
+        layout: Of its head.
+        head: The other fields of it, by name.
+        field: The topic behind its length.
+        body: As it is stored.
+        properties: Without ``__CRC32#``.
+        record_crc: Whether to add that.
+    """
+    crc_bytes = _CRC_BYTES if record_crc else 0
+    tail = field + I16.pack(len(properties) + crc_bytes) + properties
+    own = {
+        **head,
+        "size_bytes": layout.size_bytes + len(body) + len(tail) + crc_bytes,
+        "body_crc": zlib.crc32(body) & CRC_MASK,
+        "body_bytes": len(body),
+    }
+    record = layout.struct.pack(*(own[name] for name in layout.offsets)) + body + tail
+    return record + props.crc_property(zlib.crc32(record) & CRC_MASK) if record_crc else record
 
 
 def store_time_of(record: Buffer) -> int:

@@ -23,25 +23,22 @@ Source: tried on the real store; ``TimerMessageStore.java``, ``ScheduleMessageSe
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.format.layout import I16
 from seglog.storage.format.names import HALF_TOPIC, MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import (
-    CRC_MASK,
     HEAD_V4,
     HEADS,
     HOST_BITS,
-    MAGIC_V1,
-    MAGIC_V2,
     MIN_RECORD_BYTES,
     Damage,
+    encode_record,
     examine,
+    topic_field,
 )
 from seglog.storage.format.record.sys_flag import (
     COMPRESSED,
@@ -69,7 +66,7 @@ _REAL: Final = f"{props.REAL_TOPIC}\x01{LOST}\x02{props.REAL_QUEUE_ID}\x010\x02"
 _SYSTEM_PROPERTIES: Final = {
     TIMER_TOPIC: "TIMER_OUT_MS\x01{store_timestamp_ms}\x02" + _REAL,
     SCHEDULE_TOPIC: _REAL,
-    HALF_TOPIC: _REAL + f"PGROUP\x01{LOST}\x02TRANSACTION_CHECK_TIMES\x0199\x02",
+    HALF_TOPIC: _REAL + f"PGROUP\x01{LOST}\x02{props.TRANSACTION_CHECK_TIMES}\x0199\x02",
 }
 _LEFT_OUT: Final = {props.TAGS.encode(), LOST.encode()}
 _BODY_BITS: Final = COMPRESSED | COMPRESSION_MASK | NEED_UNWRAP | INNER_BATCH
@@ -137,7 +134,6 @@ def encode_tombstone(lost: LostRecord, store_timestamp_ms: int, *, record_crc: b
         lost.size_bytes,
         _properties(lost, topic, store_timestamp_ms, record_crc=record_crc),
         store_timestamp_ms,
-        LOST_FLAG,
         0,
         record_crc=record_crc,
     )
@@ -154,9 +150,9 @@ def _encode_legible(record: bytes, phy_offset: int, *, record_crc: bool) -> byte
     if isinstance(row, Damage):
         raise CorruptError("record-head", position_bytes=phy_offset, expected=row.expected, found=row.found)
     layout = HEADS[row.sys_flag & HOST_BITS]
-    head = dict(zip(layout.offsets, layout.struct.unpack_from(record), strict=True))
+    head = layout.decode(record)
     properties = record[row.properties_at :]
-    has_crc = properties[-props.CRC_PROPERTY_BYTES :].startswith(props.CRC_NAME)
+    has_crc = props.ends_with_record_crc(properties)
     left_out = _LEFT_OUT | ({props.DELAY.encode()} if row.topic == SCHEDULE_TOPIC.encode() else set())
     kept = b"".join(
         entry + b"\x02"
@@ -173,13 +169,10 @@ def _encode_legible(record: bytes, phy_offset: int, *, record_crc: bool) -> byte
         if len(kept) + len(mark) + crc_bytes <= room:
             kept += mark
     body = bytes(len(record) - fixed_bytes - len(kept) - crc_bytes)
-    head["body_crc"] = zlib.crc32(body) & CRC_MASK if body else 0
-    head["body_bytes"] = len(body)
     head["flag"] = LOST_FLAG
     head["store_port"] = _NO_PORT
     head["sys_flag"] = row.sys_flag & ~_BODY_BITS
-    made = layout.struct.pack(*head.values()) + body + topic + I16.pack(len(kept) + crc_bytes) + kept
-    return made + props.crc_property(zlib.crc32(made) & CRC_MASK) if with_crc else made
+    return encode_record(layout, head, topic, body, kept, record_crc=with_crc)
 
 
 def full_tombstone_bytes(lost: LostRecord, store_timestamp_ms: int, *, record_crc: bool) -> int:
@@ -221,7 +214,6 @@ def encode_fillers(
             size,
             b"",
             store_timestamp_ms,
-            LOST_FLAG,
             TRANSACTION_ROLLBACK,
             record_crc=record_crc,
         )
@@ -292,35 +284,23 @@ def _encode(
     size_bytes: int,
     properties: bytes,
     store_timestamp_ms: int,
-    flag: int,
     sys_flag: int,
     *,
     record_crc: bool,
 ) -> bytes:
     """Returns a record of a given size, its body as many zeros as that takes."""
-    crc_bytes = props.CRC_PROPERTY_BYTES if record_crc else 0
-    is_long = len(topic) > MAX_TOPIC_BYTES
-    field = (I16.pack(len(topic)) if is_long else bytes((len(topic),))) + topic
-    tail = field + I16.pack(len(properties) + crc_bytes) + properties
-    body = bytes(size_bytes - HEAD_V4.size_bytes - len(tail) - crc_bytes)
-    head = HEAD_V4.struct.pack(
-        size_bytes,
-        MAGIC_V2 if is_long else MAGIC_V1,
-        zlib.crc32(body) & CRC_MASK if body else 0,
-        queue_id,
-        flag,
-        queue_offset,
-        phy_offset,
-        sys_flag,
-        0,
-        _LOCALHOST,
-        0,
-        store_timestamp_ms,
-        _LOCALHOST,
-        _NO_PORT,
-        0,
-        0,
-        len(body),
-    )
-    record = head + body + tail
-    return record + props.crc_property(zlib.crc32(record) & CRC_MASK) if record_crc else record
+    magic, field = topic_field(topic)
+    head = dict.fromkeys(HEAD_V4.offsets, 0) | {
+        "magic": magic,
+        "queue_id": queue_id,
+        "flag": LOST_FLAG,
+        "queue_offset": queue_offset,
+        "phy_offset": phy_offset,
+        "sys_flag": sys_flag,
+        "born_address": _LOCALHOST,
+        "store_timestamp_ms": store_timestamp_ms,
+        "store_address": _LOCALHOST,
+        "store_port": _NO_PORT,
+    }
+    body = bytes(size_bytes - min_tombstone_bytes(topic, record_crc=record_crc) - len(properties))
+    return encode_record(HEAD_V4, head, field, body, properties, record_crc=record_crc)

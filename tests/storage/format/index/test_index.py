@@ -24,14 +24,14 @@ from seglog.storage.format.index.index import (
 )
 from seglog.storage.format.index.index_build import KEY_ROW, begin_index_file, put_keys
 from seglog.storage.format.index.index_geometry import index_damage, infer_index_geometry
-from seglog.storage.format.index.index_keys import IndexedRecord, indexes_tags, record_keys
+from seglog.storage.format.index.index_keys import IndexedRecord, record_keys
 from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.index.index_view import IndexView
 from seglog.storage.format.index.string_hash import slice_hashes
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tags import java_string_hash
-from tests.support.index_files import build_index_files, select_from_files
+from tests.support.index_files import build_index_files, indexes_tags, select_from_files
 from tests.support.narrow import not_none
 
 I64 = st.integers(-(2**63), 2**63 - 1)

@@ -17,10 +17,10 @@ from seglog.storage.format.queue.compaction import (
     compaction_sizes,
     decode_positions,
     encode_positions,
-    is_kept,
 )
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import encode_properties
+from tests.support.compactions import is_kept
 from tests.support.golden import config_names, extract, golden_names
 from tests.support.log_records import iter_log
 

@@ -26,12 +26,12 @@ from seglog.storage.format.queue.compaction import (
     compaction_sizes,
     decode_positions,
     encode_positions,
-    is_kept,
 )
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.queue.lmq import lmq_names, multi_queues
 from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
 from tests.support.archives import unpack
+from tests.support.compactions import is_kept
 from tests.support.log_records import iter_log
 
 ARCHIVE = Path(__file__).parents[1] / "stores" / "compaction-5.4.0.tar.xz"

@@ -1,0 +1,131 @@
+"""The package has no function, class or constant that nothing but a test uses.
+
+What counts as a use: in its own module, the name outside of its own definition; elsewhere in the package or
+in ``tools/``, an import of it, or an attribute of a module of that name. Of a method, any mention of it.
+A word in a string counts too, except in docstrings: grammars, commands and lazy imports name things so.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import seglog
+import seglog.testing
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "seglog"
+KERNELS = PACKAGE / "storage" / "kernels" / "native"
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+PUBLIC = {*seglog.__all__, *(name for name in vars(seglog.testing) if not name.startswith("_"))}
+FACES = {"QueueView": "what MessageStore.queue returns", "AsyncCalls": "calls of MessageStore"}
+"""Classes besides the public ones whose methods users call."""
+ALLOWED = {
+    "encode_header": "a client's half of a codec, and a server's",
+    "decode_header": "a client's half of a codec, and a server's",
+    "encode_batch": "a client's half of a codec",
+    "queue_batch": "README names its module: a queue as Arrow",
+    "wire_names": "a server decodes requests by them",
+    "COMPRESSION_ZLIB": "with its like, the values of COMPRESSION_MASK",
+    "EXT_END": "a table of docs/FORMAT.md",
+    "seglog_broker": "a fixture of the pytest plugin",
+    "convert": "click calls it",
+    "list_commands": "click calls it",
+    "get_command": "click calls it",
+    "format_commands": "click calls it",
+    "streamReader": "Spark calls it",
+    "pushFilters": "Spark calls it",
+    "initialOffset": "Spark calls it",
+    "getDefaultReadLimit": "Spark calls it",
+    "prepareForTriggerAvailableNow": "Spark calls it",
+    "latestOffset": "Spark calls it",
+}
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A name that a module defines: ``owner`` is its class, empty at the module's level."""
+
+    module: Path
+    owner: str
+    name: str
+    node: ast.AST
+
+
+def words_of(node: ast.AST) -> Iterator[str]:
+    """Yields every name that code uses, and every word of its strings but docstrings."""
+    docstrings = {
+        id(one.body[0].value)
+        for one in ast.walk(node)
+        if isinstance(one, ast.Module | Definition) and one.body and isinstance(one.body[0], ast.Expr)
+    }
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            yield one.id
+        elif isinstance(one, ast.Attribute):
+            yield one.attr
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in docstrings:
+            yield from re.findall(r"\w+", one.value)
+
+
+def defined_in(module: Path, tree: ast.Module) -> Iterator[Defined]:
+    """Yields functions, classes and constants of a module, and the methods of its classes."""
+    for node in tree.body:
+        if isinstance(node, Definition):
+            if not any("command" in ast.unparse(one) for one in node.decorator_list):
+                yield Defined(module, "", node.name, node)
+            if isinstance(node, ast.ClassDef):
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                        yield Defined(module, node.name, method.name, method)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in [node.target] if isinstance(node, ast.AnnAssign) else node.targets:
+                if isinstance(target, ast.Name):
+                    yield Defined(module, "", target.id, node)
+
+
+def taken_by(tree: ast.Module) -> Iterator[str]:
+    """Yields the dotted names that a module imports, and those that it reaches through an imported module."""
+    bound = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    yield from bound.values()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in bound:
+            yield f"{bound[node.value.id]}.{node.attr}"
+
+
+def is_exempt(one: Defined, in_kernels: str) -> bool:
+    """Returns whether users, C or a framework use a name."""
+    is_of_c = re.search(rf"\bSEGLOG_{one.name}\b", in_kernels) is not None
+    is_public = one.owner in PUBLIC | FACES.keys() or one.name in PUBLIC | ALLOWED.keys()
+    return one.name.startswith("__") or is_of_c or is_public
+
+
+def test_what_the_package_defines_it_uses():
+    modules = sorted(PACKAGE.rglob("*.py"))
+    tools = [
+        path for path in (ROOT / "tools").iterdir() if path.read_text().startswith("#!/usr/bin/env python3")
+    ]
+    trees = {path: ast.parse(path.read_text()) for path in [*modules, *tools]}
+    own = {path: Counter(words_of(tree)) for path, tree in trees.items()}
+    everywhere = sum(own.values(), Counter[str]())
+    taken = {name for tree in trees.values() for name in taken_by(tree)}
+    in_kernels = "".join(path.read_text() for path in sorted(KERNELS.glob("*.[ch]")))
+    unused = []
+    for one in (one for path in modules for one in defined_in(path, trees[path])):
+        inside = Counter(words_of(one.node))[one.name]
+        dotted = ".".join(one.module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if one.owner:
+            is_used = everywhere[one.name] > inside
+        else:
+            is_used = own[one.module][one.name] > inside or f"{dotted}.{one.name}" in taken
+        if not is_used and not is_exempt(one, in_kernels):
+            unused.append(f"{one.module.relative_to(ROOT)}: {one.owner or one.name}.{one.name}")
+    assert not unused, "\n".join(["use it, or move it to tests/support:", *unused])
