@@ -1,8 +1,9 @@
 """The package has no function, class or constant that nothing but a test uses.
 
 What counts as a use: in its own module, the name outside of its own definition; elsewhere in the package or
-in ``tools/``, an import of it, or an attribute of a module of that name. Of a method, any mention of it.
-A word in a string counts too, except in docstrings: grammars, commands and lazy imports name things so.
+in ``tools/``, an import of it, or an attribute of a module of that name. Of a method, any mention of it. What
+a room exports is used where it is imported from the room. A word in a string counts too, except in docstrings
+and in ``__all__``: grammars, commands and lazy imports name things so.
 """
 
 from __future__ import annotations
@@ -57,19 +58,25 @@ class Defined:
     node: ast.AST
 
 
+def dotted_name(module: Path) -> str:
+    """Returns what a module is imported as."""
+    return ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
 def words_of(node: ast.AST) -> Iterator[str]:
     """Yields every name that code uses, and every word of its strings but docstrings."""
-    docstrings = {
+    passed_over = {
         id(one.body[0].value)
         for one in ast.walk(node)
         if isinstance(one, ast.Module | Definition) and one.body and isinstance(one.body[0], ast.Expr)
     }
+    passed_over |= {id(name) for names in lists_of_names(node) for name in ast.walk(names)}
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
             yield one.id
         elif isinstance(one, ast.Attribute):
             yield one.attr
-        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in docstrings:
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in passed_over:
             yield from re.findall(r"\w+", one.value)
 
 
@@ -89,13 +96,33 @@ def defined_in(module: Path, tree: ast.Module) -> Iterator[Defined]:
                     yield Defined(module, "", target.id, node)
 
 
+def lists_of_names(node: ast.AST) -> list[ast.expr]:
+    """Returns what is assigned to ``__all__``."""
+    body = node.body if isinstance(node, ast.Module) else []
+    return [
+        one.value for one in body if isinstance(one, ast.Assign) and "__all__" in map(name_of, one.targets)
+    ]
+
+
+def name_of(target: ast.expr) -> str:
+    """Returns the name that is assigned to, if it is one."""
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def exported_by(tree: ast.Module) -> set[str]:
+    """Returns what ``__all__`` names, and the module itself does not use."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {str(name) for names in lists_of_names(tree) for name in ast.literal_eval(names)} - used
+
+
 def taken_by(tree: ast.Module) -> Iterator[str]:
     """Yields the dotted names that a module imports, and those that it reaches through an imported module."""
     bound = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    yield from bound.values()
+    exported = exported_by(tree)
+    yield from (dotted for name, dotted in bound.items() if name not in exported)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in bound:
             yield f"{bound[node.value.id]}.{node.attr}"
@@ -114,6 +141,7 @@ def test_what_the_package_defines_it_uses():
         path for path in (ROOT / "tools").iterdir() if path.read_text().startswith("#!/usr/bin/env python3")
     ]
     trees = {path: ast.parse(path.read_text()) for path in [*modules, *tools]}
+    rooms = [dotted_name(path) for path in modules if exported_by(trees[path])]
     own = {path: Counter(words_of(tree)) for path, tree in trees.items()}
     everywhere = sum(own.values(), Counter[str]())
     taken = {name for tree in trees.values() for name in taken_by(tree)}
@@ -121,11 +149,13 @@ def test_what_the_package_defines_it_uses():
     unused = []
     for one in (one for path in modules for one in defined_in(path, trees[path])):
         inside = Counter(words_of(one.node))[one.name]
-        dotted = ".".join(one.module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        dotted = dotted_name(one.module)
+        exports = [f"{room}.{one.name}" for room in rooms if dotted.startswith(f"{room}.")]
         if one.owner:
             is_used = everywhere[one.name] > inside
         else:
-            is_used = own[one.module][one.name] > inside or f"{dotted}.{one.name}" in taken
+            is_used = own[one.module][one.name] > inside
+            is_used = is_used or not taken.isdisjoint([f"{dotted}.{one.name}", *exports])
         if not is_used and not is_exempt(one, in_kernels):
             unused.append(f"{one.module.relative_to(ROOT)}: {one.owner or one.name}.{one.name}")
     assert not unused, "\n".join(["use it, or move it to tests/support:", *unused])
