@@ -15,6 +15,7 @@ from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.writer import Writer
 
 SEGMENT_BYTES: Final = 4096
 QUEUE_FILE_BYTES: Final = 200
@@ -79,6 +80,12 @@ class Written:
     queue_offset: int
     body: bytes
     tags: str | None
+
+
+def writer_of(store: MessageStore) -> Writer:
+    """Returns the writing side of a store that was not opened to read only."""
+    assert isinstance(store._side, Writer)
+    return store._side
 
 
 def fill(

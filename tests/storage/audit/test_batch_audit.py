@@ -192,11 +192,12 @@ def test_lmq_unit_without_record_of_its_own_may_lead_to_any_record(root):
 def test_records_that_agree_with_their_lmq_units_are_not_read_again(root, monkeypatch):
     asked = []
     led_to = LogLookup.led_to
-    monkeypatch.setattr(
-        LogLookup,
-        "led_to",
-        lambda self, units: asked.append(int(units["size_bytes"].sum())) or led_to(self, units),
-    )
+
+    def noting(self, units):
+        asked.append(int(units["size_bytes"].sum()))
+        return led_to(self, units)
+
+    monkeypatch.setattr(LogLookup, "led_to", noting)
     audit(root, 5000)
     assert asked
     assert not any(asked)

@@ -460,9 +460,9 @@ def test_errors_name_the_whole_path(files, root):
     with pytest.raises(FileNotFoundError) as error:
         files.open(root / "config" / "none", writable=False)
     assert error.value.filename == str(root / "config" / "none")
-    with pytest.raises(FileExistsError) as error:
+    with pytest.raises(FileExistsError) as existing:
         files.create(root / "config" / "topics.json", 1)
-    assert error.value.filename == str(root / "config" / "topics.json")
+    assert existing.value.filename == str(root / "config" / "topics.json")
 
 
 def test_one_process_locks_a_store_once(files, root, opener):

@@ -59,7 +59,7 @@ def test_values_read_back_as_they_were_written(layout, data):
     packed = b"".join(layout.struct.pack(*row) for row in rows)
     assert list(layout.struct.iter_unpack(packed)) == rows
     seen = np.frombuffer(packed, layout.dtype, len(rows))
-    assert [tuple(bytes(v) if isinstance(v, np.void) else v for v in row) for row in seen.tolist()] == rows
+    assert [tuple(v.tobytes() if isinstance(v, np.void) else v for v in row) for row in seen.tolist()] == rows
     assert seen.tobytes() == packed
     for row, start in zip(rows, range(0, len(packed), layout.size_bytes), strict=True):
         for field, value in zip(layout.fields, row, strict=True):

@@ -13,6 +13,7 @@ from seglog.storage.format.checkpoint import CHECKPOINT
 from seglog.storage.format.layout import I64, Field, Layout
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.record.record import FILLER, HEADS
+from tests.support.narrow import not_none
 
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "i32": 4, "u32": 4, "i64": 8, "b4": 4, "b16": 16}
 ALL = [CQ_UNIT, CHECKPOINT, FILLER, *HEADS.values()]
@@ -39,7 +40,7 @@ def test_struct_dtype_and_offsets_have_the_same_places(chosen):
     layout = Layout("any", "test", chosen)
     assert layout.size_bytes == layout.struct.size == layout.dtype.itemsize
     assert layout.size_bytes == sum(SIZES[field.type] for field in chosen)
-    assert layout.offsets == {name: layout.dtype.fields[name][1] for name in layout.dtype.names}
+    assert layout.offsets == {name: place[1] for name, place in not_none(layout.dtype.fields).items()}
 
 
 @given(st.data(), fields())
@@ -47,7 +48,7 @@ def test_numpy_reads_what_struct_packed(data, chosen):
     layout = Layout("any", "test", chosen)
     row = tuple(data.draw(values(field.type)) for field in chosen)
     seen = np.frombuffer(layout.struct.pack(*row), layout.dtype)[0].item()
-    assert tuple(bytes(value) if isinstance(value, bytes | np.void) else value for value in seen) == row
+    assert tuple(value.tobytes() if isinstance(value, np.void) else value for value in seen) == row
 
 
 @pytest.mark.parametrize("layout", ALL, ids=lambda layout: layout.name)

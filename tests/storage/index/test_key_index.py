@@ -21,7 +21,7 @@ from seglog.storage.writes.values import NewMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.golden import extract
 from tests.support.kernels import BOTH, running
-from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store
+from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store, writer_of
 
 TINY = IndexGeometry(slot_count=5, entry_count=8)
 WITH_KEYS = ["basic", "basic-halt", "comp", "delay", "idxroll", "ipv6", "outerbatch", "propcrc", "roll", "tx"]
@@ -231,8 +231,8 @@ def test_a_log_without_keys_is_not_read_for_them(tmp_path):
     with MessageStore.open(tmp_path / "store", files=FailingFiles(fault), record_crc=True) as store:
         store.put_batch("T", [b"bare"] * 100)
         fault.at, fault.sticky, fault.count = 1, True, 0
-        store._side.index.catch_up()
-        assert store._side.index.position == (store.max_phy_offset, -1)
+        writer_of(store).index.catch_up()
+        assert writer_of(store).index.position == (store.max_phy_offset, -1)
         fault.at = 0
         store.put("T", b"keyed", keys="k")
         store.put("T", b"bare")
@@ -245,7 +245,7 @@ def test_records_of_an_earlier_opening_are_read_for_keys_that_they_may_have(tmp_
     shutil.rmtree(tmp_path / "store" / INDEX)
     with MessageStore.open(tmp_path / "store") as store:
         store.put("T", b"bare")
-        store._side.index.catch_up()
+        writer_of(store).index.catch_up()
         assert queried(store, "T", "k") == [b"keyed"]
     assert index_bytes(tmp_path / "store")
 

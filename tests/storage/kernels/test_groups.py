@@ -16,6 +16,7 @@ from seglog.storage.format.record.sys_flag import (
 from seglog.storage.kernels.groups import group
 from seglog.storage.kernels.walk import ROW
 from tests.support.kernels import BOTH, native, running
+from tests.support.narrow import not_none
 from tests.support.scale import scaled
 
 QUEUES = 4
@@ -31,12 +32,12 @@ def rows_of(queues_and_flags):
 
 def told(rows):
     found = group(rows, QUEUES)
-    return found and [(*one._replace(rows=None), one.rows.tolist()) for one in found]
+    return found and [(one[0], *one[2:], one.rows.tolist()) for one in found]
 
 
 def test_rows_keep_their_order_and_those_without_a_place_are_left_out(kernels):
     rows = rows_of([(2, 0, 10, 7), (1, 0, 11, 5), (2, TRANSACTION_PREPARED, 12, 1), (2, 0, 13, 6)])
-    one, two = group(rows, QUEUES)
+    one, two = not_none(group(rows, QUEUES))
     assert (one.queue, one.rows.tolist(), *one[2:]) == (1, rows[[1]].tolist(), 11, 5, 5)
     assert (two.queue, two.rows.tolist(), *two[2:]) == (2, rows[[0, 3]].tolist(), 23, 6, 7)
 

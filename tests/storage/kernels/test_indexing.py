@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,8 @@ class Memory:
 def keys_of(kernels, log, *, tags, room=1 << 15):
     with running(kernels), pytest.MonkeyPatch.context() as patch:
         patch.setattr(indexing, "ROOM", room)
-        windows = LogWindows(Memory(log), 1 << 30, 0, len(log))
+        memory: Any = Memory(log)
+        windows = LogWindows(memory, 1 << 30, 0, len(log))
         found, ends = [], []
         for rows, end in iter_key_rows(windows, tags=tags):
             found += rows.tolist()

@@ -336,8 +336,8 @@ def test_objects_of_others_are_refused():
 
 @pytest.mark.parametrize("reader", [PYTHON, "read-only"])
 def test_who_reads_on_in_python_is_served_from_what_was_looked_at_ahead(tmp_path, reader):
-    options = {**SMALL_INDEX, "clock": new_clock(), "segment_size_bytes": 1 << 20}
-    store = MessageStore.open(tmp_path / "store", **options)
+    clock = new_clock()
+    store = MessageStore.open(tmp_path / "store", clock=clock, segment_size_bytes=1 << 20, **SMALL_INDEX)
     store.put_batch("T", [b"%d" % number for number in range(3000)])
     for number in range(600):
         put(store, number, number % 2 + 1, None, "usual", 10)
@@ -357,8 +357,10 @@ def test_who_reads_on_in_python_is_served_from_what_was_looked_at_ahead(tmp_path
 
 
 def test_a_reader_finds_what_came_since_it_looked_ahead(tmp_path):
-    options = {**SMALL_INDEX, "clock": new_clock(), "segment_size_bytes": 1 << 20}
-    with MessageStore.open(tmp_path / "store", **options) as store:
+    clock = new_clock()
+    with MessageStore.open(
+        tmp_path / "store", clock=clock, segment_size_bytes=1 << 20, **SMALL_INDEX
+    ) as store:
         store.put_batch("T", [b"%d" % number for number in range(600)])
         with MessageStore.open(tmp_path / "store", read_only=True) as reader:
             at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def draft(record: Record, **other: object) -> PendingRecord:
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "tags_code": 0,
         "sys_flag": record.sys_flag,
         "flag": record.flag,
@@ -150,7 +151,7 @@ def test_body_of_wider_items_is_taken_as_its_bytes():
     assert decode_message(written(record, made)).body == b"abcdefgh"
 
 
-def _plain(record: Record) -> dict[str, object]:
+def _plain(record: Record) -> dict[str, Any]:
     return {
         "tags_code": 0,
         "sys_flag": 0,

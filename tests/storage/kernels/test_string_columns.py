@@ -11,6 +11,7 @@ from seglog.storage.format.record.properties import decode_properties, find_prop
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels import string_columns as strings
 from tests.support.kernels import BOTH, native, running
+from tests.support.narrow import not_none
 
 PIECES = [
     b"KEYS", b"TAGS", b"a", b"b", b"", b"\x01", b"\x02", b"\x01x", b"KEYS\x01k\x02", b"a\x01\x02", b"\xff",
@@ -60,7 +61,7 @@ def test_maps_hold_what_the_format_reads(values):
 def test_values_are_those_that_the_format_finds(name, values):
     data, starts, sizes = laid_out(values)
     with running(NATIVE):
-        at, lengths = strings.property_values(data, starts, sizes, name)
+        at, lengths = not_none(strings.property_values(data, starts, sizes, name))
     found = [
         data[first : first + size].tobytes()
         for first, size in zip(at.tolist(), lengths.tolist(), strict=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
+from typing import Unpack
 
 import pytest
 
@@ -16,7 +18,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from tests.support import golden
 from tests.support.mixed import declare
-from tests.support.stores import SMALL, copy_store, new_clock
+from tests.support.stores import SMALL, OpenOptions, copy_store, new_clock
 
 INNER = INNER_BATCH | NEED_UNWRAP
 UNITS_PER_FILE = 10
@@ -27,8 +29,9 @@ def root(tmp_path):
     return declare(tmp_path / "store", B={"queue.type": "BatchCQ"})
 
 
-def open_store(root, **options):
-    return MessageStore.open(root, **{"clock": new_clock()} | SMALL | options)
+def open_store(root: Path, **options: Unpack[OpenOptions]) -> MessageStore:
+    chosen: OpenOptions = {"clock": new_clock(), **SMALL, **options}
+    return MessageStore.open(root, **chosen)
 
 
 def put_inner(store, count, *, queue_id=0, tags=None, **options):

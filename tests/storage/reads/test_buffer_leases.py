@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from seglog.errors import ClosedError, StoreInUseError, ViewHolder
+from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.store import MessageStore
 
@@ -125,7 +126,8 @@ def test_an_error_in_a_with_block_is_not_hidden_by_views(tmp_path):
 
 def test_views_in_a_cycle_count_until_they_are_collected(store):
     class Node:
-        pass
+        itself: Node
+        units: Units
 
     node = Node()
     node.itself, node.units = node, store.queue("orders", 0).units()

@@ -12,7 +12,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, ReadOnlyError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL_INDEX, fill, read_all, served
+from tests.support.stores import SMALL_INDEX, Lengths, fill, read_all, served
 
 
 def know(store, *topics):
@@ -112,7 +112,7 @@ def test_no_recovery_point_is_left_that_knows_it(open_store):
 
 
 def test_writing_and_reading_while_it_is_deleted_again_and_again(tmp_path):
-    lengths = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 4000}
+    lengths: Lengths = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 4000}
     with MessageStore.open(tmp_path / "store", **lengths, **SMALL_INDEX) as store:
         done = threading.Event()
         problems = []

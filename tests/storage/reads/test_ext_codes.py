@@ -30,8 +30,8 @@ def root(tmp_path):
     files, addresses = pack_ext_files(units, EXT_FILE_BYTES)
     folder = tmp_path / "consumequeue_ext" / "T" / "0"
     folder.mkdir(parents=True)
-    for index, data in enumerate(files):
-        (folder / f"{index * EXT_FILE_BYTES:020d}").write_bytes(data)
+    for index, file in enumerate(files):
+        (folder / f"{index * EXT_FILE_BYTES:020d}").write_bytes(file)
     for path in sorted((tmp_path / "consumequeue" / "T" / "0").iterdir()):
         data = bytearray(path.read_bytes())
         for unit in range(len(data) // 20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +25,7 @@ EVERYTHING = 1 << 30
 class Memory:
     """A queue and its log in memory: one message per slot, with the tag given; None has no record."""
 
-    tags: list[str | None]
+    tags: Sequence[str | None]
     min_offset: int = 0
     lost: set[int] = field(default_factory=set)
     pre_blank: set[int] = field(default_factory=set)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
 
 import pytest
 from typing_extensions import override
@@ -28,10 +30,10 @@ from tests.support.index_files import build_index_files
 from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 from tests.support.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
-from tests.support.stores import new_clock, read_all
+from tests.support.stores import Lengths, OpenOptions, new_clock, read_all, writer_of
 
 STEP = 64 << 10
-SIZES = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": 2000}
+SIZES: Lengths = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": 2000}
 
 
 def put_many(store: MessageStore, count: int) -> None:
@@ -39,8 +41,9 @@ def put_many(store: MessageStore, count: int) -> None:
         store.put("orders", b"%06d" % number + bytes(BODY_BYTES), queue_id=number % 3)
 
 
-def opened(path, **options) -> MessageStore:
-    return MessageStore.open(path, **{"clock": new_clock(), "recovery_step_bytes": STEP} | options)
+def opened(path: Path, **options: Unpack[OpenOptions]) -> MessageStore:
+    chosen: OpenOptions = {"clock": new_clock(), "recovery_step_bytes": STEP, **options}
+    return MessageStore.open(path, **chosen)
 
 
 def doubts(store: MessageStore) -> list[str]:
@@ -138,7 +141,7 @@ def flip(path, at):
 def change_point(**values):
     def change(path):
         point = read_recovery_point(RealFiles(), path)
-        write_recovery_point(RealFiles(), path, replace(point, **values))
+        write_recovery_point(RealFiles(), path, replace(not_none(point), **values))
 
     return change
 
@@ -204,7 +207,7 @@ def test_rot_below_the_point_is_named_and_mended_by_the_next_open(path, sealed):
         assert store.later_findings == ()
         read = sorted(number for queue_id in range(3) for number in numbers(store, queue_id))
         assert len(read) == written - 1
-        (finding,) = store.later_findings
+        [finding] = list(store.later_findings)
         assert finding.code == "log-block-changed"
         assert (finding.file, finding.position_bytes) == (f"commitlog/{SEGMENT_BYTES:020d}", 2 * BLOCK_BYTES)
         assert not (path / RECOVERY_POINT_FILE_NAME).exists()
@@ -251,7 +254,7 @@ def test_a_lost_index_is_made_again_around_rot(path):
 
 def test_a_store_without_keys_is_not_read_for_the_index_again(path):
     with opened(path) as store:
-        assert store._side.index.behind_bytes == 0
+        assert writer_of(store).index.behind_bytes == 0
 
 
 class FullFiles(RealFiles):
@@ -276,7 +279,7 @@ def test_a_full_disk_keeps_the_point_before(path):
 def test_a_block_is_checked_once(path):
     with opened(path) as store:
         read = [numbers(store, queue_id) for queue_id in range(3)]
-        assert not_none(store._side.log.guard).sound_segments == {n * SEGMENT_BYTES for n in range(5)}
+        assert not_none(writer_of(store).log.guard).sound_segments == {n * SEGMENT_BYTES for n in range(5)}
         rot(path, 1, 2)
         assert [len(read_all(store, "orders", queue_id)) for queue_id in range(3)] == [*map(len, read)]
         assert store.later_findings == ()

@@ -35,12 +35,11 @@ CLAIMS = {
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_a_point_that_claims_what_cannot_be_is_not_believed(claim, tmp_path):
-    options = {**SMALL, "recovery_step_bytes": 4096}
-    with MessageStore.open(tmp_path, clock=new_clock(), **options) as store:
+    with MessageStore.open(tmp_path, clock=new_clock(), recovery_step_bytes=4096, **SMALL) as store:
         fill(store, 40)
         wanted = served(store)
     path = tmp_path / "seglog/recovery-point"
     point = decode_recovery_point(path.read_bytes())
     path.write_bytes(encode_recovery_point(replace(point, **claim(point))))
-    with MessageStore.open(tmp_path, clock=new_clock(), **options) as store:
+    with MessageStore.open(tmp_path, clock=new_clock(), recovery_step_bytes=4096, **SMALL) as store:
         assert served(store) == wanted

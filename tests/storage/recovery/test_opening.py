@@ -26,6 +26,7 @@ from tests.support.golden import tree_digest
 from tests.support.stores import SMALL, fill, read_all, served
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems")
+SMALL_GEOMETRY = StoreGeometry(SMALL["segment_size_bytes"], SMALL["queue_file_size_bytes"])
 
 
 def test_new_store_has_rocketmqs_lengths_and_takes_little_disk(tmp_path):
@@ -82,7 +83,10 @@ def test_a_first_file_that_lost_its_length_says_nothing_of_lengths(tmp_path, nam
     with MessageStore.open(tmp_path / "store", **SMALL) as store:
         assert store.put("T", b"x").queue_offset == 0
     found = survey(tmp_path / "store", RealFiles())
-    assert (found.geometry, found.findings) == (StoreGeometry(*SMALL.values()), [])
+    assert (found.geometry, found.findings) == (
+        SMALL_GEOMETRY,
+        [],
+    )
 
 
 # ---------------------------------------------------------------------------------- what is no store
@@ -149,7 +153,7 @@ def test_existing_store_keeps_its_lengths(tmp_path, wrong):
         MessageStore.open(tmp_path / "store", **wrong)
     assert tree_digest(tmp_path) == before
     with MessageStore.open(tmp_path / "store", **SMALL) as again:
-        assert again.geometry == StoreGeometry(*SMALL.values())
+        assert again.geometry == SMALL_GEOMETRY
 
 
 def test_store_emptied_of_files_takes_lengths_anew(tmp_path):

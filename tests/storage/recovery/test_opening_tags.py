@@ -10,7 +10,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.store import MessageStore
 from tests.support import golden
-from tests.support.laws import served_by
+from tests.support.laws import Look, served_by
 from tests.support.scale import scaled
 from tests.support.stores import (
     QUEUE_FILE_BYTES,
@@ -72,6 +72,7 @@ def test_every_bit_of_a_tag_and_its_name_is_flipped_back(mended_by, whole, memor
                 store.put("U", b"hi")
         assert not plan_repair(RealFiles(), root, new_clock()).changes, bit
         served = served_by(root)
+        assert isinstance(served, Look)
         assert served.without("U") == wanted, bit
         assert tagged(root, f"Tag{VICTIM}") == [VICTIM], bit
 
@@ -134,5 +135,6 @@ def test_tags_of_rocketmqs_stores_are_as_they_were_behind_a_put(name, place, bit
         assert "record-mended" in {one.code for one in store.recovery.findings}
         store.put("BrandNew", b"hi")
     served = served_by(root)
+    assert isinstance(served, Look)
     assert served.without("BrandNew") == wanted
     assert not plan_repair(RealFiles(), root, new_clock()).changes

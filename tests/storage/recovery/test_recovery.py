@@ -185,6 +185,7 @@ def check(image: Image, survivors: list[int], given: int = 0, mended: list[int] 
         put = store.put("T", b"%d next" % following)
         other = store.put("T", b"other", queue_id=1)
         assert (put.queue_offset, other.queue_offset) == (following, 0)
+        last = following
         for _ in range(2 * QUEUE_FILE_BYTES // 20):
             last = store.put("T", b"%d more" % store.max_offset("T", 0)).queue_offset
 

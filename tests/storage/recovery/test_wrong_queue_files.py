@@ -13,7 +13,7 @@ from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.queue_damage import damage_queues, exchange, queue_files
 from tests.support.scale import scaled
-from tests.support.stores import SMALL_INDEX, copy_store, new_clock, served
+from tests.support.stores import SMALL_INDEX, AllLengths, copy_store, new_clock, served
 
 EACH = 40
 FILE_BYTES = 400
@@ -23,7 +23,7 @@ def make(name, folder):
     """Returns a store without record CRC of which several queues grow side by side."""
     if name != "own":
         return golden.extract(name, folder)
-    sizes = {"segment_size_bytes": 65536, "queue_file_size_bytes": FILE_BYTES, **SMALL_INDEX}
+    sizes: AllLengths = {"segment_size_bytes": 65536, "queue_file_size_bytes": FILE_BYTES, **SMALL_INDEX}
     with MessageStore.open(folder / name, clock=new_clock(), record_crc=False, **sizes) as store:
         for number in range(190):
             store.put("T", b"%d" % (number // 2), queue_id=number % 2, keys=f"k{number}")

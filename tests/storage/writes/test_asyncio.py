@@ -19,7 +19,7 @@ from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage, RawMessage
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
-from tests.support.stores import SMALL, new_clock, read_all
+from tests.support.stores import SMALL, new_clock, read_all, writer_of
 
 SYNC = Durability.SYNC
 PATIENCE_S = 20
@@ -37,6 +37,7 @@ class Gate:
 
 class GatedFile(RealFile):
     __slots__ = ("gate",)
+    gate: Gate
 
     @override
     def sync(self):
@@ -67,8 +68,13 @@ def gate():
 
 @pytest.fixture
 def store(tmp_path, gate):
-    options = {"segment_size_bytes": 1 << 20, "clock": new_clock(), "durability": SYNC}
-    with MessageStore.open(tmp_path / "store", files=GatedFiles(gate), **options) as store:
+    with MessageStore.open(
+        tmp_path / "store",
+        files=GatedFiles(gate),
+        segment_size_bytes=1 << 20,
+        clock=new_clock(),
+        durability=SYNC,
+    ) as store:
         store.put("T", b"first")
         yield store
 
@@ -242,7 +248,7 @@ def test_flush_of_a_task_brings_everything_to_the_disk(tmp_path):
 
     with MessageStore.open(tmp_path / "store", clock=new_clock(), **SMALL) as store:
         asyncio.run(put_and_flush(store))
-        assert store._side.commit.flushed == store.max_phy_offset
+        assert writer_of(store).commit.flushed == store.max_phy_offset
 
 
 # ------------------------------------------------------------------------------- cancelled and closed
@@ -338,7 +344,7 @@ def test_failed_sync_reaches_every_task_and_no_later_put_is_acknowledged(tmp_pat
             store.flush_async(),
             return_exceptions=True,
         )
-        return results + later
+        return [*results, *later]
 
     store = MessageStore.open(
         tmp_path / "store", files=FailingFiles(fault), clock=new_clock(), durability=SYNC, **SMALL

@@ -21,7 +21,7 @@ from seglog.storage.writes.flush import Durability
 from tests.support.failing_files import NEEDS_SPACE, FailingFiles, Fault
 from tests.support.narrow import not_none
 from tests.support.scale import is_full
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock, served
+from tests.support.stores import SMALL, SMALL_INDEX, SomeLengths, new_clock, served
 
 SYNC = Durability.SYNC
 STEP = 1 if is_full() else 3
@@ -98,7 +98,8 @@ def numbers(store):
 
 def check_again(life, path):
     """Opens what is left: nothing acknowledged is lost, nothing comes twice, and it goes on."""
-    with MessageStore.open(path, **({} if life.acked else SMALL), **SMALL_INDEX) as again:
+    lengths: SomeLengths = {} if life.acked else {**SMALL}
+    with MessageStore.open(path, **lengths, **SMALL_INDEX) as again:
         found = numbers(again)
         assert set(life.acked) <= set(found) <= set(life.tried), life.fault.fired
         assert len(found) == len(set(found)), life.fault.fired

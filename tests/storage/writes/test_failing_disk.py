@@ -8,6 +8,8 @@ import itertools
 import shutil
 import threading
 import time
+from pathlib import Path
+from typing import Unpack
 
 import pytest
 
@@ -18,7 +20,7 @@ from seglog.storage.survey.survey import survey
 from seglog.storage.writes.flush import Durability
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
-from tests.support.stores import SMALL, new_clock, read_all
+from tests.support.stores import SMALL, OpenOptions, SomeLengths, new_clock, read_all, writer_of
 
 SYNC = Durability.SYNC
 
@@ -28,9 +30,9 @@ def fault():
     return Fault()
 
 
-def open_failing(path, fault, **options):
-    options = {"clock": new_clock()} | SMALL | options
-    return MessageStore.open(path, files=FailingFiles(fault), **options)
+def open_failing(path: Path, fault: Fault, **options: Unpack[OpenOptions]) -> MessageStore:
+    chosen: OpenOptions = {"clock": new_clock(), **SMALL, **options, "files": FailingFiles(fault)}
+    return MessageStore.open(path, **chosen)
 
 
 # -------------------------------------------------------------------------------- the latch of fsync
@@ -76,7 +78,7 @@ def test_failed_sync_of_the_flusher_closes_the_latch_for_async_puts(tmp_path, fa
     store.put("T", b"x")
     fault.names, fault.at, fault.count = frozenset({"sync"}), 1, 0
     deadline = time.monotonic() + patience_s(10)
-    while not store._side._latch.is_closed:
+    while not writer_of(store)._latch.is_closed:
         clock.advance(1000)
         assert time.monotonic() < deadline
     with pytest.raises(StoreFailedError):
@@ -160,7 +162,8 @@ def test_any_call_may_fail_in_a_run_and_nothing_acknowledged_is_lost(memory_path
             break
         if not acked and not path.exists():
             continue
-        with MessageStore.open(path, **({} if acked else SMALL)) as again:
+        lengths: SomeLengths = {} if acked else {**SMALL}
+        with MessageStore.open(path, **lengths) as again:
             kept = numbers(again)
             assert kept[: len(acked)] == acked, fault.fired
             assert set(kept) <= set(tried)

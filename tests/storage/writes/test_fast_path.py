@@ -22,7 +22,7 @@ from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 from tests.support.fast_paths import contents, fast_paths_of, without_fast_path
 from tests.support.kernels import BOTH
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock, read_all
+from tests.support.stores import SMALL, SMALL_INDEX, Lengths, new_clock, read_all, writer_of
 
 IPV6 = Host(bytes(range(16)), 77)
 LIMIT = 600
@@ -188,7 +188,7 @@ def outcome(store, kind, by_name, values):
 def drive(root, clock, steps, options):
     """Makes the calls; returns what each of them came to."""
     found = []
-    settled = SMALL | SMALL_INDEX | {"clock": clock, "max_message_size_bytes": LIMIT} | options
+    settled = {**SMALL, **SMALL_INDEX, "clock": clock, "max_message_size_bytes": LIMIT} | options
     has_fast_path = settled.pop("has_fast_path")
     with MessageStore.open(root, **settled) as store:
         if not has_fast_path:
@@ -345,7 +345,7 @@ def test_after_a_failed_sync_the_fast_path_takes_nothing(tmp_path, clock):
     store.put("T", b"x")
     store.put("T", b"y")
     end = store.max_phy_offset
-    store._side._latch.fail(OSError(5, "broken"), "the sync of a test")
+    writer_of(store)._latch.fail(OSError(5, "broken"), "the sync of a test")
     with pytest.raises(StoreFailedError):
         store.put("T", b"z")
     assert store.max_phy_offset == end
@@ -411,8 +411,8 @@ def test_a_map_that_gave_way_is_lent_no_more(open_store):
 @pytest.mark.parametrize("real_time", [True, False])
 def test_threads_that_put_at_once_lose_and_mix_nothing(tmp_path, real_time):
     clock = SystemClock() if real_time else new_clock()
-    options = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, "clock": clock}
-    with MessageStore.open(tmp_path / "s", **options, **SMALL_INDEX) as store:
+    lengths: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
+    with MessageStore.open(tmp_path / "s", clock=clock, **lengths, **SMALL_INDEX) as store:
         results = []
 
         def work(number):

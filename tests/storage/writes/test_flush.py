@@ -15,6 +15,7 @@ from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.writes import flush
 from seglog.storage.writes.flush import GroupCommit, _Follower
+from tests.support.narrow import not_none
 from tests.support.patience import patience_s
 
 PATIENCE_S = 20
@@ -139,7 +140,7 @@ def test_interrupted_wait_keeps_nobody_else_waiting(disk, place):
     def interrupt():
         wait_until(lambda: len(disk.commit._followers) == place + 1)
         time.sleep(0.02)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        signal.pthread_kill(not_none(threading.main_thread().ident), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from pathlib import Path
+from typing import Unpack
 
 import pytest
 from typing_extensions import override
@@ -16,7 +18,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from tests.support.failing_files import FailingFiles, Fault
 from tests.support.patience import patience_s
-from tests.support.stores import SMALL, new_clock, read_all
+from tests.support.stores import SMALL, OpenOptions, new_clock, read_all, writer_of
 
 SEGMENT_BYTES = 1 << 20
 PATIENCE_S = 20
@@ -53,9 +55,9 @@ def until(done):
         time.sleep(0.001)
 
 
-def open_big(path, files=None, **options):
-    options = {"segment_size_bytes": SEGMENT_BYTES, "clock": new_clock()} | options
-    return MessageStore.open(path, files=files or RealFiles(), **options)
+def open_big(path: Path, **options: Unpack[OpenOptions]) -> MessageStore:
+    chosen: OpenOptions = {"segment_size_bytes": SEGMENT_BYTES, "clock": new_clock(), **options}
+    return MessageStore.open(path, **chosen)
 
 
 def come_near_the_end(store):
@@ -78,7 +80,7 @@ def log_files(store):
 
 def test_put_of_a_new_queue_holds_up_nobody_else(tmp_path):
     files = SlowFiles()
-    with open_big(tmp_path / "store", files) as store:
+    with open_big(tmp_path / "store", files=files) as store:
         store.put("T", b"x")
         files.go_on.clear()
         slow = threading.Thread(target=store.put, args=("New", b"x"))
@@ -94,8 +96,8 @@ def test_put_of_a_new_queue_holds_up_nobody_else(tmp_path):
 
 def test_put_that_fits_goes_ahead_of_one_that_needs_a_new_file(tmp_path):
     files = SlowFiles()
-    with open_big(tmp_path / "store", files) as store:
-        store._side._ahead.stop()
+    with open_big(tmp_path / "store", files=files) as store:
+        writer_of(store)._ahead.stop()
         store.put("T", bytes(1_000_000))
         files.go_on.clear()
         slow = threading.Thread(target=store.put, args=("T", bytes(100_000)))
@@ -114,7 +116,7 @@ def test_next_file_of_the_log_is_made_ahead_and_used(tmp_path):
         store.put("T", b"x")
         until_made_ahead(store)
         grown = []
-        store._side._grow = lambda *_needs: grown.append(1)
+        writer_of(store)._grow = lambda *_needs: grown.append(1)
         store.put("T", bytes(300_000))
         assert store.max_phy_offset > SEGMENT_BYTES
         assert not grown
@@ -156,7 +158,7 @@ def test_short_files_are_not_made_ahead(tmp_path):
 
 def test_no_space_ahead_is_nothing_that_a_put_hears_of(tmp_path):
     fault = Fault(error=28, names=frozenset({"create"}))
-    with open_big(tmp_path / "store", FailingFiles(fault)) as store:
+    with open_big(tmp_path / "store", files=FailingFiles(fault)) as store:
         come_near_the_end(store)
         fault.at, fault.sticky, fault.count = 1, True, 0
         store.put("T", b"x")
@@ -170,11 +172,11 @@ def test_no_space_ahead_is_nothing_that_a_put_hears_of(tmp_path):
 
 def test_failed_sync_of_the_file_ahead_closes_the_latch(tmp_path):
     fault = Fault(names=frozenset({"sync"}))
-    store = open_big(tmp_path / "store", FailingFiles(fault))
+    store = open_big(tmp_path / "store", files=FailingFiles(fault))
     come_near_the_end(store)
     fault.at, fault.count = 1, 0
     store.put("T", b"x")
-    until(lambda: store._side._latch.is_closed)
+    until(lambda: writer_of(store)._latch.is_closed)
     with pytest.raises(StoreFailedError):
         store.put("T", b"x")
     with pytest.raises(StoreFailedError):
@@ -234,11 +236,11 @@ def test_next_file_of_a_fast_queue_is_made_ahead_and_named_once_it_has_a_unit(tm
     with open_big(tmp_path / "store", segment_size_bytes=64 << 20, queue_file_size_bytes=20 * units) as store:
         store.put_batch("T", [b"x"] * 17_000)
         store.put_batch("T", [b"x"] * 1000)  # asks for room, and is fast by now
-        until(lambda: ("T", 0) in store._side._fast_queues)
-        store._side._grow_ahead()
+        until(lambda: ("T", 0) in writer_of(store)._fast_queues)
+        writer_of(store)._grow_ahead()
         assert len(list((store.path / "consumequeue" / "T").glob("*.new"))) == 1
         grown = []
-        store._side._grow = lambda *_needs: grown.append(1)
+        writer_of(store)._grow = lambda *_needs: grown.append(1)
         store.put_batch("T", [b"x"] * 4000)
         until(lambda: len(queue_files(store)) == 2)
         assert not grown
@@ -250,8 +252,8 @@ def test_a_queue_that_is_not_fast_has_no_file_made_ahead(tmp_path):
     with open_big(tmp_path / "store", queue_file_size_bytes=2000) as store:
         for _ in range(90):
             store.put("T", b"x")
-        store._side._grow_ahead()
-        assert not store._side._fast_queues
+        writer_of(store)._grow_ahead()
+        assert not writer_of(store)._fast_queues
         assert list((store.path / "consumequeue" / "T").glob("*.new")) == []
 
 
@@ -272,7 +274,9 @@ class SlowFolderSyncs(RealFiles):
 
 def test_a_queue_goes_on_in_its_next_file_while_the_disk_writes_the_name_of_the_last(tmp_path):
     files = SlowFolderSyncs()
-    with open_big(tmp_path / "store", files, queue_file_size_bytes=2000, flush_interval_ms=10**9) as store:
+    with open_big(
+        tmp_path / "store", files=files, queue_file_size_bytes=2000, flush_interval_ms=10**9
+    ) as store:
         store.put("T", b"x")
         files.go_on.clear()
         flush = threading.Thread(target=store.flush)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,7 +48,7 @@ WRITTEN_BY_FASTJSON = r"""{
 
 
 def test_what_fastjson_writes_is_resolved():
-    value = decode_config(WRITTEN_BY_FASTJSON)
+    value: Any = decode_config(WRITTEN_BY_FASTJSON)
     table = value["t"]
     assert table["plain"] == {"x": 1}
     assert table["plain"] is table['Topic@g.r%RETRY%a|b-c_d"e\\f/ü$'] is table["list"][0]

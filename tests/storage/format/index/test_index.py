@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,8 @@ def rows_in_log_order(draw, max_size=60):
 
 def put_as_java_does(rows, geometry):
     """Returns the files that IndexFile.putKey makes, entry by entry."""
-    files, end = [], (0, 0)
+    files: list[tuple[bytearray, dict[str, Any]]] = []
+    end = (0, 0)
     slots_at, entries_at = 40, geometry.entries_at
     for hashed, phy_offset, time_ms in rows.tolist():
         if not files or files[-1][1]["count"] >= geometry.entry_count:

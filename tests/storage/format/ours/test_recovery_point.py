@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,7 +34,8 @@ def queue_sums(draw):
 def points(draw):
     crcs = np.array(draw(st.lists(U32, max_size=9)), np.uint32)
     numbers = [draw(I63) for _ in range(10)]
-    return RecoveryPoint(*numbers, crcs, tuple(draw(st.lists(queue_sums(), max_size=5))))
+    fields: list[Any] = [*numbers, crcs, tuple(draw(st.lists(queue_sums(), max_size=5)))]
+    return RecoveryPoint(*fields)
 
 
 def values(point: RecoveryPoint) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.queue.consume_queue_ext import (
     EXT_HEAD_BYTES,
     MAX_EXT_ADDRESS,
+    MAX_EXT_UNIT_BYTES,
     ExtUnit,
     decode_ext_unit,
     ext_position,
@@ -21,7 +22,6 @@ from seglog.storage.format.queue.consume_queue_ext import (
 )
 from tests.support.ext_units import (
     END_RESERVE_BYTES,
-    MAX_EXT_UNIT_BYTES,
     encode_ext_unit,
     ext_address,
     ext_positions,

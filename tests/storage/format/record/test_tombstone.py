@@ -130,7 +130,7 @@ def test_message_that_happens_to_have_the_flag_is_no_tombstone():
         assert not is_tombstone(memoryview(record))
     assert not is_tombstone(memoryview(Record(flag=LOST_FLAG, store_port=0, body=b"\0\0payload").pack()))
     assert not is_tombstone(memoryview(Record(body=bytes(40)).pack()))
-    assert not is_tombstone(memoryview(record)[:50])
+    assert not is_tombstone(memoryview(Record(flag=LOST_FLAG, body=b"").pack())[:50])
 
 
 COMPRESSED, ZSTD, NEED_UNWRAP, INNER = 0x1, 0x300, 0x80, 0x40

@@ -35,6 +35,7 @@ from seglog.storage.format.timer.timer_checkpoint import (
 )
 from tests.support.golden import config_names, extract
 from tests.support.log_records import iter_log
+from tests.support.narrow import not_none
 from tests.support.timer_units import decode_timer_unit, iter_timer_chain, timer_log_rolls
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -81,7 +82,7 @@ def test_real_logs_parse_completely_and_are_written_again_byte_for_byte(log_file
         parsed = read_timer_log(data)
         assert parsed.is_closed == (first != last)
         encoded = b"".join(
-            encode_timer_unit(decode_timer_unit(data, at))
+            encode_timer_unit(not_none(decode_timer_unit(data, at)))
             for at in range(0, parsed.end_bytes, TIMER_UNIT_BYTES)
         )
         assert encoded == parsed.units.tobytes()
@@ -192,4 +193,4 @@ def test_a_damaged_chain_ends(previous):
 
 
 def test_a_slot_without_units_has_no_chain():
-    assert list(iter_timer_chain({}.get, -1)) == []
+    assert list(iter_timer_chain(lambda _place: None, -1)) == []
