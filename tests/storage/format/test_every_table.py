@@ -28,8 +28,9 @@ VALUES = {
 
 def named_layouts():
     found = {}
-    for module in pkgutil.iter_modules(seglog.storage.format.__path__):
-        values = vars(importlib.import_module(f"{seglog.storage.format.__name__}.{module.name}")).values()
+    package = seglog.storage.format
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        values = vars(importlib.import_module(module.name)).values()
         for value in values:
             for layout in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(layout, Layout) and layout.name:
