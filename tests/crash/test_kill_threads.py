@@ -22,7 +22,7 @@ LIVES = """
     import json, mmap, os, random, shutil, signal, struct, sys, threading, time
     from pathlib import Path
     from seglog.storage.files.files import RealFiles
-    from seglog.storage.findings.findings import Severity
+    from seglog.storage.findings.code import Severity
     from seglog.storage.writes.flush import Durability
     from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore, NewMessage

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.store import MessageStore

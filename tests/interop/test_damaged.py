@@ -6,7 +6,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.survey.survey import survey
 from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
 from tests.interop.lines import differences, message_line, place

@@ -9,7 +9,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.doctor.check.check import check_store
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import CRC_NAME, crc_property
 from seglog.storage.format.record.record import CRC_MASK, Damage, examine

@@ -14,7 +14,7 @@ from seglog.doctor.repair.repair import Plan, plan_repair, repair_store
 from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
 from seglog.storage.format.record.properties import CRC_NAME
 from seglog.storage.store import MessageStore

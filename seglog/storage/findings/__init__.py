@@ -8,8 +8,9 @@ Truth: the table; docs/findings.md is written from it.
 
 from __future__ import annotations
 
+from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_text import MOST_QUOTED, finding_fields, place_text
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.findings.findings import Finding
 
 __all__ = [
     "MOST_QUOTED",

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from seglog.storage.findings.finding_codes import CODES, Severity
+from seglog.storage.findings.code import Severity
+from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.format.names import parse_segment_file_name
 
 __all__ = ["CODES", "Finding", "Severity"]

@@ -25,7 +25,7 @@ from seglog.clock import Clock
 from seglog.errors import CorruptError, FullError, StoreFailedError
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.files.files import Files
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.ours.recovery_point import QueueSum, RecoveryPoint
 from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, checksum

@@ -29,7 +29,8 @@ from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.files.files import Files
 from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.findings.findings import Finding, Severity
+from seglog.storage.findings.code import Severity
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours.seal import Seal
 from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES

@@ -9,7 +9,7 @@ from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.survey.survey import survey
 from tests.support import golden
 

@@ -10,7 +10,7 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.exchange.export import Selection, iter_rows
 from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.scan.holes_file import OTHERS, load_holes
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from seglog.doctor.check.check import check_store
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.stores import new_clock

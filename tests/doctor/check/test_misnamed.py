@@ -16,7 +16,7 @@ from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import MisnamedFileError
 from seglog.storage.directory.misnamed import find_misnamed
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from tests.doctor.check.test_lengths import SEGMENT, log_files, messages, served
 from tests.support import golden
 from tests.support.golden import tree_digest

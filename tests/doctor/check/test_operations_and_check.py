@@ -6,7 +6,7 @@ import pytest
 
 from seglog.cli.main import commands
 from seglog.doctor.check.check import check_store
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from tests.support.lives import TOPIC, UNIQUE, live

@@ -11,8 +11,8 @@ from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.doctor.undo.undo import undo_repair
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
+from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
-from seglog.storage.findings.findings import Severity
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES
 from tests.support.stores import SMALL_INDEX, new_clock

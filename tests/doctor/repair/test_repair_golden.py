@@ -9,7 +9,7 @@ from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.doctor.undo.undo import undo_repair
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore
 from tests.support import golden

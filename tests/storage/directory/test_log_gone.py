@@ -12,7 +12,7 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from tests.support.golden import extract, tree_digest

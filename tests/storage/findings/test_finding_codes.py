@@ -7,7 +7,8 @@ import re
 import pytest
 
 from seglog.cli.main import COMMANDS
-from seglog.storage.findings.finding_codes import CODES, FAMILIES, Severity
+from seglog.storage.findings.code import Severity
+from seglog.storage.findings.finding_codes import CODES, FAMILIES
 
 TO_COME = {"repair"}
 """Commands that the table names before they are there."""

@@ -10,7 +10,7 @@ import pytest
 
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE

@@ -16,7 +16,7 @@ from seglog.doctor.copies.backup import make_backup
 from seglog.errors import NotFoundError
 from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support import scale

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from tests.support import golden

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey

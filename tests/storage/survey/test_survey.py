@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.files import RealFiles
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER
 from seglog.storage.index_check.index_check import check_index

@@ -12,7 +12,7 @@ from typing_extensions import override
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
-from seglog.storage.findings.findings import Severity
+from seglog.storage.findings.code import Severity
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.seals.seal_files import read_seal
 from seglog.storage.store import MessageStore

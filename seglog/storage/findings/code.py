@@ -1,0 +1,49 @@
+"""What a finding code stands for: how much it matters, what it means, and what would put it right."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+
+class Severity(enum.Enum):
+    """How much a finding matters."""
+
+    NOTE = "note"
+    """Normal, or repaired without loss by opening the store."""
+    WARNING = "warning"
+    """Derived data was wrong, or RocketMQ would do harm or not start; the log is whole."""
+    LOSS = "loss"
+    """Messages cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code stands for.
+
+    Attributes:
+        severity: How much it matters.
+        meaning: What it is, in a sentence.
+        for_messages: What it means for messages.
+        fix: What would put it right; empty where nothing need be done.
+        command: What to type for that, with ``STORE`` for the directory and ``PLACE`` for the physical
+            offset; empty if no command does it.
+    """
+
+    severity: Severity
+    meaning: str
+    for_messages: str
+    fix: str = ""
+    command: str = ""
+
+
+NOTE: Final = Severity.NOTE
+WARNING: Final = Severity.WARNING
+LOSS: Final = Severity.LOSS
+REPAIR: Final = "seglog repair STORE"
+SEAL: Final = "seglog verify --seal STORE"
+CONFIG: Final = "seglog config show STORE"
+INTACT: Final = "none is lost"
+KEYS_MISS: Final = "none is lost; queries by key miss some"
+REFUSES: Final = "none is lost, but RocketMQ does not start"
