@@ -62,7 +62,7 @@ class Broker:
 
     Attributes:
         store: What it keeps messages in; it closes with the broker.
-        clamped_offsets: Commits that lay beyond the end of their queue when the broker opened.
+        clamped_offsets: Commits that were beyond the end of their queue when the broker opened.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Broker:
         """Opens the store at ``path`` and a broker over it.
 
         Args:
-            path: The store directory; a directory that a Java broker has left goes on here, and back.
+            path: The store directory; one that a Java broker has left can be used here, and by it again.
             clock: Source of time stamps, lock ages and intervals.
             config: Names and settings.
             background: Whether threads do what is to be done by time; by default unless the clock is a
@@ -141,7 +141,7 @@ class Broker:
 
         Raises:
             ConfigError: A config file and its backup cannot be read.
-            StoreError: Whatever ``MessageStore.open`` raises.
+            StoreError: As ``MessageStore.open``.
         """
         config = BrokerConfig() if config is None else as_kind("config", BrokerConfig, config)
         if background is not None:
@@ -203,7 +203,7 @@ class Broker:
 
     @property
     def offset_past(self) -> OffsetPast:
-        """What their history tells, up to the last :meth:`persist`."""
+        """What their history says, up to the last :meth:`persist`."""
         return OffsetPast(self.store.files, self.store.path)
 
     @property
@@ -244,11 +244,11 @@ class Broker:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+            with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                 loop.call_soon_threadsafe(over.set)
 
         parked = self._held.park(answer, wake)
-        # Without duties nobody else ends it; virtual time, though, passes only in advance().
+        # Without duties nothing else ends it; virtual time, though, passes only in advance().
         timeout_s = None if isinstance(self._clock, VirtualClock) else answer.hold_ms / 1000
         try:
             with suppress(TimeoutError):
@@ -273,7 +273,7 @@ class Broker:
             return refuse(ResponseCode(error.response_code), str(error))
 
     def disconnect(self, peer: Peer) -> None:
-        """Takes a client out of its groups, whose other clients are told: its connection has ended."""
+        """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
         self._state.clients.lose(peer)
 
     def advance(self, by: int | str) -> None:

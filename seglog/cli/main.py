@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line of this process.
 
     Args:
-        arguments: The words behind the program's name, None for those of the process.
+        arguments: The words after the program's name, None for those of the process.
     """
     take_standard_output()
     if isinstance(sys.stderr, io.TextIOWrapper):

@@ -1,7 +1,7 @@
 """The way from a client to a broker.
 
 A producer or consumer knows only :class:`BrokerLink`. In process it is a ``LocalLink``, which hands
-requests over as they are; whatever works through it works over a connection.
+requests over as they are; what works through it works over a connection.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def new_client_id(address: str = "127.0.0.1", process_id: int | None = None, lif
     Args:
         address: Of this machine.
         process_id: Defaults to this process's.
-        life: Tells clients of one process apart; random by default.
+        life: Distinguishes clients of one process; random by default.
     """
     return f"{address}@{os.getpid() if process_id is None else process_id}#{life or secrets.token_hex(6)}"

@@ -17,7 +17,7 @@ class LocalLink:
     Args:
         broker: Once it is closed, every request is refused.
         client_id: Made up if it is not given.
-        on_notice: Called with what the broker tells the client by itself, such as
+        on_notice: Called with what the broker sends the client unasked, such as
             NOTIFY_CONSUMER_IDS_CHANGED, in the thread that was the cause; it returns at once.
     """
 
@@ -51,5 +51,5 @@ class LocalLink:
             self._on_notice(request)
 
     def close(self) -> None:
-        """Tells the broker that the client is gone; its groups share its queues without it."""
+        """Notifies the broker that the client is gone; its groups share its queues without it."""
         self._broker.disconnect(self._peer)

@@ -2,9 +2,9 @@
 
 The broker lets a lock live 60 s after its last renewal. Its holder counts from before it asked, renews
 every 20 s, and stops working 30 s after the last success: so it has stopped long before anyone else can
-begin, whatever happens to renewals.
+begin, even if renewals fail.
 
-Between 30 s and 60 s nobody else can have had the queue, so a renewal goes on where work stopped. Later
+Between 30 s and 60 s no other client can have had the queue, so a renewal continues where work stopped. Later
 someone may have, and the new owner starts from what is committed.
 
 Source: ``RebalanceImpl.java lockAll``, ``ProcessQueue.java REBALANCE_LOCK_MAX_LIVE_TIME``.
@@ -33,7 +33,7 @@ class Lease:
 
     Attributes:
         work_until_ms: On the monotonic clock: until then the queue may be consumed.
-        ours_until_ms: Until then nobody else can have got it.
+        ours_until_ms: Until then no other client can have got it.
     """
 
     __slots__ = ("ours_until_ms", "work_until_ms")

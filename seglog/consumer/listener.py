@@ -29,7 +29,7 @@ Listener: TypeAlias = Callable[[Message], Consume | None]
 class ConsumeFrom(enum.Enum):
     """Where a group begins in a queue that it never committed an offset for.
 
-    Whatever is chosen, a queue that still has its first message in memory is consumed from there, because
+    In any case, a queue that still has its first message in memory is consumed from there, because
     the broker says so (RocketMQ's rule for young topics).
     """
 

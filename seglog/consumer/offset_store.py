@@ -52,7 +52,7 @@ class OffsetStore:
         return self._ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(queue.topic, queue.queue_id))
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Stores where the group goes on.
+        """Stores where the group continues.
 
         Raises:
             RemoteProtocolError: The broker refuses.

@@ -2,7 +2,7 @@
 
     with OrderlyConsumer(link, "billing", {"orders": "paid || refunded"}, handle) as consumer:
         consumer.start()                        # threads consume until the end of the block, or:
-        consumer.run_until_idle()               # the calling thread consumes what is there
+        consumer.run_until_idle()               # the calling thread consumes all that is stored
 
 Before it consumes a queue it locks it at the broker, so of several consumers of a group one has each
 queue at a time. A message is committed after its success: after a crash the last ones come again.
@@ -65,7 +65,7 @@ class OrderlyConsumer:
         pull_bytes: Bytes of one pull at most, but for its first message.
         suspend_ms: How long a queue waits after a failure.
         max_reconsume_times: After how many further attempts a message is given up: it goes to the group's
-            dead letters, and its queue goes on. None for never.
+            dead letters, and its queue continues. None for never.
 
     Raises:
         InvalidNameError: No group can be called so.
@@ -154,14 +154,14 @@ class OrderlyConsumer:
         return all(held.is_idle for held in self._queues.values())
 
     def set_members(self, members: Iterable[str] | None) -> None:
-        """Tells it who is in the group now; it takes its new share at its next step."""
+        """Sets who is in the group now; it takes its new share at its next step."""
         with self._wake:
             self._members = _members_of(members)
             self._rebalance_at_ms = self._clock.monotonic_ms()
             self._wake.notify_all()
 
     def poll(self) -> int:
-        """Keeps locks and offsets, then consumes of each queue what is at hand or one pull.
+        """Keeps locks and offsets, then consumes of each queue what was pulled already or one pull.
 
         Returns:
             How many messages the listener was done with.
@@ -304,7 +304,7 @@ class OrderlyConsumer:
             self._rebalance_at_ms = asked_ms + RETRY_MS
 
     def _commit_free(self) -> None:
-        """Commits queues that nobody is at; one at work commits with its next pull."""
+        """Commits queues at which no thread works; one at work commits with its next pull."""
         for held in self._queues.values():
             if held.turn.acquire(blocking=False):
                 try:

@@ -1,7 +1,7 @@
 """One queue of an orderly consumer: what was pulled of it, how far it is consumed, and its lease.
 
 Messages are given to the listener one at a time in the order of the queue, and only while the lease
-allows work. A message that fails stays first; nothing behind it is looked at until it succeeds, or until it
+allows work. A message that fails stays first; nothing after it is looked at until it succeeds, or until it
 is given up after its last attempt. One whose TTL is over is passed.
 
 Two threads may meet here: the one that consumes holds :attr:`turn`; the one that keeps the leases calls
@@ -98,7 +98,7 @@ class ProcessQueue:
     """A queue that this consumer has locked.
 
     Attributes:
-        turn: Held while the queue is consumed; whoever takes it finds no listener at work.
+        turn: Held while the queue is consumed; a thread that takes it finds no listener at work.
         is_idle: Nothing can be done now: all is consumed, or the queue is suspended or not ours.
         counts: Of this queue.
     """
@@ -144,7 +144,7 @@ class ProcessQueue:
             self._lease.lose()
 
     def serve(self) -> int:
-        """Consumes for a while, pulling first if nothing is at hand; returns how many messages were done.
+        """Consumes for a while, pulling first if it has no records; returns how many messages were done.
 
         Call it with :attr:`turn`.
 
@@ -164,7 +164,7 @@ class ProcessQueue:
         return self._consume(deadline_ms)
 
     def commit(self) -> None:
-        """Brings what was consumed to the broker, as long as nobody else can have the queue.
+        """Brings what was consumed to the broker, as long as no other client can have the queue.
 
         Call it with :attr:`turn`.
 
@@ -184,7 +184,7 @@ class ProcessQueue:
         )
 
     def _restart(self) -> None:
-        """Goes on from what is committed: someone else may have had the queue."""
+        """Continues from what is committed: another client may have had the queue."""
         self._must_restart = False
         start = self._settings.offsets.start_of(self.queue)
         self._records, self._at = (), 0
@@ -223,7 +223,7 @@ class ProcessQueue:
         self.is_idle = response.code is ResponseCode.PULL_NOT_FOUND
 
     def _consume(self, deadline_ms: float) -> int:
-        """Gives the records at hand to the listener; one call a message, nothing else in this loop."""
+        """Gives the pulled records to the listener; one call a message, nothing else in this loop."""
         settings, records, wanted = self._settings, self._records, self._wanted
         monotonic_ms = settings.clock.monotonic_ms
         done = 0
@@ -242,7 +242,7 @@ class ProcessQueue:
             self._at = at + 1
             self._consumed_offset = message.queue_offset + 1
         else:
-            # What the broker filtered out behind the last message is consumed as well.
+            # What the broker filtered out after the last message is consumed as well.
             self._consumed_offset = self._pull_offset
         self.counts.delivered += done
         return done
@@ -254,7 +254,7 @@ class ProcessQueue:
             result: object = self._settings.listener(message)
             if isinstance(result, str):
                 result = as_enum("what the listener returned", Consume, result)
-        except Exception:  # noqa: BLE001 - the application's code: whatever it raises, the message stays first
+        except Exception:  # noqa: BLE001 - the application's code: on any error the message stays first
             _log.warning(
                 "the listener failed at %s, offset %d", self.queue, message.queue_offset, exc_info=True
             )

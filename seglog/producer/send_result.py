@@ -37,7 +37,7 @@ class SendResult:
 
     Attributes:
         message_id: The id that the producer gave (UNIQ_KEY); an index finds the message by it.
-        offset_message_id: The id that says where it lies (offsetMsgId).
+        offset_message_id: The id that states its place (offsetMsgId).
         queue_offset: Its index in the queue.
         durability: What was reached before the answer; None if the broker does not say.
     """
@@ -56,7 +56,7 @@ class BatchSendResult:
 
     Attributes:
         message_ids: The ids that the producer gave, in order.
-        offset_message_ids: The ids that say where each lies.
+        offset_message_ids: The ids that state the place of each.
         queue_offset: Of the first message.
         durability: As in :class:`SendResult`.
     """

@@ -64,7 +64,7 @@ class GroupOffsets:
     Attributes:
         broker_offset: Of the message that is put next.
         consumer_offset: Committed; 0 if it never was.
-        pull_offset: Of the message that it pulls next; what lies between is on its way (``Inflight``).
+        pull_offset: Of the message that it pulls next; what is between is on its way (``Inflight``).
         last_timestamp_ms: When the last message that it has consumed was stored; 0 if that is not known.
     """
 

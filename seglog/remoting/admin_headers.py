@@ -36,7 +36,7 @@ class ConsumeStatsHeader(Header):
 
     Attributes:
         topic: Only this one, if the group subscribes to it; None or empty for all that it has offsets in.
-        topic_list: Only these, joined by ``;``, whatever it subscribes to.
+        topic_list: Only these, joined by ``;``, regardless of what it subscribes to.
     """
 
     consumer_group: str

@@ -33,7 +33,7 @@ class LockedQueuesBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class ResetOffsetsBody(TypedBody):
-    """Where a group goes on after a reset, queue by queue."""
+    """Where a group continues after a reset, queue by queue."""
 
     offsets: Mapping[MessageQueue, int]
 
@@ -82,7 +82,7 @@ class FoundRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecordsBody(TypedBody):
-    """Records of a pull, as they lie in the commit log.
+    """Records of a pull, as the commit log has them.
 
     Attributes:
         found: What the store found; neither runs nor records are cut out of it before they are asked for.

@@ -1,6 +1,6 @@
 """When a message is too old to be of use: TTL milliseconds after it was born.
 
-The property TTL is stored with the message and means nothing to a broker: whoever consumes looks at it. One
+The property TTL is stored with the message and means nothing to a broker: consumers look at it. One
 of 0 or less, or that is no number, never ends. A retry keeps the birth of its message, so waiting counts as
 well. RocketMQ writes the same property into requests, whose sender waits no longer for the reply.
 

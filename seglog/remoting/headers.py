@@ -107,7 +107,7 @@ class PullMessageHeader(Header):
             must know one at least as new from a heartbeat.
         max_msg_bytes: Java's broker ignores it; ours stops there, but never before the first message.
         request_source: Which kind of proxy pulls for a client, below 0 for none.
-        proxy_client_id: The client behind a proxy.
+        proxy_client_id: The client of a proxy.
     """
 
     consumer_group: str
@@ -172,7 +172,7 @@ class QueryConsumerOffsetHeader(Header):
     """QUERY_CONSUMER_OFFSET.
 
     Attributes:
-        set_zero_if_not_found: False asks for QUERY_NOT_FOUND whatever the age of the queue.
+        set_zero_if_not_found: False asks for QUERY_NOT_FOUND at any age of the queue.
     """
 
     consumer_group: str
@@ -247,8 +247,8 @@ class ResetOffsetHeader(Header):
 
     Attributes:
         queue_id: -1 for every queue of the topic; then ``offset`` is not looked at.
-        offset: Where the group goes on; -1 or None for where ``timestamp_ms`` leads.
-        timestamp_ms: Messages stored from then on are delivered; below 0 for none that is there.
+        offset: Where the group continues; -1 or None for where ``timestamp_ms`` leads.
+        timestamp_ms: Messages stored from then on are delivered; below 0 for none that exists.
         is_forced: Not looked at, as in RocketMQ's reset on the side of the broker.
     """
 

@@ -1,4 +1,4 @@
-"""What clients tell a broker of themselves, and what the broker tells others of them.
+"""What clients report to a broker, and what the broker reports of them to others.
 
 Source: ``remoting/.../protocol/heartbeat/HeartbeatData.java``, ``ConsumerData.java``,
 ``.../body/ConsumerConnection.java``, ``Connection.java``, ``CheckClientRequestBody.java``.

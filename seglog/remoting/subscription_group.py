@@ -30,7 +30,7 @@ class SubscriptionGroup(TypedBody):
         retry_max_times: Deliveries after the first before a message is a dead letter.
         retry_policy: Such as ``{"type": "CUSTOMIZED"}``.
         slow_broker_id: Which broker id serves it while it is slow (``whichBrokerWhenConsumeSlowly``).
-        is_notified: Whether its clients are told when one comes or goes.
+        is_notified: Whether its clients are notified when one comes or goes.
         attributes: Such as ``{"priority.factor": "0"}``.
         unknown: Fields that this version does not know; written back as they were.
     """

@@ -18,7 +18,7 @@ Tell = Callable[[int, int], None]
 
 @contextmanager
 def watch_tasks(session: SparkSession, tell: Tell) -> Iterator[None]:
-    """Tells how many tasks are done and how many there are, from a thread, as long as the block lasts.
+    """Reports how many tasks are done and how many there are, from a thread, as long as the block lasts.
 
     Args:
         session: The session.

@@ -1,7 +1,7 @@
 """A queue as Arrow: the columns of a :class:`~seglog.storage.reads.queue_view.QueueView` as a record batch.
 
 Columns of fixed width take the arrays of the view as they are. Bodies and properties are packed into
-``large_binary``, which every reader of Arrow takes, or stay where they lie as ``binary_view``: then the
+``large_binary``, which every reader of Arrow takes, or stay where they are as ``binary_view``: then the
 batch shares memory with the maps of the log, counts as a view of the store, and must be gone before the
 store is closed.
 """
@@ -65,7 +65,7 @@ def pack_strings(column: ByteColumn) -> pa.Array:
 
 
 def share_strings(column: ByteColumn) -> pa.Array:
-    """Returns a column as ``binary_view`` over the memory that its strings lie in."""
+    """Returns a column as ``binary_view`` over the memory that holds its strings."""
     views = np.zeros(len(column), _VIEW)
     views["size_bytes"] = column.sizes
     is_long = column.sizes > _INLINE_BYTES

@@ -1,9 +1,9 @@
 """Stores at an address (``s3://``, ``gs://``, ``hdfs://``, ``file://`` …): read-only, by ranges.
 
-pyarrow reads what it knows itself; for other addresses fsspec is asked, where it is installed. Whoever works
+pyarrow reads what it knows itself; for other addresses fsspec is asked, where it is installed. Each task
 with such files makes its own connection: only the address travels to the tasks.
 
-These file systems tell nothing of holes, so the zeros behind the end of a log are read where a local file
+These file systems report no holes, so the zeros after the end of a log are read where a local file
 system would say that nothing was ever written.
 """
 

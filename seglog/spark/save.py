@@ -16,7 +16,7 @@ def save_table(frame: DataFrame, folder: str, form: str) -> None:
 
     Args:
         frame: The table.
-        folder: A path or an address that the cluster knows; nothing may be there yet.
+        folder: A path or an address that the cluster knows; it must not exist yet.
         form: ``parquet`` or ``json``.
 
     Raises:
@@ -28,10 +28,10 @@ def save_table(frame: DataFrame, folder: str, form: str) -> None:
 
 
 def refuse_existing(folder: str) -> None:
-    """Refuses a folder that is there already, before a job has run for nothing.
+    """Refuses a folder that exists already, before a job has run for nothing.
 
     Raises:
-        InvalidArgumentError: It is there.
+        InvalidArgumentError: It exists.
     """
     if "://" not in folder and Path(folder).exists():
         raise InvalidArgumentError(f"{folder} is there already", help="name a folder that is not there yet")

@@ -53,7 +53,7 @@ _SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
-    # A socket of the file system is quicker than one of the loopback interface, and nobody else can connect.
+    # A socket of the file system is quicker than one of the loopback interface, and no other user connects.
     "spark.python.unix.domain.socket.enabled": "true",
 }
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -72,7 +72,7 @@ _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def pyspark_problem() -> str | None:
-    """Returns which Python package is missing or of a wrong version; None if all are there."""
+    """Returns which Python package is missing or of a wrong version; None if all are installed."""
     for name, (lowest, too_new) in _NEEDED.items():
         try:
             version = metadata.version(name)
@@ -209,7 +209,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def is_submitted() -> bool:
-    """Whether ``spark-submit`` runs this process: its Java is there already, with master and settings."""
+    """Whether ``spark-submit`` runs this process: its Java runs already, with master and settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

@@ -58,7 +58,7 @@ def assert_agrees(report: AuditReport, found: Survey) -> None:
 
 
 def audit_as_survey(root: Path, *split_bytes: int, verify: bool = True) -> AuditReport:
-    """Returns an audit that agrees with the survey of the store, whatever the splits."""
+    """Returns an audit that agrees with the survey of the store for any splits."""
     found = survey(root, RealFiles(), verify=verify)
     reports = [audit(root, size, verify=verify) for size in split_bytes]
     for report in reports:

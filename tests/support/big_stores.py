@@ -26,7 +26,7 @@ _BATCH: Final = 2000
 
 
 def make_sparse(root: Path, segments: int) -> None:
-    """Makes segments of 1 GiB with 3 MiB of records each, behind which a filler takes the rest."""
+    """Makes segments of 1 GiB with 3 MiB of records each, after which a filler takes the rest."""
     make_store(root, segments * SPARSE_MESSAGES, SPARSE_BODY_BYTES, SPARSE_SEGMENT_BYTES, SPARSE_MESSAGES)
 
 

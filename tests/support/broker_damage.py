@@ -1,6 +1,6 @@
 """Stores with everything that a broker keeps, and ways to damage each part of them, by name.
 
-``DAMAGES`` says of each which store it is done to, what is done, and the codes that tell of it (among others
+``DAMAGES`` says of each which store it is done to, what is done, and the codes that report it (among others
 that follow from it).
 """
 
@@ -225,12 +225,12 @@ def no_record(root: Path) -> None:
 
 
 def path_offset(path: Path) -> int:
-    """The physical offset that a file's name tells."""
+    """The physical offset that a file's name states."""
     return int(path.name)
 
 
 def foreign_unit(root: Path) -> None:
-    """Leads a unit behind the last one of a queue to a message of another queue."""
+    """Leads a unit after the last one of a queue to a message of another queue."""
     units = one(root, "consumequeue/Topic1/1/*").read_bytes()[:20]
     path = max((root / QUEUE).iterdir())
     poke(path, len(path.read_bytes().rstrip(b"\0")) // 20 * 20 + 20, units)

@@ -1,4 +1,4 @@
-"""Small brokers for tests, on a clock that moves only when told to and without threads of their own."""
+"""Small brokers for tests, on a clock that only tests move, and without threads of their own."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def send_header(answer: Response) -> SendMessageResponseHeader:
 
 
 def pull_header(answer: Response) -> PullMessageResponseHeader:
-    """Returns the header of the answer to a pull, whatever its status."""
+    """Returns the header of the answer to a pull of any status."""
     return expect_header(answer, PullMessageResponseHeader)
 
 

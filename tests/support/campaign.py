@@ -24,7 +24,7 @@ COMPACTED: Final = "Compacted"
 """The compaction topic of a store that has one."""
 
 Key = tuple[str, int, int]
-"""Topic, queue and physical offset; for a compaction topic, whose copies lie elsewhere, the queue offset."""
+"""Topic, queue and physical offset; for a compaction topic, whose copies are elsewhere, the queue offset."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Stored:
     """One record as a queue serves it.
 
     Attributes:
-        phy_offset: Where it lies in the commit log; None for a copy in the log of a compaction topic.
-        next_offset: Where its queue goes on behind it.
+        phy_offset: Where it is in the commit log; None for a copy in the log of a compaction topic.
+        next_offset: Where its queue continues after it.
     """
 
     phy_offset: int | None
@@ -51,7 +51,7 @@ class Subject:
         root: Its directory, which is never changed.
         older: The same directory at an earlier moment, where stale sectors come from.
         records: All that it serves.
-        ends: Where each queue goes on.
+        ends: Where each queue continues.
         sizes: What the configuration says of files of which a damage may leave none.
     """
 
@@ -132,7 +132,7 @@ def read_records(store: MessageStore) -> dict[Key, Stored]:
     """Returns all that a store serves, read one by one."""
     found: dict[Key, Stored] = {}
     for queue in store.queues():
-        # The log of a compaction topic goes on holding what retention took from the commit log.
+        # The log of a compaction topic still holds what retention took from the commit log.
         at = 0 if queue.topic == COMPACTED else store.min_offset(queue.topic, queue.queue_id)
         while True:
             result = store.get(queue.topic, queue.queue_id, at, 1)
@@ -157,7 +157,7 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
 
     Args:
         subject: The store.
-        copy: Where the copy is made; nothing may be there.
+        copy: Where the copy is made; it must not exist.
         chance: Decides everything.
         kind: A key of :data:`KINDS`; drawn if None.
     """
@@ -180,7 +180,7 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
 
 
 def _opened(subject: Subject, copy: Path) -> MessageStore:
-    """Opens a damaged copy with the lengths of its configuration: no file may be left that tells them."""
+    """Opens a damaged copy with the lengths of its configuration: no file may be left that states them."""
     return MessageStore.open(
         copy,
         clock=new_clock(),
@@ -222,7 +222,7 @@ def _content(path: Path) -> bytes:
 def _pick(root: Path, chance: random.Random) -> Path:
     """Returns a file with content: of the log, or of any part of the store, large or small.
 
-    The lock file holds what nobody reads.
+    The lock file holds nothing that is read.
     """
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
     log = [path for path in files if path.parent.name == COMMIT_LOG]

@@ -50,7 +50,7 @@ class Piece:
         return [try_damage(patient, folder / str(seed), seed) for seed in self.seeds]
 
     def run_once(self, results: Path) -> list[Trial]:
-        """Runs the piece if its results are not there yet, and returns them."""
+        """Runs the piece if it has no results yet, and returns them."""
         path = results / self.file_name
         if not path.exists():
             in_memory = Path("/dev/shm")

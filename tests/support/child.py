@@ -1,4 +1,4 @@
-"""Another process that has a store open and does what it is told, until it is closed or killed.
+"""Another process that has a store open and does what it is asked, until it is closed or killed.
 
 Run as a module it is that process: one JSON command a line on stdin, one JSON answer a line on stdout.
 """

@@ -14,7 +14,7 @@ GROUP = "cg"
 
 
 class ToldClient:
-    """A client that remembers what it was told."""
+    """A client that remembers what it was sent."""
 
     def __init__(self, broker: Broker, client_id: str) -> None:
         self.told: list[Request] = []

@@ -35,7 +35,7 @@ class Filled:
         root: Where it is.
         messages: All of it.
         now_ms: When the last message was stored.
-        offsets: Where each group goes on, by group, topic and queue.
+        offsets: Where each group continues, by group, topic and queue.
     """
 
     root: Path
@@ -131,7 +131,7 @@ def assert_survived(root: Path, filled: Filled, kept: set[Place]) -> None:
 
 
 def said(message: Message) -> tuple[object, ...]:
-    """Returns all of a message that does not depend on where it lies."""
+    """Returns all of a message that does not depend on its place."""
     fields = {name: getattr(message, name) for name in Message.__dataclass_fields__}
     properties = {name: value for name, value in message.properties.items() if name != CRC32}
     del fields["phy_offset"], fields["properties_raw"]

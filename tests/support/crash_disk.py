@@ -3,7 +3,7 @@
 Bytes of a file reach the disk when it is synced, and names when their folder is. Before that anything may:
 each changed page on its own, or some sectors of it, a new length without the bytes or the bytes of pages
 without the others, and of the changed names a prefix (as a journal leaves) or any subset (as POSIX allows).
-A rename reaches the disk whole or not at all, also one between two folders, whichever of them is synced.
+A rename reaches the disk whole or not at all, also one between two folders, if either of them is synced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Content:
 
     Attributes:
         data: As processes see them.
-        durable: As they certainly lie on the disk.
+        durable: As they certainly are on the disk.
         lengths: That the file had since it was synced last; each may be the one on the disk.
     """
 
@@ -152,7 +152,7 @@ class Disk:
         self._commit([change for change in self.pending if change.touches(folder) or change.node in way])
 
     def write_back(self, chance: random.Random) -> None:
-        """Brings something to the disk that nobody asked for, as the kernel does any time."""
+        """Brings something to the disk unasked, as the kernel does any time."""
         if self.pending and chance.random() < 0.2:
             self._commit(self.pending[: chance.randint(1, len(self.pending))])
             return

@@ -1,6 +1,6 @@
 """The life of one store: it works, crashes, recovers, perhaps crashes in that, and works on.
 
-Everything is drawn from one seed; ``python -m tests.support.crash_life SEED`` lives it again and tells.
+Everything is drawn from one seed; ``python -m tests.support.crash_life SEED`` lives it again and reports.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Life:
 
     Attributes:
         outcome: What came of it so far.
-        story: What happened, a line for each thing, each behind the number of file calls so far.
+        story: What happened, a line for each thing, each after the number of file calls so far.
     """
 
     def __init__(self, seed: int, files_type: type[CrashFiles] = CrashFiles, images: int = 12) -> None:
@@ -154,7 +154,7 @@ class Life:
 
     def _be_busy(self, store: MessageStore) -> None:
         """Works until the crash, or to a clean stop."""
-        # Behind a cut, what is left of the old tail shows where little is written over it.
+        # After a cut, what is left of the old tail shows where little is written over it.
         is_brief = store.recovery.cut_bytes > 0 and self._chance.random() < 0.4
         if not is_brief and self._chance.random() < 0.7:
             self._files.calls_left = self._chance.randrange(60)
@@ -212,7 +212,7 @@ class Life:
 def _is_harmless(path: Path) -> bool:
     """Returns whether a clean close need not bring a name to the disk.
 
-    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made again, and what a
+    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made anew, and what a
     dead process left unfinished is passed over and removed.
     """
     return (

@@ -1,9 +1,9 @@
 """What a store owes after any crash: the messages that it acknowledged or served, and nothing else.
 
 A message is *certain* once it was put with SYNC, flushed, or served by a store that had recovered; then it
-must be there for ever, at its offsets, byte for byte. Others may be lost in a power cut: the last ones of the
+must exist for ever, at its offsets, byte for byte. Others may be lost in a power cut: the last ones of the
 log, or those of pages that did not reach the disk while later ones did. The store must name those, as a hole
-or to whoever reads their queue. A queue that was served once never ends before where it did.
+or to a reader of their queue. A queue that was served once never ends before where it did.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Model:
         self._ends = ends
 
     def _take_up(self, found: Mapping[int, Message]) -> None:
-        """Adds what the crash interrupted, as far as it is there."""
+        """Adds what the crash interrupted, as far as it exists."""
         news = [message for phy_offset, message in sorted(found.items()) if phy_offset not in self.log]
         left = list(self.in_flight)
         self.in_flight = self.in_flight_at = ()

@@ -50,7 +50,7 @@ _TRANSACTION: Final = (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK, TRANSACTION_C
 
 
 class StillClock(VirtualClock):
-    """A clock that nobody waits for: background threads never get their turn, the workload takes it."""
+    """A clock that no thread waits for: background threads never get their turn, the workload takes it."""
 
     @override
     def advance(self, by_ms: int) -> None:
@@ -63,8 +63,8 @@ class Work:
     Args:
         chance: Draws them.
         clock: The store's.
-        model: Told what was put, and what is certain.
-        tell: Told what is done, for people.
+        model: Notes what was put, and what is certain.
+        tell: Called with what is done, for people.
     """
 
     def __init__(

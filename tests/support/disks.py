@@ -60,7 +60,7 @@ class Disk:
         _run("mount", self._device, str(self.path))
 
     def unmount(self) -> None:
-        """Unmounts it; nobody may have a file of it open."""
+        """Unmounts it; no process may have a file of it open."""
         _run("umount", str(self.path))
         _run("losetup", "--detach", self._device)
         self._device = ""
@@ -74,7 +74,7 @@ class Disk:
             os.close(descriptor)
 
     def give_back(self) -> None:
-        """Takes away what is left of it, whatever state it is in."""
+        """Takes away what is left of it, in any state."""
         if self._device:
             subprocess.run(["umount", "--lazy", self.path], check=False, capture_output=True)
             subprocess.run(["losetup", "--detach", self._device], check=False, capture_output=True)
@@ -113,7 +113,7 @@ def thin_disk(folder: Path) -> Iterator[tuple[Disk, Path]]:
 
     While :func:`fill` has taken the rest of that memory, writes to blocks that were never written are lost:
     the next sync of the file fails, once, and later ones succeed although the disk has not got the data.
-    Its journal has its memory already and goes on.
+    Its journal has its memory already and continues.
     """
     with ExitStack() as stack:
         below = stack.enter_context(memory_disk(folder, 64))
@@ -131,7 +131,7 @@ def fill(ballast: Path) -> None:
 
 
 def drop_caches() -> None:
-    """Has the next reads come from the disk, where nobody maps the pages."""
+    """Has the next reads come from the disk, where no process maps the pages."""
     Path("/proc/sys/vm/drop_caches").write_text("1")
 
 

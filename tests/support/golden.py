@@ -1,6 +1,6 @@
 """The golden stores: real RocketMQ directories, with what the real store served from each.
 
-They lie packed in ``tests/golden`` (made by ``tools/pack-golden``). ``d-*`` are damaged copies of
+They are packed in ``tests/golden`` (made by ``tools/pack-golden``). ``d-*`` are damaged copies of
 ``roll``, ``roll-halt`` and ``propcrc``; ``-halt`` means that the writer was killed. Damaged or not,
 ``roll`` says what was in a store before the damage: RocketMQ often serves less than is intact.
 """
@@ -51,7 +51,7 @@ def extract(name: str, dest: Path) -> Path:
         dest: Existing folder; must not hold ``name`` yet.
 
     Raises:
-        FileExistsError: ``dest / name`` is there.
+        FileExistsError: ``dest / name`` exists.
         LookupError: No such store.
     """
     target = dest / name

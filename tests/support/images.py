@@ -12,7 +12,7 @@ from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, new_clock, rea
 
 
 class Image:
-    """A store of messages in one queue, as a kill of its writer left it, and where they lie."""
+    """A store of messages in one queue, as a kill of its writer left it, and their places."""
 
     def __init__(self, root: Path, starts: list[int], sizes: list[int]) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""Runs tests over the Python kernels and over the native ones, whichever of them serve usually."""
+"""Runs tests over the Python kernels and over the native ones, whichever of them serve by default."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Questions:
 NOTHING: Final = Questions()
 
 Answers = dict[tuple[str, ...], tuple[int, ...]]
-"""Where the messages lie that a question is answered with."""
+"""Where the messages are that a question is answered with."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def opened_then_repaired(
     Args:
         subject: The store.
         damaged: A damaged copy of it, which is left alone.
-        copy: Where another copy is made; nothing may be there, and nothing is afterwards.
+        copy: Where another copy is made; it must not exist, and does not afterwards.
         asked: What the draft is asked.
 
     Returns:
@@ -166,7 +166,7 @@ def not_kept(before: Path, after: Path) -> list[str]:
             continue
         if name.startswith(INDEX):
             if not now:
-                missing.append(name)  # those that are there were written on
+                missing.append(name)  # those that exist were written on
             continue
         gone = _gone(name, was, now)
         if any(kept[name].get(at) != was[at] for at in gone):
@@ -199,7 +199,7 @@ def log_changed(subject: Subject, damaged: Path, after: Path) -> list[str]:
 
 
 def _gone(name: str, was: bytes, now: bytes) -> list[int]:
-    """Returns the places of bytes that are not there any more and were no zeros; of queues, whole units."""
+    """Returns the places of bytes that no longer exist and were no zeros; of queues, whole units."""
     before = np.frombuffer(was, np.uint8)
     after = np.frombuffer(now[: len(was)].ljust(len(was), b"\0"), np.uint8)
     differs = before != after
@@ -240,7 +240,7 @@ def served_otherwise(reader: Look | str, repaired: Look, by_index: Collection[in
     Args:
         reader: What it serves.
         repaired: What the store serves after a repair.
-        by_index: Where records lie that only the key index says otherwise: opening for reading does not hold
+        by_index: Where records are that only the key index says otherwise: opening for reading does not hold
             the index against the log, a check does.
     """
     if isinstance(reader, str):

@@ -46,7 +46,7 @@ def cut_last(_subject: Subject, root: Path, chance: random.Random) -> str:
 
 
 def cut_last_at_page(_subject: Subject, root: Path, chance: random.Random) -> str:
-    """Cuts the last file of the log in its empty end, at a page, where other files tell its length."""
+    """Cuts the last file of the log in its empty end, at a page, where other files state its length."""
     path = log_files(root)[-1]
     size = path.stat().st_size
     at = size - 4096 if len(log_files(root)) > 1 else size - chance.choice([1, 100])
@@ -64,7 +64,7 @@ def grow(_subject: Subject, root: Path, chance: random.Random) -> str:
 
 
 def empty_last(_subject: Subject, root: Path, _chance: random.Random) -> str:
-    """Makes the last file of the log 0 bytes long; of a sole one only if others would tell its length."""
+    """Makes the last file of the log 0 bytes long; of a sole one only if others would state its length."""
     paths = log_files(root)
     if len(paths) == 1:
         os.truncate(paths[0], paths[0].stat().st_size - 1)

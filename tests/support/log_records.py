@@ -12,7 +12,7 @@ from seglog.storage.format.record.record import Damage, RecordRow, examine
 
 
 class LogRecord(NamedTuple):
-    """A record where it lies in the log."""
+    """A record at its place in the log."""
 
     phy_offset: int
     row: RecordRow

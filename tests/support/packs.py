@@ -1,4 +1,4 @@
-"""Undo packs as a stranger would make them: every checksum and count is right, whatever the entries say."""
+"""Undo packs as a stranger would make them: every checksum and count is right, the entries need not be."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _needed(name: str) -> set[str]:
         found.add(one)
         for line in metadata.requires(one) or ():
             match = _NAME.match(line)
-            # Whatever stands behind the semicolon, an extra or another system, is not part of this install.
+            # All that stands after the semicolon, an extra or another system, is not part of this install.
             if match is not None and ";" not in line:
                 todo.append(match[0])
     return found

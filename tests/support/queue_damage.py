@@ -87,7 +87,7 @@ def _move_unit(root: Path, chance: random.Random) -> str:
 
 
 def _shift(root: Path, chance: random.Random) -> str:
-    """Units are missing in the middle of a file, or there twice, and those behind them moved."""
+    """Units are missing in the middle of a file, or exist twice, and those after them moved."""
     path = chance.choice(queue_files(root))
     content = path.read_bytes()
     count = max(1, len(content.rstrip(b"\0")) // CQ_UNIT_BYTES)

@@ -84,7 +84,7 @@ class Record:
 
 
 def pack_log(records: list[Record], *, start: int = 0, segment_size_bytes: int | None = None) -> bytes:
-    """Returns records behind each other, each placed where it lies; a filler where one does not fit."""
+    """Returns records one after another, each with its own place; a filler where one does not fit."""
     log = bytearray()
     for record in records:
         if segment_size_bytes is not None:

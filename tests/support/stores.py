@@ -40,7 +40,7 @@ class AllLengths(Lengths, IndexLengths):
 
 
 class SomeLengths(TypedDict, total=False):
-    """Lengths for a store that may be there already, and then keeps its own."""
+    """Lengths for a store that may exist already, and then keeps its own."""
 
     segment_size_bytes: int
     queue_file_size_bytes: int
@@ -133,7 +133,7 @@ def as_written(messages: Served) -> set[Written]:
 
 
 def copy_store(root: Path, target: Path) -> Path:
-    """Copies a store directory as it lies on the disk: what a kill of its writer leaves."""
+    """Copies a store directory as it is on the disk: what a kill of its writer leaves."""
     shutil.copytree(root, target)
     return target
 

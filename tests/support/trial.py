@@ -125,7 +125,7 @@ def damage(patient: Patient, copy: Path, seed: int) -> tuple[str, Outcome]:
 
 
 def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
-    """Does all of it in a folder that is not there yet, and is gone afterwards."""
+    """Does all of it in a folder that does not exist yet, and is gone afterwards."""
     files, clock, subject = RealFiles(), new_clock(), patient.subject
     kind, outcome = damage(patient, copy, seed)
     broken: list[str] = []
@@ -195,9 +195,9 @@ class BeforeRepair:
     Attributes:
         reader: To a reader.
         dry_run: In the draft of a dry run.
-        opened: In that of one behind an opening.
+        opened: In that of one after an opening.
         not_kept: What that opening wrote over and did not keep.
-        by_index: Where records lie that only the index says otherwise.
+        by_index: Where records are that only the index says otherwise.
     """
 
     reader: Look | str

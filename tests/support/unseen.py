@@ -58,7 +58,7 @@ _Places = npt.NDArray[np.int64]
 
 
 def why_unseen(subject: Subject, damaged: Path) -> str:
-    """Returns why a check cannot tell a damaged store from the undamaged one; empty if it should."""
+    """Returns why a check cannot distinguish a damaged store from the undamaged one; empty if it should."""
     reasons = {
         _why(subject, name, _content(subject.root / name), _content(damaged / name))
         for name in sorted(_files(subject.root) | _files(damaged))
@@ -164,7 +164,7 @@ def _of_wheel(subject: Subject, was: bytes, places: _Places) -> str:
 
 
 def _of_copies(name: str, was: bytes, places: _Places) -> str:
-    """Whatever is not within the body of a record: the checksum of a copy was made for another place."""
+    """All that is not within the body of a record: the checksum of a copy was made for another place."""
     if COMPACTION_QUEUE in name:
         return COPIES
     at, first = 0, int(name.rpartition("/")[2])
@@ -177,7 +177,7 @@ def _of_copies(name: str, was: bytes, places: _Places) -> str:
 
 
 def _of_queue(name: str, was: bytes, now: bytes, places: _Places) -> str:
-    """Behind its units, though not at once: readers stop at the first that has no place and size.
+    """After its units, though not at once: readers stop at the first that has no place and size.
 
     In a delay queue a unit has the time at which its message is due, which no record holds; RocketMQ delivers
     at once what says that it is due later than its level can ask for.

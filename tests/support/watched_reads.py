@@ -25,7 +25,7 @@ KINDS = ("usual", "empty", "lost", "filler")
 
 
 def facts(result: GetResult) -> tuple[object, ...]:
-    """What a read found; behind damage the ways may cut what they found into runs at other records."""
+    """What a read found; after damage the ways may cut what they found into runs at other records."""
     return (
         result.status, result.next_offset, result.min_offset, result.max_offset, result.lost, len(result),
         [bytes(record) for record in result.records], b"".join(result.runs),
@@ -62,7 +62,7 @@ class Watched:
         return MessageStore.get(self.store, *arguments, **named)
 
     def is_plain(self, *arguments: Any, **named: Any) -> bool:
-        """Reads in both ways; returns whether the plain way sufficed, with what it was told before."""
+        """Reads in both ways; returns whether the plain way sufficed, with what it knew before."""
         expected = facts(MessageStore.get(self.store, *arguments, **named))
         before = self.slow_calls
         assert facts(self.get(*arguments, **named)) == expected

@@ -5,7 +5,7 @@ save is found again in the log (:mod:`seglog.broker.delay.delivery_recovery`): w
 where the log ended at that moment, in a field that RocketMQ does not know and drops when it saves the file
 itself.
 
-A save comes after the deliveries that it counts are on the disk, so whatever is lost with the machine's power
+A save comes after the deliveries that it counts are on the disk, so what is lost with the machine's power
 is delivered again, not left out. RocketMQ saves without that.
 
 Source: ``ScheduleMessageService.java load, correctDelayOffset``, ``DelayOffsetSerializeWrapper.java``.
@@ -39,7 +39,7 @@ class DelayOffsets:
         clock: Stamps the table's version.
 
     Attributes:
-        log_end: Physical offset before which everything delivered is counted, and behind which nothing is;
+        log_end: Physical offset before which everything delivered is counted, and after which nothing is;
             None if that is not known.
     """
 
@@ -62,7 +62,7 @@ class DelayOffsets:
         return self._is_dirty
 
     def get(self, level: int) -> int | None:
-        """Returns the queue offset that a level goes on with, None if it never had one."""
+        """Returns the queue offset at which a level continues, None if it never had one."""
         return self._table.get(level)
 
     def all(self) -> dict[int, int]:
@@ -75,14 +75,14 @@ class DelayOffsets:
             return {"dataVersion": self._version.to_config(), _TABLE: dict(sorted(self._table.items()))}
 
     def set(self, level: int, queue_offset: int) -> None:
-        """Notes where a level goes on."""
+        """Notes where a level continues."""
         with self._lock:
             if self._table.get(level) != queue_offset:
                 self._table[level] = queue_offset
                 self._is_dirty = True
 
     def clamp(self, level: int, min_offset: int, max_offset: int) -> int:
-        """Returns where a level goes on in its queue: not outside of it, whatever the table says."""
+        """Returns where a level continues in its queue: never outside of it, even if the table says so."""
         known = self._table.get(level, 0)
         offset = min(max(known, min_offset), max_offset)
         if offset != known and level in self._table:
@@ -97,7 +97,7 @@ class DelayOffsets:
 
         Args:
             offsets: What :meth:`all` returned.
-            log_end: Where the log ended then; what lies before is on the disk.
+            log_end: Where the log ended then; all before it is on the disk.
 
         Raises:
             FullError: There is no space; what was saved before is still there.

@@ -45,7 +45,7 @@ BATCH: Final = 64
 LONGEST_SLEEP_MS: Final = 1_000
 """The machine's time may be set forward at any moment."""
 _NEVER: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC))
-"""Where nothing is delivered to: it would come round for ever, or be a transaction that nobody began."""
+"""Where nothing is delivered to: it would come round for ever, or be a transaction that no producer began."""
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Delivery(Duty):
         self._lock = threading.Lock()  # held from a delivery to the note that it was made
         self._due_ms: dict[int, int] = {}  # of the first message of each level; changed under the bell
         self._next: dict[int, int] = {}
-        self._delivered: dict[int, set[int]] = {}  # queue offsets behind the next one, by level
+        self._delivered: dict[int, set[int]] = {}  # queue offsets after the next one, by level
         for level in range(1, levels.highest + 1):
             self._next[level] = self._start_of(level)
 
@@ -100,8 +100,8 @@ class Delivery(Duty):
         return self._offsets.to_config()
 
     def note_sent(self, level: int) -> None:
-        """Tells that a message of a level was stored."""
-        # One behind others is due after them, so what left_ms() says still holds.
+        """Notes that a message of a level was stored."""
+        # One after others is due after them, so what left_ms() says still holds.
         with self.bell:
             if level not in self._due_ms:
                 self.bell.notify_all()
@@ -144,7 +144,7 @@ class Delivery(Duty):
         start = self._offsets.clamp(level, low, high)
         log_end = self._offsets.log_end
         if log_end is None and self._offsets.get(level) is None:
-            log_end = 0  # whatever was delivered of it is in the log
+            log_end = 0  # what was delivered of it is in the log
         if log_end is not None and start < high and log_end < store.max_phy_offset:
             delivered = self._delivered[level] = Deliveries(store, log_end).find(queue_id, start)
             while start in delivered:
@@ -198,7 +198,7 @@ class Delivery(Duty):
     def _due_of(self, level: int, message: Message, code: int) -> int:
         stored_ms, levels = message.store_timestamp_ms, self.levels
         is_rebuilt = not levels.is_default and code == stored_ms + delay_ms(min(level, len(DELAY_LEVELS_S)))
-        # An address in ConsumeQueueExt, or a unit that a recovery made again by RocketMQ's own levels.
+        # An address in ConsumeQueueExt, or a unit that a recovery rebuilt by RocketMQ's own levels.
         return stored_ms + levels.delay_ms(level) if code < 0 or is_rebuilt else code
 
     def _move(self, level: int, queue_offset: int) -> None:

@@ -1,8 +1,8 @@
 """Finds which delayed messages have been delivered since the table of their offsets was saved.
 
 A delivery is a record of the log itself: the body and the properties of the waiting record, REAL_TOPIC and
-REAL_QID included, in the queue that they name. What stands there behind the place where the log ended at the
-save need not be delivered again. Equal messages are told apart by their number: each delivery stands for one.
+REAL_QID included, in the queue that they name. What stands there after the place where the log ended at the
+save need not be delivered again. Equal messages differ by their number: each delivery stands for one.
 Only records whose size a delivery can have are looked at, each once.
 
 That place must be known: farther back might stand an older message that equals a waiting one in every byte.
@@ -35,7 +35,7 @@ class Deliveries:
 
     Args:
         store: Where they are.
-        log_end: They lie behind this physical offset.
+        log_end: They are after this physical offset.
     """
 
     def __init__(self, store: MessageStore, log_end: int) -> None:
@@ -92,7 +92,7 @@ class _Target:
         self._by_size: dict[tuple[int, ...], dict[_Content, deque[int]]] = {}
 
     def take(self, waiting: Message) -> bool:
-        """Returns whether the first delivery of such a message that is left lies behind it, and takes it."""
+        """Returns whether the first delivery of such a message that is left is after it, and takes it."""
         sizes = _sizes(waiting, self._topic)
         if sizes not in self._by_size:
             self._by_size[sizes] = self._read(sizes)
@@ -103,7 +103,7 @@ class _Target:
         return False
 
     def _read(self, sizes: tuple[int, ...]) -> dict[_Content, deque[int]]:
-        """Returns where records of some sizes lie, by what is in them."""
+        """Returns the places of records of some sizes, by what is in them."""
         found: dict[_Content, deque[int]] = {}
         for phy_offset in self._units["phy_offset"][np.isin(self._units["size_bytes"], sizes)].tolist():
             with suppress(NotFoundError):
@@ -123,7 +123,7 @@ def target_of(message: Message) -> tuple[str, int] | None:
 
 
 def _first_behind(view: QueueView, phy_offset: int) -> int:
-    """Returns the queue offset of the first unit that lies behind a place of the log."""
+    """Returns the queue offset of the first unit that is after a place of the log."""
     low, high = view.min_offset, view.max_offset
     while low < high:
         middle = (low + high) // 2

@@ -3,7 +3,7 @@
 A filter is dead while its group has no client or does not subscribe to the topic, and is forgotten a day
 later. A group that comes back with the same version finds it alive again.
 
-Truth: memory, filled by heartbeats; the file is what a Java broker goes on with.
+Truth: memory, filled by heartbeats; the file is what a Java broker continues with.
 
 Source: ``ConsumerFilterManager.java``, ``ConsumerFilterData.java``. Difference: filters whose bits are not as
 they should be are kept with the right ones; RocketMQ drops all filters then.
@@ -41,7 +41,7 @@ class ConsumerFilter:
 
     Attributes:
         born_ms: When it was made.
-        dead_ms: When its group went, before ``born_ms`` while it is there.
+        dead_ms: When its group went, before ``born_ms`` while it exists.
         version: Of the client's subscription.
         unknown: Fields that this version does not know; written back as they were.
     """
@@ -57,7 +57,7 @@ class ConsumerFilter:
 
     @property
     def is_dead(self) -> bool:
-        """Whether nobody filters with it now."""
+        """Whether no consumer filters with it now."""
         return self.dead_ms >= self.born_ms
 
 

@@ -36,7 +36,7 @@ HAS_CHANGED: Final = "IS_SUB_CHANGE"
 
 
 def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
-    """Notes the client in its groups, whose retry topics are there from then on.
+    """Notes the client in its groups, whose retry topics exist from then on.
 
     A group that does not exist and may not be created is passed over, as in RocketMQ.
     """

@@ -36,7 +36,7 @@ def create_groups(state: BrokerState, call: Call[Header]) -> Response:
 
 
 def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:
-    """Deletes a group, and what it has committed if that is asked; one that is not there is deleted too."""
+    """Deletes a group, and what it has committed if that is asked; one that does not exist is deleted too."""
     header = call.header
     if state.groups.get(header.group_name) is not None:
         state.groups.delete(header.group_name)

@@ -44,6 +44,6 @@ class Handler(Generic[H]):
 
         Raises:
             ProtocolError: The request's header is of another class.
-            SeglogError: Whatever stands against the request.
+            SeglogError: The request is refused.
         """
         return self.function(state, Call(expect_header(request, self.header_type), request, peer))

@@ -28,9 +28,9 @@ from seglog.storage.store import MessageStore
 
 
 def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHeader]) -> Response:
-    """Says where a group goes on in a queue.
+    """Says where a group continues in a queue.
 
-    A group without an offset starts at 0 in a queue that still has its first message in memory, whatever
+    A group without an offset starts at 0 in a queue that still has its first message in memory, regardless of
     it has configured: it is taken to have been there from the beginning. Elsewhere it is not found, and
     the client decides.
     """
@@ -50,7 +50,7 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 
 
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
-    """Commits where a group goes on in a queue."""
+    """Commits where a group continues in a queue."""
     header = call.header
     if state.groups.get(header.consumer_group) is None:
         return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
@@ -75,7 +75,7 @@ def get_min_offset(state: BrokerState, call: Call[GetMinOffsetHeader]) -> Respon
 def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Response:
     """Says which message of a queue was stored at a moment."""
     header = call.header
-    is_upper = (header.boundary_type or "").lower() == "upper"  # whatever else it says means lower
+    is_upper = (header.boundary_type or "").lower() == "upper"  # anything else it says means lower
     boundary: Literal["lower", "upper"] = "upper" if is_upper else "lower"
     return _answer(state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, boundary))
 
@@ -83,7 +83,7 @@ def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Respons
 def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
     """Moves a group to an offset or a time, in one queue or all; it need not have clients.
 
-    Clients that it has are told with their next pull.
+    Clients that it has are notified with their next pull.
     """
     header = call.header
     topic = state.topics.get(header.topic)
@@ -142,7 +142,7 @@ def _answer(offset: int) -> Response:
 
 
 def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """Returns where a group goes on that is to get what was stored from a moment on; below 0: nothing."""
+    """Returns where a group continues that is to get what was stored from a moment on; below 0: nothing."""
     if timestamp_ms < 0:
         return store.max_offset(topic, queue_id)
     return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")

@@ -16,7 +16,7 @@ from seglog.storage.format.names import LMQ_PREFIX
 
 
 def delete_expired_log(state: BrokerState, _call: Call[Header]) -> Response:
-    """Has files of the log deleted that are old enough, whatever the hour; what somebody needs is guarded."""
+    """Has files of the log deleted that are old enough, at any hour; what a group needs is guarded."""
     state.retention.request()
     return Response(ResponseCode.SUCCESS)
 

@@ -83,7 +83,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
 
 
 def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
-    """Stores the messages of a batch, all or none, behind each other in one queue."""
+    """Stores the messages of a batch, all or none, one after another in one queue."""
     header = call.header
     topic = find_batch_topic(state, header, call.peer)
     if isinstance(topic, Response):

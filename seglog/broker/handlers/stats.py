@@ -39,7 +39,7 @@ _UNKNOWN: Final = -1
 
 
 def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
-    """Tells the range of each queue of a topic, and when its last message was stored."""
+    """Returns the range of each queue of a topic, and when its last message was stored."""
     name, store = call.header.topic, state.store
     topic = state.topics.get(name)
     if topic is None:
@@ -54,7 +54,7 @@ def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
 
 
 def get_consume_stats(state: BrokerState, call: Call[ConsumeStatsHeader]) -> Response:
-    """Tells where a group is in the queues of its topics, with what it has pulled and not committed."""
+    """Returns where a group is in the queues of its topics, with what it has pulled and not committed."""
     header, store = call.header, state.store
     found: dict[MessageQueue, GroupOffsets] = {}
     for name in sorted(_topics_of(state, header)):
@@ -74,7 +74,7 @@ def get_consume_stats(state: BrokerState, call: Call[ConsumeStatsHeader]) -> Res
 
 
 def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
-    """Tells since when messages of a topic lie there, and how long the next one has waited for a group."""
+    """Returns since when messages of a topic are stored, and how long the next one has waited for a group."""
     name, store = call.header.topic, state.store
     topic = state.topics.get(name)
     if topic is None:
@@ -87,7 +87,7 @@ def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
         at = _UNKNOWN if committed is None else committed
         delay_ms = 0
         if at < end:
-            # A group that never committed gets the first message that is there.
+            # A group that never committed gets the first message that exists.
             next_ms = stored_ms(store, name, queue_id, max(at, store.min_offset(name, queue_id)))
             delay_ms = state.now_ms() - next_ms if next_ms >= 0 else 0
         found[MessageQueue(name, state.config.broker_name, queue_id)] = QueueTimeSpan(
@@ -100,7 +100,7 @@ def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
 
 
 def get_earliest_time(state: BrokerState, call: Call[EarliestTimeHeader]) -> Response:
-    """Tells when the first message of a queue was stored."""
+    """Returns when the first message of a queue was stored."""
     header, store = call.header, state.store
     first = store.min_offset(header.topic, header.queue_id)
     return Response(
@@ -110,7 +110,7 @@ def get_earliest_time(state: BrokerState, call: Call[EarliestTimeHeader]) -> Res
 
 
 def get_correction_offsets(state: BrokerState, call: Call[CorrectionOffsetHeader]) -> Response:
-    """Tells the least offset that any group has in each queue of a topic.
+    """Returns the least offset that any group has in each queue of a topic.
 
     Offsets below a queue's minimum do not count. RocketMQ forgets the offsets of groups that are to be left
     out; here they only do not count.

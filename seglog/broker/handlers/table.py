@@ -27,7 +27,7 @@ from seglog.remoting.headers import WireNames
 
 
 class AnyHandler(Protocol):
-    """A handler, whatever the class of its header."""
+    """A handler, of any class of header."""
 
     @property
     def code(self) -> RequestCode:

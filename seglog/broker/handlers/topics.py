@@ -73,8 +73,8 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
 def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
     """Deletes a topic with its queues, what groups have committed there, and its POP retries.
 
-    A topic that is not there is deleted too. Its messages stay in the log until retention takes them, but
-    nobody finds them any more.
+    A topic that does not exist is deleted too. Its messages stay in the log until retention takes them, but
+    no client finds them any more.
     """
     name = call.header.topic
     if not name.strip():

@@ -1,7 +1,7 @@
 """How far the clients of broadcasting groups have got, each by itself.
 
 Such clients keep their offsets themselves. The broker notes what they pull and commits the smallest of a
-group's for ``group@broadcast``; that is what shows how far the group is, and where a client goes on that
+group's for ``group@broadcast``; that is what shows how far the group is, and where a client continues that
 changes between a proxy and a connection of its own: a proxy keeps nothing, so it asks with an offset below 0.
 
 Truth: memory; what was committed outlives it. A client that has not pulled for two minutes is forgotten, one
@@ -75,7 +75,7 @@ class BroadcastOffsets:
     def must_restart(
         self, group: str, topic: str, client_id: str, asked_offset: int, *, is_behind_proxy: bool
     ) -> bool:
-        """Returns whether a client has to be told where to go on: it changed its way, or does not know."""
+        """Returns whether a client has to be sent its offset: it changed its way, or does not know."""
         with self._lock:
             clients = self._known.get((group, topic))
             if clients is None:
@@ -88,7 +88,7 @@ class BroadcastOffsets:
             return progress.is_behind_proxy != is_behind_proxy
 
     def start_of(self, group: str, topic: str, queue_id: int, client_id: str) -> int | None:
-        """Returns where a client goes on, None if neither it nor its group has got anywhere."""
+        """Returns where a client continues, None if neither it nor its group has got anywhere."""
         with self._lock:
             progress = self._known.get((group, topic), {}).get(client_id)
             offset = None if progress is None else progress.offsets.get(queue_id)

@@ -1,4 +1,4 @@
-"""Groups that nobody uses any more, by the history of offsets."""
+"""Groups that no client uses any more, by the history of offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seglog.broker.offsets.offset_history_query import OffsetPast
 def idle_groups(past: OffsetPast, since_ms: int) -> frozenset[str]:
     """Returns the groups that have committed nothing from a moment on.
 
-    A history that begins later cannot tell: then there are none. A group that reads a silent topic commits
+    A history that begins later cannot show it: then there are none. A group that reads a silent topic commits
     nothing either; it is not hurt, since it has passed every message.
     """
     begin_ms = past.begin_ms

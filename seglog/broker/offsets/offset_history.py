@@ -154,7 +154,7 @@ class OffsetHistory:
         file = self._files.open(self._path(self._number), writable=True)
         try:
             if file.size_bytes != self._end_bytes:
-                file.set_size(self._end_bytes)  # bytes of a cut change must not stand behind new ones
+                file.set_size(self._end_bytes)  # bytes of a cut change must not follow new ones
             file.write_at(data, self._end_bytes)
             file.sync()
         finally:
@@ -196,7 +196,7 @@ class OffsetHistory:
 
 
 def _beginning(state: Mapping[QueueKey, int], begin_ms: int) -> list[OffsetChange]:
-    """Returns what a file starts with; no change behind it is older, unless the clock was set back."""
+    """Returns what a file starts with; no change after it is older, unless the clock was set back."""
     return [
         OffsetChange(ChangeKind.BEGIN, begin_ms),
         *(

@@ -1,4 +1,4 @@
-"""What the history of offsets tells: where groups stood at a moment, who moved them, what changed between.
+"""What the history of offsets shows: where groups stood at a moment, who moved them, what changed between.
 
 Reading needs no lock: files appear whole under their names, and a change that is just being written does
 not count yet. Order is that of the files; a clock that was set back makes times in it go back too.

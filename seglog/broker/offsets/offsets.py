@@ -4,12 +4,12 @@ Truth: the table in memory; the file follows every few seconds and at close, as 
 loses the last commits, never messages: what was consumed since is delivered again.
 
 Offsets never go below 0. At open, offsets beyond the end of their queue are set to that end: the store
-lost what lay between in a crash, and a group that waited there would miss the messages that take their
+lost what was between in a crash, and a group that waited there would miss the messages that take their
 place (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
 
 With a history, every change of the table is written down there before the table is saved. How far a client
 has pulled is kept beside what its group committed, in memory only: the difference is on its way. A reset
-counts at once, and holds until the client was told where to go on: what it commits before that is stale.
+counts at once, and holds until the client was sent its offset: what it commits before that is stale.
 
 Source: ``ConsumerOffsetManager.java``.
 """
@@ -41,12 +41,12 @@ SEPARATOR: Final = "@"
 
 
 BROADCAST_SUFFIX: Final = "@broadcast"
-"""Behind the name of a group whose clients each get everything; the offset is the smallest of theirs."""
+"""After the name of a group whose clients each get everything; the offset is the smallest of theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClampedOffset:
-    """An offset that lay beyond the end of its queue at open."""
+    """An offset that was beyond the end of its queue at open."""
 
     topic: str
     group: str
@@ -88,9 +88,9 @@ class ConsumerOffsets:
         return self._is_dirty
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
-        """Stores where the group goes on in a queue; going back is allowed, as in RocketMQ.
+        """Stores where the group continues in a queue; going back is allowed, as in RocketMQ.
 
-        While the group has not been told of a reset, its commits there are ignored.
+        While the group has not been sent a reset, its commits there are ignored.
 
         Args:
             group: The group.
@@ -171,7 +171,7 @@ class ConsumerOffsets:
             group: The group.
             topic: The topic.
             queue_id: The queue.
-            offset: Where it goes on; the caller knows what the queue has.
+            offset: Where it continues; the caller knows what the queue has.
             client_id: Who moves it, for the history.
             tell: Whether the group's next pull there is answered with the new offset.
 
@@ -186,7 +186,7 @@ class ConsumerOffsets:
                 self._resets[group, topic, queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns the offset that a client of the group must be told now, once; None if there is none."""
+        """Returns the offset that a client of the group must be sent now, once; None if there is none."""
         return self._resets.pop((group, topic, queue_id), None) if self._resets else None
 
     def restore(
@@ -196,11 +196,11 @@ class ConsumerOffsets:
 
         Args:
             wanted: The offsets, such as ``OffsetPast.at`` returns them.
-            ends: Max offset by topic and queue; what lies beyond is set to it.
+            ends: Max offset by topic and queue; a larger one is set to it.
             client_id: Who restores, for the history.
 
         Returns:
-            What lay beyond the end of its queue.
+            What was beyond the end of its queue.
         """
         clamped: list[ClampedOffset] = []
         with self._lock:
@@ -302,7 +302,7 @@ class ConsumerOffsets:
         key = f"{topic}{SEPARATOR}{group}"
         queues = self._table.get(key)
         if queues is None:
-            # Groups that were loaded keep their names, whatever those are.
+            # Groups that were loaded keep their names, invalid ones too.
             is_as_before = kind is ChangeKind.RESTORE
             check_group(
                 group.partition(SEPARATOR)[0] if is_as_before else group.removesuffix(BROADCAST_SUFFIX)
@@ -341,7 +341,7 @@ class ConsumerOffsets:
             is_saved = False
             try:
                 if self._history is not None:
-                    self._history.flush()  # it knows whatever the copy holds
+                    self._history.flush()  # it knows all that the copy holds
                 if is_dirty:
                     self._save(table, version)
                     self._version = version

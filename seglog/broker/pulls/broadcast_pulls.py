@@ -1,4 +1,4 @@
-"""What a pull of a broadcasting group does besides: note how far its client is, and tell it where to go on.
+"""What a pull of a broadcasting group does besides: note how far its client is, and send it its offset.
 
 Source: ``PullMessageProcessor.java updateBroadcastPulledOffset, queryBroadcastPullInitOffset``,
 ``BroadcastOffsetManager.java getOffset``.
@@ -24,7 +24,7 @@ class BroadcastClient(NamedTuple):
 
 
 def broadcast_client(state: BrokerState, header: PullMessageHeader, peer: Peer) -> BroadcastClient | None:
-    """Returns the client behind a pull if its group broadcasts, None otherwise."""
+    """Returns the client that sent a pull if its group broadcasts, None otherwise."""
     if header.request_source == PROXY_FOR_BROADCAST:
         return BroadcastClient(header.proxy_client_id or peer.client_id, is_behind_proxy=True)
     online = state.clients.consumers(header.consumer_group)

@@ -4,9 +4,9 @@ Each is parked with a function that is called once, when the pull is to be asked
 that it wants, its time has passed, or the broker closes. What calls it is the thread that put the message, or
 a duty; so it only passes the word on, to a thread that waits or to an event loop.
 
-A message is tested against a filter where it arrives, each one once, however many wait with it. Whatever is
+A message is tested against a filter where it arrives, each one once, however many wait with it. All that is
 in the queue but was not wanted has the pull asked again by the sweep, every five seconds: then its client is
-told where to go on.
+sent the next offset.
 
 Source: ``PullRequestHoldService.java``. Difference: a pull whose time has passed ends then, not with the next
 sweep.
@@ -54,7 +54,7 @@ class ParkedPull:
 
 
 class _Crowd:
-    """Pulls of one queue that want the same and have seen the same: one look tells all of them.
+    """Pulls of one queue that want the same and have seen the same: one look answers all of them.
 
     Attributes:
         wanted: Their filter, None for all messages.
@@ -99,7 +99,7 @@ class HeldPulls:
         self._next_sweep_ms = 0.0
         self._is_closed = False
         self.due_earlier: Callable[[], None] | None = None
-        """Called after a pull was parked that ends before all others, for whoever sleeps until then."""
+        """Called after a pull was parked that ends before all others, to wake what sleeps until then."""
 
     def __len__(self) -> int:
         return self._count
@@ -121,7 +121,7 @@ class HeldPulls:
             return parked
         if is_earlier and self.due_earlier is not None:
             self.due_earlier()
-        # What arrived between the pull and this has told nobody.
+        # What arrived between the pull and this has woken no thread.
         if self._has_grown(parked):
             self._look(crowd)
         return parked
@@ -192,7 +192,7 @@ class HeldPulls:
             self._look(crowd)
 
     def _look(self, crowd: _Crowd) -> None:
-        """Ends the pulls of a crowd if a message is there that they want, or notes how far there is none."""
+        """Ends the pulls of a crowd if a message exists that they want, or notes how far there is none."""
         seen_offset = self._next_unseen(crowd)
         if seen_offset is None:
             with self._lock:
@@ -218,7 +218,7 @@ class HeldPulls:
                     return None
                 at = found.next_offset
         except SeglogError:
-            return None  # the pull meets the same error, and tells its client; the put has none
+            return None  # the pull meets the same error, and reports it to its client; the put has none
         return at
 
     def _has_grown(self, parked: ParkedPull) -> bool:

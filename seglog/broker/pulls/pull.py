@@ -4,9 +4,9 @@ Every status of the store has its code. A pull at the end of a queue that may be
 :class:`HeldPull` with the answer for the case that nothing arrives: a caller in process waits with it, a
 server parks it (``held_pulls.py``). Afterwards everything is asked again, but nothing committed.
 
-At most 32 messages or 256 KiB come at once, 8 or 64 KiB of what has probably left the memory: what lies
-further behind the end of the log than ``BrokerState.hot_bytes``. The first message decides which it is
-(RocketMQ looks at each, so a batch that becomes hot on the way goes on there); it always comes.
+At most 32 messages or 256 KiB come at once, 8 or 64 KiB of what has probably left the memory: what is
+further before the end of the log than ``BrokerState.hot_bytes``. The first message decides which it is
+(RocketMQ looks at each, so a batch that becomes hot on the way continues); it always comes.
 
 Source: ``PullMessageProcessor.java``, ``DefaultPullMessageResultHandler.java``; statuses and limits in
 ``DefaultMessageStore.java getMessage, isTheBatchFull``.
@@ -41,7 +41,7 @@ _CODES: Final = {
 }
 
 OFFSET_RESET: Final = "OFFSET_RESET"
-"""Remark of the answer that tells a client of a reset; no status of the store."""
+"""Remark of the answer that notifies a client of a reset; no status of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def pull(
 ) -> Response | HeldPull:
     """Returns the answer to a pull, or that it is to be held; commits the offset that came with it.
 
-    After a reset the client is told where to go on; what it commits with that pull is stale.
+    After a reset the client is sent its offset; what it commits with that pull is stale.
 
     Args:
         state: The broker's.
@@ -174,14 +174,14 @@ def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter |
         return found
     count = min(count, config.max_cold_pull_count)
     size_bytes = min(size_bytes, config.max_cold_pull_bytes)
-    # How far a filtered read goes on behind its last message depends on the bounds too.
+    # How far a filtered read continues after its last message depends on the bounds too.
     if wanted is None and len(found) <= count and sum(map(len, found.runs)) <= size_bytes:
         return found
     return store.get(*where, count, wanted, max_bytes=size_bytes)
 
 
 def _is_cold(state: BrokerState, found: GetResult) -> bool:
-    """Returns whether what was found begins further behind the end of the log than memory reaches."""
+    """Returns whether what was found begins further before the end of the log than memory reaches."""
     store = state.store
     end = store.max_phy_offset
     if end - store.min_phy_offset <= state.hot_bytes:

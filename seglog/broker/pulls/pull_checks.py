@@ -28,7 +28,7 @@ FORBIDDEN_TYPE: Final = "forbiddenType"
 
 
 class Permitted(NamedTuple):
-    """What a pull that is permitted goes on with.
+    """What a pull that is permitted continues with.
 
     Attributes:
         wanted: None for all messages.
@@ -136,7 +136,7 @@ def _said_by_heartbeat(
 
 
 def _pulls_by_itself(state: BrokerState, group: str, peer: Peer) -> bool:
-    """Returns whether a pull comes from nobody who consumes passively, nor from a client that is known."""
+    """Returns whether a pull comes neither from a passive consumer nor from a client that is known."""
     online = state.clients.consumers(group)
     if online is not None and online.consume_type is not ConsumeType.ACTIVELY:
         return False

@@ -44,7 +44,7 @@ class DiskGate:
             self._is_shut = False
 
     def hold(self, holder: str) -> None:
-        """Takes note of who keeps the log from being deleted; nobody if empty."""
+        """Takes note of who keeps the log from being deleted; none if empty."""
         self._holder = holder
 
     def check(self) -> None:

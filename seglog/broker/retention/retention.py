@@ -2,13 +2,13 @@
 
 A file goes when all its messages are older than the retention time, in one of the hours of the day that are
 meant for it, or at any hour on a disk that fills up or after a request; on a disk that is nearly full it goes
-whatever its age. One turn deletes one file, so that the disk has time for others; a pass is ten.
+at any age. One turn deletes one file, so that the disk has time for others; a pass is ten.
 
-What RocketMQ does not ask: whether somebody still needs messages of the file, or nobody had the time yet to
-read them. The policy says what happens then. ``refuse`` keeps the file, and with it all behind it; ``park``
+What RocketMQ does not ask: whether a group still needs messages of the file, or no group had the time yet to
+read them. The policy says what happens then. ``refuse`` keeps the file, and with it all after it; ``park``
 writes those messages to the side first; ``allow`` deletes them, as RocketMQ does, and logs whose they were.
 
-Few turns are needed: the age of the oldest file tells when the next is due, and the disk is only looked at
+Few turns are needed: the age of the oldest file says when the next is due, and the disk is only looked at
 when something was written or while it is full.
 
 Source: ``DefaultMessageStore.java CleanCommitLogService``.
@@ -53,10 +53,10 @@ class LogRetention(Duty):
         held: The file that was to go and was kept, None if the last one could go.
 
     Args:
-        clock: Tells ages and hours.
+        clock: For ages and hours.
         store: The store.
         config: How old, when, and how full.
-        gate: Told how full the disk is, and who keeps the log from being deleted.
+        gate: Notified how full the disk is, and who keeps the log from being deleted.
         standing: Returns who needs what.
     """
 
@@ -86,7 +86,7 @@ class LogRetention(Duty):
         self._requested = 0
 
     def request(self) -> None:
-        """Has expired files deleted whatever the hour."""
+        """Has expired files deleted at any hour."""
         self._requested = REQUESTED_PASSES
         self._next_ms = self._clock.monotonic_ms()
         self.wake()
@@ -171,7 +171,7 @@ class LogRetention(Duty):
 
 
 def next_hour_ms(now_ms: int, hours: Collection[int]) -> int:
-    """Returns the first moment from now on that lies in one of some hours of the day, in local time."""
+    """Returns the first moment from now on that is in one of some hours of the day, in local time."""
     moment_ms = now_ms
     for _ in range(25):
         local = datetime.fromtimestamp(moment_ms / 1000, UTC).astimezone()

@@ -1,14 +1,14 @@
 """Whom it would hurt if the start of the log went: counted by queue offsets, without reading a message.
 
 A file of the log takes a range of queue offsets from every queue. What of a range a group has not passed yet
-is lost to it. So are dead and parked messages that nobody has fetched, delayed messages whose time has not
-come, and half messages that nobody has decided. A topic that nobody reads has no victims once its messages
-are old; how many of them go is told, as ``unread``. Before that, only a full disk would take them, and then
-they count: whoever stored them was promised the time to read them.
+is lost to it. So are dead and parked messages that no client has fetched, delayed messages whose time has not
+come, and half messages not yet decided. A topic that no group reads has no victims once its messages
+are old; how many of them go is ``unread``. Before that, only a full disk would take them, and then
+they count: their producers were promised the time to read them.
 
 Counted are groups with an offset in the queue; a group that never committed there may have wanted its end.
 Its retry topic is its alone: what is in there counts from the first message on. How far broadcasting clients
-are counts for nobody: each of them may be gone for good.
+are counts for no group: each of them may be gone for good.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Why(enum.Enum):
     UNDELIVERED = "undelivered"
     """Its group has not consumed it."""
     DEAD = "dead letters"
-    """Nobody has looked at what a group gave up."""
+    """No client has looked at what a group gave up."""
     PARKED = "parked"
-    """Nobody has fetched what was put aside for a group."""
+    """No client has fetched what was put aside for a group."""
     DELAYED = "delayed"
     """Its time has not come."""
     HALF = "half messages"
-    """Nobody has committed or rolled it back."""
+    """No producer has committed or rolled it back."""
     UNREAD = "unread"
     """No group reads its queue, and its retention time is not over."""
 
@@ -71,7 +71,7 @@ class Standing:
 
     Attributes:
         offsets: What groups have committed.
-        delay_offsets: Queue offset by delay level: what lies below was delivered.
+        delay_offsets: Queue offset by delay level: all below it was delivered.
         ignored_groups: Groups that do not count.
     """
 
@@ -87,7 +87,7 @@ class Doomed:
     Attributes:
         ranges: Queue offsets by topic and queue; queues that lose nothing are left out.
         victims: Who still needs some of them.
-        unread: Messages of queues that nobody reads.
+        unread: Messages of queues that no group reads.
     """
 
     segment: LogSegment

@@ -36,7 +36,7 @@ def park_victims(store: MessageStore, doomed: Doomed) -> int:
     Messages that cannot be read any more are left out.
 
     Raises:
-        FullError: There is no space for them; nothing is left behind.
+        FullError: There is no space for them; no file is left.
         StoreFailedError: The disk failed.
     """
     path = store.path / parked_file(doomed)

@@ -27,7 +27,7 @@ def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicCon
         header: A send to a retry topic.
 
     Returns:
-        None if the message may be tried again; why it is refused if its group is not there.
+        None if the message may be tried again; why it is refused if its group does not exist.
     """
     name = header.topic.removeprefix(RETRY_PREFIX)
     group = find_group(state, name)

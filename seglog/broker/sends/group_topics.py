@@ -30,7 +30,7 @@ def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
 def retry_topic(
     state: BrokerState, group: SubscriptionGroup, *, is_order: bool | None = None, is_unit: bool = False
 ) -> TopicConfig:
-    """Returns the retry topic of a group, creating it if it is not there.
+    """Returns the retry topic of a group, creating it if it does not exist.
 
     Args:
         state: The broker's.
@@ -59,5 +59,5 @@ def retry_topic(
 
 
 def dlq_topic(state: BrokerState, group_name: str) -> TopicConfig:
-    """Returns the topic of a group's dead letters, creating it if it is not there."""
+    """Returns the topic of a group's dead letters, creating it if it does not exist."""
     return state.topics.ensure(TopicConfig(f"{DLQ_PREFIX}{group_name}", 1, 1))

@@ -1,6 +1,6 @@
 """From a message's arrival to the store: the checks, in RocketMQ's order, and what a broker adds.
 
-A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON whatever it had; POP_CK is
+A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON in any case; POP_CK is
 taken away. Messages of a batch are stored with the properties they came with.
 
 A message with a delay level waits in the delay topic; what it says of timers is taken away. Timers and

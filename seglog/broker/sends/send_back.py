@@ -52,13 +52,13 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
     if level is None:
         return _store(state, message, dlq_topic(state, group.name).name, 0, 0)
     # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
-    # would never get what comes to lie in the others.
+    # would never get what is stored in the others.
     queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
     return _store(state, message, topic.name, state.random.randrange(queue_nums), level)
 
 
 def _find(state: BrokerState, header: SendBackHeader) -> Message | None:
-    """Returns the message that the client means, None if it is not there any more."""
+    """Returns the message that the client means, None if it no longer exists."""
     origin = None if header.origin_topic is None else state.topics.get(header.origin_topic)
     if origin is not None and origin.attributes.get("cleanup.policy") == "COMPACTION":
         found = (

@@ -17,7 +17,7 @@ class GuardPolicy(enum.Enum):
     """What happens to messages that somebody still needs."""
 
     REFUSE = "refuse"
-    """They stay, and so does everything behind them."""
+    """They stay, and so does everything after them."""
     PARK = "park"
     """They are written to the side first."""
     ALLOW = "allow"
@@ -37,7 +37,7 @@ class BrokerConfig:
         broker_permission: 4 read, 2 write; without 4 every pull is refused, without 2 what comes
             back from consumers and sends to topics of order.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
-        auto_create_groups: Whether a group that is not there is created by its first use.
+        auto_create_groups: Whether a group that does not exist is created by its first use.
         default_topic_queue_nums: Queues of TBW102, the most that a send can create.
         max_message_size_bytes: Longest body, and longest batch with its properties.
         persist_interval_ms: How often changed offsets are saved.
@@ -61,7 +61,7 @@ class BrokerConfig:
         retention_hours: How old messages become before their file of the log may go.
         retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
         retention_policy: What happens to messages that somebody still needs: ``refuse`` keeps them, and the
-            log behind them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
+            log after them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
         retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
         retention_check_ms: How often the disk is looked at, at most.
         disk_clean_percent: On a disk that is fuller, old files go at any hour.

@@ -17,7 +17,7 @@ class Channel(Hashable, Protocol):
     """The connection to a client, equal only to itself."""
 
     def notify(self, request: Request) -> None:
-        """Tells the client something that it does not answer.
+        """Sends the client something that it does not answer.
 
         Called from any thread, that of another client's request too: it hands the request on and returns,
         neither waiting nor raising.
@@ -27,12 +27,12 @@ class Channel(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The client behind a request.
+    """The client that sent a request.
 
     Attributes:
         client_id: As the client calls itself.
         host: Stored as the born host of its messages.
-        channel: The way to tell it something; None for one that is never told.
+        channel: The way to notify it; None for one that is never notified.
         language: Name of RocketMQ's ``LanguageCode``.
         version: Ordinal of RocketMQ's ``MQVersion``.
     """
@@ -44,7 +44,7 @@ class Peer:
     version: int = OUR_VERSION
 
     def key(self, client_id: str | None = None) -> Hashable:
-        """Returns what tells clients apart: their connection, or else how they call themselves.
+        """Returns what distinguishes clients: their connection, or else how they call themselves.
 
         Args:
             client_id: The name in a request's body, where it has one.

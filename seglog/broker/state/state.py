@@ -43,7 +43,7 @@ class BrokerState:
         ids: Ids for messages that come without one.
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
-        hot_bytes: What the log may hold behind a message that counts as in memory.
+        hot_bytes: What the log may hold after a message that counts as in memory.
         delivery: Delivers delayed messages.
         random: Chooses queues where the choice is the broker's.
         clients: Who is online.

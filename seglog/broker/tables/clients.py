@@ -1,7 +1,7 @@
 """Which clients a broker has: the groups that consume and produce, and what they subscribe to.
 
 A client is in a group from its first heartbeat until it leaves, its connection ends, or it has not been heard
-of for two minutes. The others of its group are told at once, because they share its queues.
+of for two minutes. The others of its group are notified at once, because they share its queues.
 
 Of the subscriptions of a group the broker keeps one a topic, the newest that any client has made, and what
 one client leaves out is gone for all: RocketMQ's rule. So clients that subscribe to different things take
@@ -10,7 +10,7 @@ each other's messages; the table names them (:meth:`ClientTable.disagreements`) 
 Truth: memory only. After a restart the next heartbeats fill it.
 
 Source: ``ConsumerManager.java``, ``ConsumerGroupInfo.java``, ``ProducerManager.java``,
-``DefaultConsumerIdsChangeListener.java``. Difference: those who stay are told of a client that expired as
+``DefaultConsumerIdsChangeListener.java``. Difference: those who stay are notified of a client that expired as
 well; RocketMQ leaves that to their next look, up to 20 s later.
 """
 
@@ -70,7 +70,7 @@ class ConsumerGroup:
 
     Attributes:
         consume_type: As its last heartbeat said, like the two that follow.
-        clients: By what tells them apart, in the order in which they came.
+        clients: By their identity, in the order in which they came.
         subscriptions: By topic.
     """
 
@@ -104,7 +104,7 @@ class ClientTable:
 
     Args:
         clock: Its monotonic time ages the clients.
-        is_told: Whether the clients of a group are to be told when one comes or goes.
+        is_told: Whether the clients of a group are to be notified when one comes or goes.
         went_offline: Called with the name of a consumer group that has no client any more.
     """
 
@@ -137,7 +137,7 @@ class ClientTable:
         return tuple(self._producers.get(group, {}).copy().values())
 
     def member(self, group: str, peer: Peer) -> Client | None:
-        """Returns the client behind a request as it is in a consumer group, None if it is not in it."""
+        """Returns the client that sent a request as it is in a consumer group, None if it is not in it."""
         online = self._consumers.get(group)
         return None if online is None else online.clients.get(peer.key())
 
@@ -155,7 +155,7 @@ class ClientTable:
     def heard_consumer(
         self, peer: Peer, client_id: str, data: ConsumerData, *, keeps_subscriptions: bool = False
     ) -> bool:
-        """Notes a heartbeat in a consumer group; returns whether the others were to be told.
+        """Notes a heartbeat in a consumer group; returns whether the others were to be notified.
 
         Args:
             peer: Who sent it.
@@ -198,7 +198,7 @@ class ClientTable:
             self._producers.setdefault(group, {})[peer.key(client_id)] = client
 
     def leave_consumers(self, peer: Peer, client_id: str, group: str) -> None:
-        """Takes a client out of a consumer group, and tells the others."""
+        """Takes a client out of a consumer group, and notifies the others."""
         self._take_out(group, lambda key, _client: key == peer.key(client_id))
 
     def leave_producers(self, peer: Peer, client_id: str, group: str) -> None:
@@ -247,7 +247,7 @@ class ClientTable:
                 self._producers.pop(group, None)
 
     def _tell(self, group: ConsumerGroup) -> None:
-        """Tells every client of a group that its members have changed, outside of the lock."""
+        """Notifies every client of a group that its members have changed, outside of the lock."""
         if group.is_broadcast or not self._is_told(group.name):
             return
         request = Request(

@@ -1,4 +1,4 @@
-"""``dataVersion`` of config files: tells replicas and name servers that a table has changed.
+"""``dataVersion`` of config files: shows replicas and name servers that a table has changed.
 
 Source: ``DataVersion.java``.
 """

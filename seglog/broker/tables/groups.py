@@ -1,6 +1,6 @@
 """Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: who may consume, how often again.
 
-Truth: the file, which is saved before a new group can be used. A group that is not there is created by its
+Truth: the file, which is saved before a new group can be used. A group that does not exist is created by its
 first use, unless the broker is set otherwise. The system's groups are always there.
 
 Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``.
@@ -41,7 +41,7 @@ class GroupTable:
         file: ``config/subscriptionGroup.json``.
         config: Whether groups are created by their first use.
         clock: Stamps the table's version.
-        with_system: Whether the groups that every broker has are there, whatever the file says.
+        with_system: Whether the groups that every broker has exist, even if the file lacks them.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class GroupTable:
             self._save({key: group for key, group in self._groups.items() if key != name})
 
     def is_told(self, name: str) -> bool:
-        """Returns whether the clients of a group are told when one comes or goes."""
+        """Returns whether the clients of a group are notified when one comes or goes."""
         group = self._groups.get(name)
         return group is None or group.is_notified
 

@@ -122,7 +122,7 @@ class TopicTable:
         config: Names of the broker and of its cluster, which are topics too.
         clock: Stamps the table's version.
         tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
-        with_system: Whether the topics that every broker has are there, whatever the file says.
+        with_system: Whether the topics that every broker has exist, even if the file lacks them.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class TopicTable:
                     self._tell_store()
 
     def ensure(self, topic: TopicConfig) -> TopicConfig:
-        """Returns the topic of that name, creating it as given if it is not there.
+        """Returns the topic of that name, creating it as given if it does not exist.
 
         Raises:
             FullError: There is no space; the topic is not created.
@@ -270,7 +270,7 @@ class TopicTable:
         }
 
     def _save(self, topics: dict[str, TopicConfig]) -> None:
-        """Saves first and uses then: a topic that was seen is there after a crash."""
+        """Saves first and uses then: a topic that was seen exists after a crash."""
         version = self._version.next(self._clock.now_ms())
         with explained():
             self._file.save(self._as_config(version, topics))

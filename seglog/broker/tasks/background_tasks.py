@@ -30,7 +30,7 @@ class Duty(ABC):
     name: ClassVar[str]
     """What it is called in logs and in the name of its thread."""
     longest_sleep_ms: float | None = None
-    """How long its thread sleeps at most, for a duty that nobody wakes when there is new work."""
+    """How long its thread sleeps at most, for a duty that nothing wakes when there is new work."""
 
     def __init__(self) -> None:
         self.bell = threading.Condition()

@@ -20,7 +20,7 @@ class Periodic(Duty):
 
     def __init__(self, clock: Clock, interval_ms: int) -> None:
         super().__init__()
-        # Nobody wakes it: its thread looks again after each interval.
+        # Nothing wakes it: its thread looks again after each interval.
         self.longest_sleep_ms = interval_ms
         self._clock = clock
         self._interval_ms = interval_ms

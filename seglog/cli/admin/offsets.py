@@ -1,4 +1,4 @@
-"""``seglog offsets``: where groups stand, how far they are behind, and how they are moved."""
+"""``seglog offsets``: where groups stand, how far they lag, and how they are moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog offsets log``, ``diff``, ``blame`` and ``restore``: what the history of offsets tells."""
+"""``seglog offsets log``, ``diff``, ``blame`` and ``restore``: what the history of offsets shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``seglog put``: stores messages from an argument or from stdin.
 
 What can be refused is refused before the store is opened, so that a bad name or a body too large leaves
-no new store behind.
+no new store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BATCH_MESSAGES: Final = 1000
 _MAX_BATCH_BYTES: Final = 1 << 20
 _RECORD_OVERHEAD_BYTES: Final = 256
 _BATCH_PARTS: Final = 8
-"""A batch lies in one commit-log file: it takes no more than this part of one."""
+"""A batch is stored in one commit-log file: it takes no more than this part of one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The process that the demo kills: stores message after message, each on the disk before it says so.
 
 ``python -m seglog.cli.demo.demo_writer STORE`` prints the queue offset of each message once it is durable,
-and goes on until somebody ends it.
+and continues until it is ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUEUE_ID: Final = 0
 
 
 def body_of(number: int) -> bytes:
-    """Returns the body of the message with this queue offset, so that a reader can tell what is right."""
+    """Returns the body of the message with this queue offset, so that a reader can check it."""
     return b"message %d of the process that was killed" % number
 
 

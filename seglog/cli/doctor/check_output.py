@@ -1,4 +1,4 @@
-"""How the outcome of a check looks, whoever walked the log: `seglog check` or Spark."""
+"""How the outcome of a check looks, from `seglog check` and from Spark."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def is_typed(question: str, name: str) -> bool:
     except click.Abort as error:
         if not isinstance(error.__context__, EOFError):  # Ctrl-C
             raise
-        render.say(err=True)  # behind the question
+        render.say(err=True)  # after the question
         raise click.UsageError(
             "nothing was changed: a confirmation is needed, and standard input has ended; --yes asks nothing"
         ) from None

@@ -1,4 +1,4 @@
-"""``seglog verify``: whether the log is as it was written, as far as checksums and seals tell.
+"""``seglog verify``: whether the log is as it was written, as far as checksums and seals show.
 
 Sealed segments are held against the checksums of their blocks at the speed of the disk, others are
 walked record by record. Works beside a process that has the store open; writes only with ``--seal``.

@@ -1,6 +1,6 @@
 """Batch queues as their files have them and as the log says: each unit stands for several messages.
 
-The log's side is the survey's; the files' units are read here, to be shown where they lie.
+The log's side is the survey's; the files' units are read here, to be shown at their places.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ListedBatchQueue:
     Attributes:
         sizes: Length of each file by the position of its first byte.
         stored: ``(n,) BATCH_UNIT.dtype``, the units in use, in file order.
-        positions: ``(n,) i8``, where each of them lies in the endless sequence of files.
+        positions: ``(n,) i8``, where each of them is in the endless sequence of files.
         state: What the queue must hold, as the log says.
     """
 

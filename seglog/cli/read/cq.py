@@ -82,7 +82,7 @@ def _show_plain(
     low, high = slots.range
     start = state.min_offset if queue_offset is None else queue_offset
     if queue_offset is None and start == state.max_offset:
-        start = low  # no message to start at: whatever the files hold
+        start = low  # no message to start at: all that the files hold
     if queue_offset is not None and not low <= start < high:
         raise OffsetRangeError(
             f"queue {topic}/{queue_id} has slots {low}..{high - 1}, not {start}",
@@ -90,7 +90,7 @@ def _show_plain(
             max_offset=high,
         )
     shown = list(slots.iter_slots(start, min(count, high - start)))
-    # What is behind both the log's last unit and the last one of the files says nothing.
+    # What follows both the log's last unit and the last one of the files says nothing.
     while shown and shown[-1].state == "empty" and shown[-1].queue_offset >= state.max_offset:
         shown.pop()
     if as_json:

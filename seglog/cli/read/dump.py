@@ -1,6 +1,6 @@
 """``seglog dump``: everything that a store serves, or would serve after recovery.
 
-Works on the survey of the store, so it changes nothing: what a crash left behind is shown as opening
+Works on the survey of the store, so it changes nothing: what a crash left is shown as opening
 would put it right. With ``--json`` the lines are those of :mod:`seglog.cli.read.java_lines`. Memory is
 bounded by the survey's few dozen bytes a message; bodies are read one window at a time.
 """
@@ -153,7 +153,7 @@ def _served_units(
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64], list[tuple[int, int]]]:
     """Returns the units of a queue that can be served, the queue offset of each, and its messages.
 
-    And the queue offsets and numbers of messages of those that cannot, as far as units tell.
+    And the queue offsets and numbers of messages of those that cannot, as far as units say.
     """
     units: npt.NDArray[np.void] = queue.units
     if isinstance(queue, BatchQueueState):

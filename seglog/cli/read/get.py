@@ -29,7 +29,7 @@ _GOES_ON: Final = frozenset(
 
 
 class QueueRead:
-    """A read of one queue that goes on until it has what was asked for, or the queue ends.
+    """A read of one queue that continues until it has what was asked for, or the queue ends.
 
     Args:
         store: The store.

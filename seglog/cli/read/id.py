@@ -1,6 +1,6 @@
 """``seglog id``: takes message ids apart.
 
-There are two kinds of the same length: the offsetMsgId says where a record lies, the unique key (UNIQ_KEY)
+There are two kinds of the same length: the offsetMsgId says where a record is, the unique key (UNIQ_KEY)
 who made it and when in the month. Nothing in them says which kind they are, so both readings are weighed.
 """
 

@@ -40,7 +40,7 @@ class Entry:
 
     Attributes:
         number: Its place in the file, from 1.
-        stored_ms: Store time of the record, in whole seconds behind the file's first.
+        stored_ms: Store time of the record, in whole seconds after the file's first.
     """
 
     number: int

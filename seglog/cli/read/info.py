@@ -49,7 +49,7 @@ class Facts:
 
     Attributes:
         state: ``clean``, ``open`` (a process has it) or ``crashed``.
-        holder: Process that has it open for writing: its id, -1 if the system does not tell, None if nobody.
+        holder: Process that has it open for writing: its id, -1 if the system does not say, None if none.
         disk_bytes: What it takes on the disk; files have holes.
         file_bytes: The lengths of its files.
         cut_bytes: What recovery would move from the log's end to the attic.

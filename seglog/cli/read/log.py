@@ -60,7 +60,7 @@ def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
 
 
 def _nearness(places: LogPlaces, phy_offset: int, *, is_record: bool) -> dict[str, object]:
-    """Returns what is at a place without a sound record, and the records before and behind it."""
+    """Returns what is at a place without a sound record, and the records before and after it."""
     before, after = places.before(phy_offset), places.after(phy_offset)
     return {
         "there": "a damaged record" if is_record else _what(places, phy_offset, before),

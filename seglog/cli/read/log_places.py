@@ -1,4 +1,4 @@
-"""Looks at one place of the log without walking all of it: what lies there, and which records are near."""
+"""Looks at one place of the log without walking all of it: what is there, and which records are near."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LogPlaces:
 
     Raises:
         NotFoundError: There is no store, or it has no log.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store of another kind.
     """
 
@@ -116,7 +116,7 @@ class LogPlaces:
         return None
 
     def after(self, phy_offset: int) -> Near | None:
-        """Returns the first whole record that starts behind a place."""
+        """Returns the first whole record that starts after a place."""
         for file in self.log_files:
             start = max(phy_offset + 1, file.first_offset)
             found = next(self._in_file(file, start), None)

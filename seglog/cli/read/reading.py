@@ -1,6 +1,6 @@
 """Looks at a store without opening it, and reads records of its log by their place.
 
-A dump reads a queue at a time, so its records lie scattered over the log; neighbours are fetched with
+A dump reads a queue at a time, so its records are scattered over the log; neighbours are fetched with
 one read where that costs little, because a read per message is what makes a dump slow.
 """
 
@@ -35,7 +35,7 @@ def check_store(path: Path) -> None:
 
     Raises:
         NotFoundError: There is nothing.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store of another kind.
     """
     if not check_is_store(options.reading(path), path):
@@ -66,7 +66,7 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
     if verify:
         is_live = files.lock_holder() is not None
         found.findings += look_again(lambda: check_index(found, placed, is_live=is_live))
-    with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
+    with suppress(FileNotFoundError):  # a writer wrote meanwhile: then nothing is damaged
         withhold(found, certain_mends(found, placed))
     leave_front(found, start_now(found, path, placed))
     found.findings += files.findings
@@ -138,7 +138,7 @@ def iter_records(
 
 
 def _near(reader: LogReader, starts: list[int], ends: list[int]) -> Iterator[memoryview]:
-    """Yields records that lie close together in one segment, window by window."""
+    """Yields records that are close together in one segment, window by window."""
     index = 0
     while index < len(starts):
         base = starts[index]

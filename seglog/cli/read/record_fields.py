@@ -105,7 +105,7 @@ def dissect(record: memoryview, phy_offset: int, segment_end: int) -> Anatomy | 
 
     Args:
         record: The record, as far as it can be read.
-        phy_offset: Where it lies.
+        phy_offset: Its place.
         segment_end: Where its file ends.
     """
     if len(record) < FILLER.size_bytes:

@@ -44,7 +44,7 @@ Item = Message | Lost
 
 
 class _Place(NamedTuple):
-    """Where something goes in the order of the log: what is lost before the message behind it."""
+    """Where something goes in the order of the log: what is lost before the message after it."""
 
     phy_offset: int
     is_message: int = 1
@@ -107,7 +107,7 @@ def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:
 
 
 def _newest_of(store: MessageStore, queue: QueueInfo, count: int) -> dict[_Place, Item]:
-    """Returns at least the last ``count`` messages of a queue, and what is lost behind the first of them."""
+    """Returns at least the last ``count`` messages of a queue, and what is lost after the first of them."""
     wanted, start = count, queue.max_offset
     while True:
         start = max(queue.min_offset, start - wanted)

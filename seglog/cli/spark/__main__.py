@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-# Run as a file, Python looks for modules beside it: ours have names such as `sql`, and seglog itself lies
+# Run as a file, Python looks for modules beside it: ours have names such as `sql`, and seglog itself is
 # further up, also where it is not installed.
 if sys.path and Path(sys.path[0] or ".").resolve() == _HERE:
     sys.path[0] = str(_HERE.parents[2])

@@ -43,7 +43,7 @@ def read_body_text(message: Message, form: str) -> str:
 
 
 def warn_of_body(message: Message) -> None:
-    """Says on standard error that a body is printed as stored, where nothing else tells."""
+    """Says on standard error that a body is printed as stored, where nothing else does."""
     if message.body_error is not None:
         click.echo(f"warning: {render.printable(message.body_error)}", err=True)
 

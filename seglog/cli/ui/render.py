@@ -1,6 +1,6 @@
 """How results look: tables and plain words for people, one JSON object a line for programs.
 
-Whatever is said here is shown with its control characters escaped, so that nothing that a store holds can
+All that is said here is shown with its control characters escaped, so that nothing that a store holds can
 steer the terminal that it is shown on; styles are given beside the text. rich is loaded when the first table
 or progress bar is drawn.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
 Tell = Callable[[int, int], None]
-"""Told how much of a step is done and how much there is in all; 0 in all if that is unknown."""
+"""Called with how much of a step is done and how much there is in all; 0 in all if that is unknown."""
 
 PROGRESS_AFTER_S: Final = 1.0
 
@@ -55,7 +55,7 @@ def json_text(fields: Mapping[str, object]) -> str:
 
 
 def spaced_json_text(fields: Mapping[str, object]) -> str:
-    """Returns the same with a space behind commas and colons."""
+    """Returns the same with a space after commas and colons."""
     return _without_delete(json.dumps(fields))
 
 

@@ -109,7 +109,7 @@ def compile_sql(text: str) -> SqlExpression:
         InvalidArgumentError: It is none; the message says where and why.
     """
     try:
-        # lark says that it returns a tree, whatever the rules make.
+        # lark says that it returns a tree, even if the rules make something else.
         node = nodes.as_condition(cast("Node", _parser().parse(text)))
     except UnexpectedInput as error:
         raise InvalidArgumentError(f"{_problem(error)} of the SQL92 expression {text!r}") from error

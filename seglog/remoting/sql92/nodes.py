@@ -1,7 +1,7 @@
 """The parts of an expression: what each is for a message, and what may not be put together.
 
 A truth value is True, False or None for unknown, and :class:`IncomparableError` ends everything. ``AND`` and
-``OR`` look at their parts in order and stop at the first that decides, so a part behind it can do no harm.
+``OR`` look at their parts in order and stop at the first that decides, so a part after it can do no harm.
 
 Source: ``LogicExpression.java``, ``ComparisonExpression.java``, ``UnaryExpression.java``,
 ``ConstantExpression.java``.
@@ -175,7 +175,7 @@ def ordered(left: Node, right: Node, holds: Callable[[int], bool]) -> Node:
 
 
 def between(value: Node, low: Node, high: Node) -> Node:
-    """Returns whether a value lies within bounds, which belong to it.
+    """Returns whether a value is within bounds, which belong to it.
 
     Raises:
         InvalidArgumentError: As :func:`ordered`, or the bounds are constants in the wrong order.
@@ -187,7 +187,7 @@ def between(value: Node, low: Node, high: Node) -> Node:
 
 
 def outside(value: Node, low: Node, high: Node) -> Node:
-    """Returns NOT BETWEEN: whether a value lies before or behind bounds.
+    """Returns NOT BETWEEN: whether a value is below or above bounds.
 
     Raises:
         InvalidArgumentError: As :func:`ordered`.
@@ -198,7 +198,7 @@ def outside(value: Node, low: Node, high: Node) -> Node:
 
 
 def one_of(value: Node, texts: Sequence[str], *, is_in: bool) -> Node:
-    """Returns whether a property is one of some strings, or is none of them; unknown if it is not there.
+    """Returns whether a property is one of some strings, or is none of them; unknown if it is absent.
 
     Raises:
         InvalidArgumentError: Something else than a property is asked about.
@@ -218,8 +218,8 @@ def searched(value: Node, text: str, has: Callable[[str, str], bool], *, is_foun
     """Returns whether a string has some text in a place, or has not; never unknown.
 
     Args:
-        value: False for all that is no string, whatever is wanted.
-        text: What is looked for; if it is empty the answer is false, whatever is wanted.
+        value: False for all that is no string, negated or not.
+        text: What is looked for; if it is empty the answer is false, negated or not.
         has: Whether the first has the second.
         is_found: What is wanted.
     """

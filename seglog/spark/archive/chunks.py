@@ -1,6 +1,6 @@
 """Records on their way into a restored log: packed into chunks by the tasks that read them, and placed.
 
-A chunk holds records one behind the other, never more than a share of a segment, so that whole chunks fill
+A chunk holds records one after the other, never more than a share of a segment, so that whole chunks fill
 segments well. Its file holds the records; a second one how long each is, and which have a record CRC.
 """
 
@@ -53,7 +53,7 @@ class PlacedSegment(NamedTuple):
     Attributes:
         first: Physical offset of its first byte.
         chunks: Its chunks in order.
-        is_last: Whether the log goes on behind them in this segment.
+        is_last: Whether the log continues after them in this segment.
     """
 
     first: int

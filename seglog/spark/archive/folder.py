@@ -1,7 +1,7 @@
 """The folder of an archive: its manifests, the intervals that it holds, and files on their way into it.
 
 Truth: the manifests. A file of ``_staged`` that a manifest names is as good as in ``data``, and is moved
-there by whoever comes next; others are rubbish.
+there by the next run; others are rubbish.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ArchiveFolder:
         path: The folder; it need not exist.
 
     Attributes:
-        files: What lies in it, reached through no link.
+        files: What is in it, reached through no link.
     """
 
     def __init__(self, path: Path) -> None:
@@ -175,7 +175,7 @@ def archived(runs: Iterable[Run]) -> dict[tuple[str, int], list[Interval]]:
 
 
 def starting_offsets(held: Mapping[tuple[str, int], list[Interval]]) -> dict[str, dict[str, int]]:
-    """Returns where each queue goes on behind what is archived of it, as the data source takes it."""
+    """Returns where each queue continues after what is archived of it, as the data source takes it."""
     found: dict[str, dict[str, int]] = {}
     for (topic, queue_id), intervals in held.items():
         found.setdefault(topic, {})[str(queue_id)] = intervals[-1].end

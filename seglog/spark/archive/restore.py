@@ -1,4 +1,4 @@
-"""Makes a store of an archive, or adds to a store what the archive has behind its queues' ends.
+"""Makes a store of an archive, or adds to a store what the archive has after its queues' ends.
 
 As with a compaction, the store is made or copied beside its place, checked, and put there at once. Queues,
 key index and checkpoint are made by the engine's recovery when it first opens the log, on the driver: 40
@@ -234,7 +234,7 @@ class _Restore:
         return tuple(found)
 
     def _behind(self, ends: Mapping[Key, int]) -> DataFrame:
-        """Returns the rows that lie behind the ends of their queues."""
+        """Returns the rows that are after the ends of their queues."""
         table = self._spark.createDataFrame(
             [(topic, queue_id, end) for (topic, queue_id), end in ends.items()] or [("", -1, 0)],
             "topic string, queueId int, storeEnd bigint",

@@ -33,14 +33,14 @@ def audit_stores(
             have seglog installed.
         split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
-        clock: Tells how long it took.
+        clock: Measures how long it took.
 
     Returns:
         What :func:`seglog.doctor.check.check.check_store` would return for each.
 
     Raises:
         NotFoundError: There is nothing at a path.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
         InvalidArgumentError: ``split_bytes`` is too small.
         MissingDependencyError: PySpark or Java is missing, and a session had to be made.

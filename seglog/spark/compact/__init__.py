@@ -2,15 +2,15 @@
 
 How a log with dropped messages looks, so that RocketMQ serves it (tried on the real store, 5.4.0):
 
-*A new log behind the old.* Kept records are written one behind the other into new segments whose names go
+*A new log after the old.* Kept records are written one after the other into new segments whose names go
 on where the old log ended; the old segments go, as RocketMQ's own retention takes them. So the space is
 really given back, to the byte, and an offsetMsgId from before names a place below the log's start: it finds
-nothing, never another message. Leaving records where they lie, with fillers between, would keep those ids;
+nothing, never another message. Leaving records where they are, with fillers between, would keep those ids;
 but a filler gives space back only where whole pages are free, so nothing for messages of a few hundred
 bytes, and every backup that does not know holes would write them out again. Everything that names places is
 written anew: queues, key index, compaction logs, ``preparedTransactionOffset`` stays as it was (RocketMQ
 finds half messages by queue offset). What cannot be moved is refused: timer messages (the timer log names
-places), branches, stores of a controller group. A slave has to be made again from its master.
+places), branches, stores of a controller group. A slave has to be copied again from its master.
 
 *Queue offsets stay, so every slot between a queue's first kept and its last message needs a record.* A
 queue unit without one (size 0, or a gap) ends the queue for RocketMQ or shifts all later offsets as soon as
@@ -18,12 +18,12 @@ a queue is rebuilt from the log. So a dropped message becomes a placeholder: the
 times and hosts, no body, no key, ``SEGLOG_COMPACTED=1`` as its only property. Consumers that asked for tags
 never see it (no tag); others get an empty message. In front of the first kept message nothing is left: the
 queue's minimum rises, which RocketMQ knows from its retention. The last slot of a queue always stays, so
-that no offset is given twice, even if all queues are made again.
+that no offset is given twice, even if all queues are rebuilt.
 
 *Topics with* ``cleanup.policy=COMPACTION`` are read from ``compaction/`` only: that is written anew, without
 placeholders. Their records in the log are dropped alike.
 
-*The swap* exchanges two folders in one system call: whoever opens the store finds the old or the new one.
+*The swap* exchanges two folders in one system call: an opening finds the old or the new one.
 
 Limits: the engine makes index and further queues from the new log on the driver, with 40 bytes of memory for
 each record that is left; a queue is written by one task, with 33 bytes for each of its messages. A

@@ -2,7 +2,7 @@
 
 What is shuffled: of every record with a key 42 bytes (queue, hash, place, time), then 9 of every record that
 goes. Segments and queues are written by tasks straight into the folder of the new store, which every
-machine must see; whatever is run twice writes the same bytes under the same name.
+machine must see; what is run twice writes the same bytes under the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compaction tells messages apart by, for a stretch of the log at a time: KEYS, hashed to 128 bits.
+"""What compaction distinguishes messages by, for a stretch of the log at a time: KEYS, hashed to 128 bits.
 
 The whole value of KEYS counts, spaces included, as in RocketMQ's own compaction. Two sums of mixed words,
 each with constants of its own that are drawn for every run: two keys meet by chance only, once in about
@@ -62,7 +62,7 @@ def hash_keys(buffer: Bytes, starts: Ints, lengths: Ints, salt: int) -> KeyHashe
 
 
 def _entries(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Bytes, Ints]:
-    """Returns the properties one behind the other, 0x02 before each and at the end, and where each begins."""
+    """Returns the properties one after the other, 0x02 before each and at the end, and where each begins."""
     rows = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(lengths + 1, out=rows[1:])
     text = np.full(int(rows[-1]) + 2 * _WORD_BYTES, props.ENTRY_END, np.uint8)

@@ -1,7 +1,7 @@
 """Placeholders: what keeps the queue offset of a message that was dropped.
 
 The record that RocketMQ takes for a message of the same queue and offset: head of the dropped one (times,
-hosts, flags of the addresses), no body, and of the properties only ``SEGLOG_COMPACTED=1``. Readers tell it
+hosts, flags of the addresses), no body, and of the properties only ``SEGLOG_COMPACTED=1``. Readers know it
 by its ``flag``. It is never longer than the record that it stands for; where the mark would make it so, the
 mark is left out.
 """
@@ -91,13 +91,13 @@ def move_records(
     has_crc: npt.NDArray[np.bool_],
     is_new: npt.NDArray[np.bool_],
 ) -> None:
-    """Says in records where they lie now, and brings their record CRCs to it.
+    """Says in records where they are now, and brings their record CRCs to it.
 
     Args:
         target: What they were copied to.
         places: ``(n,)``, where in it they start.
         sizes: ``(n,)``, how long they are.
-        new_offsets: ``(n,)``, where in the log they lie now.
+        new_offsets: ``(n,)``, where in the log they are now.
         has_crc: ``(n,)``, which have a record CRC.
         is_new: ``(n,)``, which are placeholders: their CRCs are made, not moved.
     """
@@ -118,7 +118,7 @@ def _tail(topic: str, size_bytes: int) -> bytes:
     """Returns topic and properties of a placeholder, of a length that :func:`placeholder_sizes` found."""
     _magic, field = topic_field(topic.encode())
     rest = size_bytes - len(field) - I16.size
-    # The mark has 19 bytes, the CRC 20: the length tells which of them there are.
+    # The mark has 19 bytes, the CRC 20: the length says which of them it has.
     mark = _MARK if rest >= len(_MARK) and rest != props.CRC_PROPERTY_BYTES else b""
     crc = props.crc_property(0) if rest > len(mark) else b""
     return field + I16.pack(rest) + mark + crc

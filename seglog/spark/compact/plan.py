@@ -222,7 +222,7 @@ def make_plan(
 def place_parts(
     task: Task, end_phy_offset: int, parts: Sequence[QueuePart], begins: Mapping[Key, int]
 ) -> tuple[SegmentPlan, ...]:
-    """Returns which parts go into which segment of the new log, which begins behind the old one's last.
+    """Returns which parts go into which segment of the new log, which begins after the old one's last.
 
     A part is never divided, so a segment may end up to a part short.
     """

@@ -56,7 +56,7 @@ class Policy:
         min_compaction_lag_ms: Messages younger than this are not compacted, and supersede none.
         retention_ms: How old messages may get; None for any age.
         retention_bytes: How many bytes of records each queue of the topic may have; None for any number.
-        erased: Keys whose messages go, whatever else is asked.
+        erased: Keys whose messages go in any case.
     """
 
     compact: bool = False
@@ -81,8 +81,8 @@ class QueuePolicy:
         oversize_below: Messages with smaller queue offsets go.
         erased: Keys whose messages go.
         last_offset: That of the queue's last message.
-        group_offsets: Where each group goes on that reads the queue, by its name.
-        held_from: Messages from here on stay, whatever is asked; None for none.
+        group_offsets: Where each group continues that reads the queue, by its name.
+        held_from: Messages from here on stay in any case; None for none.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Writes the queues of the new store from the units that lie beside its segments; one task for each queue."""
+"""Writes the queues of the new store from the units beside its segments; one task for each queue."""
 
 from __future__ import annotations
 

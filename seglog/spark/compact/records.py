@@ -97,7 +97,7 @@ def facts_of(
         window: The bytes.
         phy_offset: Where they begin.
         rows: ``(n,) ROW``.
-        saying_more: Where in the window records lie that are in further queues, or are batches.
+        saying_more: Where in the window records are that belong to further queues, or are batches.
         queues: Topic and number by the rows' ``queue``.
         policies: What is asked, by queue.
         salt: Of the key hashes.

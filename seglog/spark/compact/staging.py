@@ -114,7 +114,7 @@ def write_compaction_logs(
                 queue.sync()
             finally:
                 queue.close()
-            # RocketMQ maps all records behind this one when it compacts next: the rest, so nothing is missed.
+            # RocketMQ maps all records after this one when it compacts next: the rest, so nothing is missed.
             positions[key] = max(0, int(kept["base_queue_offset"][0]) - 1) if len(kept) else 0
     if positions:
         files.make_dirs(staged / COMPACTION)

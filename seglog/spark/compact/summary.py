@@ -54,7 +54,7 @@ class QueuePart:
 
 
 def are_replaced(facts: Facts, verdicts: Verdicts) -> Mask:
-    """Returns which records go but leave a queue offset behind."""
+    """Returns which records go but leave a queue offset."""
     replaced: Mask = (verdicts > Verdict.HELD) & (verdicts != Verdict.FILLER) & facts["takes_slot"]
     return replaced
 

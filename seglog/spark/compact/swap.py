@@ -1,12 +1,12 @@
-"""Puts a new store in the place of an old one, so that whoever looks finds either, never parts of both.
+"""Puts a new store in the place of an old one, so that a reader finds either, never parts of both.
 
 Beside the store, in ``STORE.compact/``, ``new/`` is made; ``manifest.json`` appears when it is whole and
 verified. Then the folders are exchanged, in one system call where the system has it (Linux); elsewhere the
 old one is renamed and then the new one, and for a moment there is no store. What was the store is
 ``STORE.compact/old/`` in the end, until it is discarded, or put back.
 
-Interrupted anywhere: without a manifest what lies there is rubbish. With one, the name of the first segment
-tells which of the folders is which; a new store whose old one was written to meanwhile is rubbish too.
+Interrupted anywhere: without a manifest what is there is rubbish. With one, the name of the first segment
+says which of the folders is which; a new store whose old one was written to meanwhile is rubbish too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Manifest:
     """What a new store is.
 
     Attributes:
-        first_phy_offset: Where its log begins: behind the old one's end.
+        first_phy_offset: Where its log begins: after the old one's end.
         old_state: The old store's files, as :func:`state_of_store` has them.
         new_state: Its own.
         made_ms: When.

@@ -1,6 +1,6 @@
-"""What a task is told of the store, and how it reads one part of it.
+"""What a task knows of the store, and how it reads one part of it.
 
-Parts are the splits of the commit log and, behind them, the compaction logs: those hold messages that the
+Parts are the splits of the commit log and, after them, the compaction logs: those hold messages that the
 commit log lost to retention long ago.
 """
 
@@ -40,7 +40,7 @@ _OVERLAP_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompactionPart:
-    """A compaction queue; of its log, what lies before the commit log's first message of it."""
+    """A compaction queue; of its log, the part before the commit log's first message of it."""
 
     topic: str
     queue_id: int
@@ -56,8 +56,8 @@ class Task:
         geometry: Lengths of its files.
         batch_topics: Topics with batch queues.
         splits: Parts of the commit log.
-        starts: Where the first record of each split lies that has one: only the audit of the whole log knows.
-        compaction: Parts of compaction logs, numbered behind those.
+        starts: Where the first record of each split is that has one: only the audit of the whole log knows.
+        compaction: Parts of compaction logs, numbered after those.
         policies: What is asked, by queue.
         salt: Of the key hashes.
     """
@@ -93,7 +93,7 @@ def read_facts(files: Files, task: Task, number: int) -> tuple[Facts, Sequence[K
 
 
 class Looks(Protocol):
-    """Told of the records of a split."""
+    """Takes the records of a split."""
 
     def note(
         self,
@@ -103,7 +103,7 @@ class Looks(Protocol):
         saying_more: Sequence[int],
         queues: Sequence[Key],
     ) -> None:
-        """Told of the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
+        """Takes the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
         ...
 
 

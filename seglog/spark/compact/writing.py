@@ -1,7 +1,7 @@
 """Writes one segment of the new log, from the parts of the old one that go into it.
 
 A segment appears under its name when it is whole; a task that is run twice writes it twice, the same bytes.
-Beside it lie the units of its records, by queue, for those who write the queues.
+Beside it are the units of its records, by queue, for the tasks that write the queues.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SegmentPlan(NamedTuple):
         first: Physical offset of its first byte.
         parts: Numbers of the parts that go into it, in order.
         used_bytes: How much of it they take.
-        is_last: Whether the log goes on behind them in this segment.
+        is_last: Whether the log continues after them in this segment.
     """
 
     first: int
@@ -63,7 +63,7 @@ class SegmentPlan(NamedTuple):
 
 
 class QueueSlice(NamedTuple):
-    """Units of one queue in the file that lies beside a segment.
+    """Units of one queue in the file beside a segment.
 
     Attributes:
         segment: Physical offset of the segment's first byte.
@@ -258,7 +258,7 @@ def write_segment(
 
 
 def _copy_runs(source: Bytes, starts: Ints, sizes: Ints, target: Bytes, places: Ints) -> None:
-    """Copies records; those that lie one behind the other on both sides in one go."""
+    """Copies records; those that follow one another on both sides at once."""
     if not len(starts):
         return
     follows = (starts[1:] == starts[:-1] + sizes[:-1]) & (places[1:] == places[:-1] + sizes[:-1])

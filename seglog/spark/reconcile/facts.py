@@ -15,7 +15,7 @@ from seglog.storage.format.system_names import is_business_topic, needs_no_regis
 from seglog.storage.format.timer import decode_timer_checkpoint
 
 BROADCAST_SUFFIX: Final = "@broadcast"
-"""Behind a group's name in the offset table: progress of a broadcast group through a proxy."""
+"""After a group's name in the offset table: progress of a broadcast group through a proxy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,7 +51,7 @@ def message_verdicts(
     Args:
         spark: A session.
         stores: What is known of the stores.
-        receipts: What producers were told, as :func:`~seglog.spark.reconcile.receipts.load_receipts` has it.
+        receipts: The answers to producers, as :func:`~seglog.spark.reconcile.receipts.load_receipts` has it.
         verify: Whether to compute checksums.
     """
     from pyspark.sql import functions as sql

@@ -31,7 +31,7 @@ class Outcome:
     Attributes:
         stores: Their directories.
         queues: The verdict for each group and queue.
-        counts: Verdicts about messages; None where nobody asked for them.
+        counts: Verdicts about messages; None if they were not asked for.
         rows: Messages that are neither delivered nor pending, where they were asked for.
     """
 
@@ -70,7 +70,7 @@ def reconcile_all(
         paths: The store directories.
         earlier: An earlier result.
         messages: Whether to judge messages too.
-        receipts: Where receipts lie.
+        receipts: Where receipts are.
         verify: Whether to compute checksums.
         folder: Where to write the tables ``queues`` and ``messages``; None for nowhere.
         form: ``parquet`` or ``json``.
@@ -78,7 +78,7 @@ def reconcile_all(
 
     Raises:
         As :func:`~seglog.spark.reconcile.stores.reconcile_stores`.
-        InvalidArgumentError: The folder is there already, or receipts have not the columns that they need.
+        InvalidArgumentError: The folder exists already, or receipts have not the columns that they need.
     """
     told = None if receipts is None else load_receipts(spark, receipts)
     found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify)

@@ -4,7 +4,7 @@ A group has a row for every queue of a topic in which it has an offset, also for
 to, and for the queues of its own retry and dead-letter topics. The delay service has one for every level, as
 the group that RocketMQ calls it.
 
-Words of Burrow go with the verdicts: OK; WARN for whatever else; STALL where a group that lags did not move
+Words of Burrow go with the verdicts: OK; WARN for all else; STALL where a group that lags did not move
 in this queue since an earlier result but did in others; STOP where it moved in none.
 """
 
@@ -28,7 +28,7 @@ from seglog.storage.format.names import (
 from seglog.storage.format.system_names import DELAY_GROUP, TRANSACTION_GROUP, needs_no_registration
 
 _NOTHING_WAITS: Final = (SCHEDULE_TOPIC, OP_TOPIC)
-"""What is behind the offset there waits for its time, or for the half messages that it settles."""
+"""What is after the offset there waits for its time, or for the half messages that it settles."""
 
 
 class QueueKey(NamedTuple):
@@ -46,7 +46,7 @@ class QueueVerdict:
 
     Attributes:
         key: Whose, and where.
-        offset: Where the group goes on; None if it never said so.
+        offset: Where the group continues; None if it never committed.
         lag: Messages that it has not got yet and that are still there.
         missed: Messages that retention took before it got them.
         verdict: A key of :data:`~seglog.spark.reconcile.verdicts.QUEUE_VERDICTS`.

@@ -1,7 +1,7 @@
-"""What producers were told when they sent: a table that is held against the stores.
+"""What producers were answered when they sent: a table that is compared with the stores.
 
 Columns, in letters of any case: ``msgId`` (a UNIQ_KEY, or the id that names host and place), ``topic``,
-``queueId``, ``queueOffset``. Either the id or the other three must be there; others are passed over.
+``queueId``, ``queueOffset``. Either the id or the other three must be given; others are passed over.
 
 A receipt that no record answers is a lost message, unless retention took its slot, or the slot is known to
 be lost anyway. A receipt with nothing but an id may name a message whose slot is known to be lost: then it

@@ -155,7 +155,7 @@ class Records:
         read = self._small("store string, readMs bigint", lambda facts: [(facts.timer_read_ms,)])
         found = self._read(_WITH_PROPERTIES, {TIMER_TOPIC}).join(read, "store")
         cancelled = _property(copy_names.TIMER_DEL_UNIQKEY)
-        # A message that rolls on in the wheel is put again; a cancel names it, maybe behind its topic.
+        # A message that rolls on in the wheel is put again; a cancel names it, maybe after its topic.
         key = sql.coalesce(sql.regexp_extract(cancelled, r"([^+]*)$", 1), sql.col("msgId"))
         newest = Window.partitionBy("store", key).orderBy(sql.desc("physicalOffset"))
         found = found.withColumn("age", sql.row_number().over(newest))

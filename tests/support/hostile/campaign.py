@@ -85,7 +85,7 @@ def run_piece(number: int) -> list[Trial]:
 
 
 def run_once(number: int, results: Path) -> list[Trial]:
-    """Runs a piece if its results are not there yet, and returns them."""
+    """Runs a piece if it has no results yet, and returns them."""
     path = results / f"{number:03d}.json"
     if not path.exists():
         trials = run_piece(number)

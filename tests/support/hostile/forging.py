@@ -113,7 +113,7 @@ def forge_pack(dice: random.Random, _data: bytes, root: Path) -> bytes:
     """Writes the journal of a pack whose entries lead anywhere."""
     try:
         entries = entries_of(root) if dice.random() < 0.7 else []
-    except (OSError, SeglogError):  # something odd is in the store by now
+    except (OSError, SeglogError):  # something unexpected is in the store by now
         entries = []
     names = [entry.path for entry in entries] or ["checkpoint"]
     for _entry in range(dice.choice((1, 2, 5))):

@@ -137,7 +137,7 @@ def try_store(bases: dict[str, Base], folder: Path, seed: int, kinds: list[str],
 
 
 def _surroundings(folder: Path) -> Iterator[tuple[str, object]]:
-    """Yields everything beside the store that no command is told to write, with all that is known of it."""
+    """Yields everything beside the store that no command is asked to write, with all that is known of it."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if name.partition("/")[0] in ("store", "aside"):
@@ -197,7 +197,7 @@ def _next(text: bytes, names: list[str]) -> str:
 
 
 def _child(subject: Subject, names: list[str], writing: int) -> None:
-    """Runs commands one after the other, and tells of each; never returns."""
+    """Runs commands one after the other, and reports each; never returns."""
     os.environ["XDG_STATE_HOME"] = str(subject.aside / "state")
     os.environ["HOME"] = str(subject.aside)
     os.chdir(subject.aside)

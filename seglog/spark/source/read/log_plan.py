@@ -1,9 +1,9 @@
 """What of a log is to be read: splits that end where the log ends, and what is known to be lost.
 
-A record behind damage may be of an older life of the log, but only in a file behind which no other begins
+A record after damage may be of an older life of the log, but only in a file after which no other begins
 with a record (see :mod:`seglog.storage.walk.log_scan`). So one file at most has to be walked before the
 splits can be cut, the last that begins with a record; in all others whatever proves itself is of the log.
-Where there is damage in that one, the whole log is walked: what is newer is told from all that comes before.
+Where there is damage in that one, the whole log is walked: all that comes before shows what is newer.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _RECORD_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogSplit:
-    """A range of one commit-log file; it owns the records whose first byte lies in it.
+    """A range of one commit-log file; it owns the records whose first byte is in it.
 
     Attributes:
         start: Physical offset of its first byte.
-        end: Physical offset behind its last byte; no record goes beyond the end of the log.
-        floor: A place at or before ``start`` where a record should begin: that of the file, or behind damage
+        end: Physical offset after its last byte; no record goes beyond the end of the log.
+        floor: A place at or before ``start`` where a record should begin: that of the file, or after damage
             that is known. A walk to the split's first record never has to begin before it.
         segment_end: Physical offset at which its file ends.
     """
@@ -104,7 +104,7 @@ def plan_log(
 
     Raises:
         NotFoundError: There is nothing at ``root``.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The path leads to something else.
         UnsupportedStoreError: The store is of another kind.
         InvalidArgumentError: ``split_bytes`` is too small.
         MisnamedFileError: A file of the log has the name of another one.

@@ -1,6 +1,6 @@
 """Spark's filters as parts of a selection: topic, queueId, queueOffset and storeTimestamp.
 
-Spark is told that a filter is done with only where the selection says exactly the same; not of times, which
+A filter is reported to Spark as done only where the selection says exactly the same; not of times, which
 are null as timestamps where they are too far off.
 """
 
@@ -79,7 +79,7 @@ def _span(known: Span, one: Filter) -> Span | None:
     number, is_between = _number(one.value)
     if number is None:
         return None
-    # Between two milliseconds no message lies.
+    # No message is between two milliseconds.
     if isinstance(one, EqualTo):
         return known.and_from(number).and_to(number - is_between)
     if isinstance(one, GreaterThanOrEqual):

@@ -2,9 +2,9 @@
 
 Consume queues are derived and may be wrong, the log is the truth. So they are never trusted for what is
 *not* read: the units of all queues together must tile the split without overlap, and where they leave a gap
-the log is walked. A unit of another queue could still stand where a wanted record lies, as when folders of
+the log is walked. A unit of another queue could still stand where a wanted record is, as when folders of
 queues were mixed up: of each such queue the first and the last record in the split are looked at. And each
-record that is wanted must be there and say the topic, queue and offset of its unit. Where anything of this
+record that is wanted must exist and say the topic, queue and offset of its unit. Where anything of this
 fails, the split is walked from end to end as if there were no queues.
 
 Cost: 20 bytes for each message of the split, and what is wanted of the log.
@@ -32,7 +32,7 @@ from seglog.storage.format.queue import CQ_UNIT_BYTES, Units, in_use
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine
 
 _JOIN_BYTES: Final = 64 << 10
-"""What lies between two wanted records is read along if it is no more than this."""
+"""What is between two wanted records is read along if it is no more than this."""
 _WORTH: Final = 4
 """``auto`` reads by queues if that reads no more than a fourth of the split."""
 _MAX_QUEUES: Final = 1024

@@ -45,7 +45,7 @@ def plan_pieces(options: Options) -> list[Piece]:
     Raises:
         CorruptError: A part of a log cannot be read, and ``failOnDataLoss`` is on.
         NotFoundError: There is nothing at a path.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
     """
     return pieces_of([_plan(path, options) for path in options.paths], options)

@@ -69,7 +69,7 @@ class PushingReader(MessageReader):
 def message_reader(options: Options, wanted: Sequence[Wanted]) -> MessageReader:
     """Returns a reader that takes filters over where the session lets it.
 
-    PySpark refuses a reader that could where ``spark.sql.python.filterPushdown.enabled`` is off, and tells a
+    PySpark refuses a reader that could where ``spark.sql.python.filterPushdown.enabled`` is off, and gives a
     data source nothing of that setting. But only where it is on it plans in a process of this module.
     """
     pushes = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules

@@ -84,7 +84,7 @@ class SplitRows:
 
         Args:
             split: The split.
-            lose: Told of every stretch of it without records, where that is no end of a file or log.
+            lose: Called with every stretch of it without records, where that is no end of a file or log.
             keep: Whether a window's memory stays when the next one is asked for: then it is not used again.
         """
         begin = max(split.floor, split.start - LOOK_BACK_BYTES)
@@ -104,7 +104,7 @@ class SplitRows:
     def _stretch(
         self, split: LogSplit, position: int, lose: Callable[[Loss], None], *, keep: bool
     ) -> Generator[Window, None, int | None]:
-        """Yields records one behind the other; returns where the split goes on, None at its end."""
+        """Yields records one after the other; returns where the split continues, None at its end."""
         need = 0
         while position < split.end:
             need = max(need, min(self._window_bytes, split.end - position))

@@ -1,13 +1,13 @@
 """How far a stream has come, and how far its next batch goes. No Spark in here.
 
-A stream follows the log, so that a message is read once whatever becomes of its queue, and queues and topics
-that are new need no discovery. Its offset says for each store where it goes on in the log, and, for people
-and for the rule that tells a later life of the log from an older one, the queue offset that each queue goes
-on with:
+A stream follows the log, so that a message is read once even if its queue is lost, and queues and topics
+that are new need no discovery. Its offset says for each store where it continues in the log, and, for people
+and for the rule that parts a later life of the log from an older one, the queue offset where each queue
+continues:
 
     {"broker-a": {"physicalOffset": 4096, "storeTimestamp": 1700000000000, "queues": {"orders": {"0": 17}}}}
 
-Stores are called by ``brokerName``, else by path. Only what is whole is behind the end of a batch: a writer
+Stores are called by ``brokerName``, else by path. Only what is whole is before the end of a batch: a writer
 may be at work.
 """
 
@@ -79,9 +79,9 @@ class StreamPlan:
     _checked: set[str] = field(default_factory=set)
 
     def initial(self) -> StreamOffset:
-        """Returns where a new stream begins: at ``startingOffsets``, by default behind what is there.
+        """Returns where a new stream begins: at ``startingOffsets``, by default after what is stored.
 
-        From offsets by queue the log is read from its start; what lies before them is left out.
+        From offsets by queue the log is read from its start; what is before them is left out.
         """
         begin: StreamOffset = {}
         for store in self._stores():
@@ -106,7 +106,7 @@ class StreamPlan:
 
         Args:
             start: Where it starts.
-            max_messages: How many messages it may have, None for all that are there.
+            max_messages: How many messages it may have, None for all.
 
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
@@ -133,7 +133,7 @@ class StreamPlan:
         return pieces_of(plans, self.options)
 
     def forget(self, end: StreamOffset) -> None:
-        """Told that a batch is done: what is known of it is not needed any more."""
+        """Called when a batch is done: what is known of it is not needed any more."""
         self._walked = {key: holes for key, holes in self._walked.items() if key[2] > _place(end, key[0])}
 
     def _stores(self) -> Iterator[_Store]:
@@ -194,7 +194,7 @@ class StreamPlan:
     def _resume(
         self, scan: LogScan, listing: Listing, start: StoreOffset
     ) -> tuple[StoreOffset, tuple[Loss, ...]]:
-        """Puts a scan where a stream goes on, or behind what retention took since."""
+        """Puts a scan where a stream continues, or after what retention took since."""
         place = start["physicalOffset"]
         first = listing.log_files[0].first_offset if listing.log_files else place
         # Files have their whole length from the start, so none ends before what was read of it.
@@ -224,7 +224,7 @@ class _Steps:
         self._next = {topic: dict(found) for topic, found in start["queues"].items()}
 
     def add(self, rows: Rows, end: int, max_messages: int | None) -> bool:
-        """Takes rows that follow; returns whether the batch may go on behind them."""
+        """Takes rows that follow; returns whether the batch may continue after them."""
         is_whole = True
         inside = int(np.searchsorted(rows["phy_offset"], end))
         if inside < len(rows):
@@ -240,7 +240,7 @@ class _Steps:
         return is_whole
 
     def reach(self, end: int) -> None:
-        """Takes what is left up to where the log goes on: a filler, or a hole."""
+        """Takes what is left up to where the log continues: a filler, or a hole."""
         self.end = max(self.end, end)
 
     def offset(self) -> StoreOffset:

@@ -74,5 +74,5 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def commit(self, end: dict[str, object]) -> None:
-        """Told that a batch is done."""
+        """Called when a batch is done."""
         self._plan.forget(cast(StreamOffset, end))

@@ -40,8 +40,8 @@ class Column:
 
     Attributes:
         name: As users write it.
-        types: What it can be read as, the usual type first.
-        is_usual: Whether it is there without being asked for.
+        types: What it can be read as, the default type first.
+        is_usual: Whether it is present without being asked for.
         meaning: One line for the docs.
     """
 
@@ -98,7 +98,7 @@ def usual_columns() -> tuple[Wanted, ...]:
 
 
 def named_columns(names: Iterable[str]) -> tuple[Wanted, ...]:
-    """Returns columns by name, each with its usual type.
+    """Returns columns by name, each with its default type.
 
     Raises:
         InvalidArgumentError: There is no column of that name.

@@ -1,6 +1,6 @@
 """Bodies as their producers gave them: those that zlib compressed are inflated, one by one.
 
-What lz4 or zstd compressed, and what does not inflate, stays as it is stored; its ``sysFlag`` goes on saying
+What lz4 or zstd compressed, and what does not inflate, stays as it is stored; its ``sysFlag`` still says
 that it is compressed.
 """
 

@@ -91,7 +91,7 @@ class SlowPropertyColumns:
 
     def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
         self._count = len(starts)
-        # Each with a separator behind it: 4.x writers leave the last one out.
+        # Each with a separator after it: 4.x writers leave the last one out.
         self._ends = np.cumsum(sizes + 1)
         self._packed = np.full(int(self._ends[-1]) if len(sizes) else 0, ENTRY_END, np.uint8)
         copy_ranges(buffer, starts, sizes, self._packed, self._ends - sizes - 1)

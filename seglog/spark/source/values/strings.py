@@ -22,7 +22,7 @@ def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = Non
         buffer: ``(m,) u8``.
         starts: ``(n,)``, where in it they start.
         sizes: ``(n,)``, their lengths, less than 2 GiB together.
-        is_there: ``(n,)``, false where there is none; None if all are there.
+        is_there: ``(n,)``, false where there is none; None if all exist.
     """
     if is_there is not None:
         sizes = np.where(is_there, sizes, 0)
@@ -48,7 +48,7 @@ def as_text(strings: pa.Array) -> pa.Array:
 
 
 def text_of(offsets: Ends, data: Bytes) -> pa.Array:
-    """Returns strings that lie one behind the other as a ``string`` array."""
+    """Returns strings that follow one another as a ``string`` array."""
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return as_text(pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers))
 

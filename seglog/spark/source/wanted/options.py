@@ -1,6 +1,6 @@
 """Options of the data source: what each may be, and what it is when it is not given.
 
-Names are those of Spark's Kafka source where Kafka has the same idea. An option that nobody knows is an
+Names are those of Spark's Kafka source where Kafka has the same idea. An unknown option is an
 error: a typo must not read everything.
 """
 
@@ -37,16 +37,16 @@ class Options:
         max_partition_bytes: Bytes of the log in a partition.
         batch_rows: Messages in a batch of Arrow, at most.
         verify: Whether to compute checksums.
-        columns: Columns by name where no schema is given, empty for the usual ones.
+        columns: Columns by name where no schema is given, empty for the default ones.
         starting: Where to begin: at ``earliest``, for streams at ``latest``, or at offsets by topic and
             queue. None if it was not said.
-        ending: Where to end: behind ``latest``, or by topic and queue before offsets.
+        ending: Where to end: after ``latest``, or by topic and queue before offsets.
         starting_ms: Store time of the first messages that are wanted.
         ending_ms: Store time from which they are not wanted any more.
-        max_offsets_per_trigger: Messages in a batch of a stream; None for all that are there.
+        max_offsets_per_trigger: Messages in a batch of a stream; None for all.
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
         decompress: Whether bodies are inflated. One that does not inflate, or would to more than 64 MiB,
-            stays as stored, as do lz4 and zstd bodies; ``sysFlag`` goes on saying that it is compressed.
+            stays as stored, as do lz4 and zstd bodies; ``sysFlag`` still says that it is compressed.
         job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
         table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """

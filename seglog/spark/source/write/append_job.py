@@ -1,8 +1,8 @@
 """Appends what the tasks of one job put aside, all of it once however often it is tried.
 
 The store is open for writing meanwhile: one writer at a time, and a running broker keeps the job out. Before
-the first message the job notes where the log ended. Should the driver die in the middle, the messages behind
-that place are the first of the same rows, one by one, so a commit that is tried again goes on behind them. A
+the first message the job notes where the log ended. Should the driver die in the middle, the messages after
+that place are the first of the same rows, one by one, so a commit that is tried again continues after them. A
 job that is done says so, and is not done again under the same ``jobId``.
 """
 
@@ -156,7 +156,7 @@ def _append(store: MessageStore, row: NewRow) -> None:
 
 
 def _count_appended(store: MessageStore, root: Path, files: Files, begun: int, rows: Iterator[NewRow]) -> int:
-    """Returns how many of the rows lie behind each other from a place of the log on."""
+    """Returns how many of the rows follow one another from a place of the log on."""
     count = 0
     for message, row in zip(_messages(store, root, files, begun), rows, strict=False):
         if not _is_of(message, row):

@@ -2,7 +2,7 @@
 
 A row needs ``topic`` and ``body``. ``queueId`` is 0 where there is none. ``keys`` and ``tags`` become
 properties, and replace those of that name in ``properties``. Of a row that was read from a store, what says
-where it lay is left out: a message gets a new place and store time.
+its old place is left out: a message gets a new place and store time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StagedMessage(WriterCommitMessage):
-    """Tells the driver what a task put aside."""
+    """Reports to the driver what a task put aside."""
 
     def __init__(self, staged: Staged) -> None:
         super().__init__()
