@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "id": "Take message ids apart.",
     "du": "Show what takes the space of a store.",
     "verify": "Hold the log against its checksums; seal it.",
+    "seal": "Seal full segments of the log.",
     "repair": "Put a damaged store right, after showing what would be done.",
     "undo": "Take a repair back, bit for bit.",
     "topic": "List, create, alter and delete topics of a store.",
@@ -67,7 +68,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 _ROOMS: Final[Mapping[str, str]] = {
     "admin": "dlq group locks offsets park put retention skip topic tx",
     "demo": "demo",
-    "doctor": "backup branch check erase explain export import repair report undo verify",
+    "doctor": "backup branch check erase explain export import repair report seal undo verify",
     "read": "checkpoint config cq du dump get id index info log query queues segments tail",
     "ui": "version",
 }

@@ -50,6 +50,7 @@ RUNS = {
     "id decode": ["7F00000100002A9F0000000000000000"],
     "du": ["{store}"],
     "verify": ["{store}"],
+    "seal": ["{store}"],
     "repair": ["{store}"],
     "undo": ["{store}", "--list"],
     "topic create": ["{store}", "new"],

@@ -43,6 +43,12 @@ DIALOGUES = {
         ["verify", "roll"],
         ["verify", "--seal", "roll"],
     ),
+    "check-records-only": (
+        "roll",
+        ["check", "roll", "--records-only"],
+        ["seal", "roll"],
+        ["check", "roll", "--records-only"],
+    ),
     "verify-seal-damaged": ("d-zeropage-first", ["verify", "--seal", "d-zeropage-first"]),
     "tail": (
         "d-zeropage-last",

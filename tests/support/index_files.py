@@ -77,5 +77,5 @@ def indexes_tags(view: IndexView, records: Iterable[IndexedRecord]) -> bool | No
         tag = telling_tag(record)
         if tag is None or not is_inside:
             continue
-        return view.holds(key_hash(tag_key(record.topic, tag)), record.phy_offset)
+        return record.phy_offset in view.select(key_hash(tag_key(record.topic, tag)))
     return None

@@ -2,6 +2,7 @@
 
 Sealed segments are held against the checksums of their blocks at the speed of the disk, others are
 walked record by record. Works beside a process that has the store open; writes only with ``--seal``.
+``seglog check --records-only`` and ``seglog seal`` do the same under names of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes
 from seglog.storage.findings import finding_fields
 from seglog.storage.seals import Concerned
 from seglog.storage.survey import VerifyReport, verify_store
@@ -32,9 +34,25 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
     checksum of their body alone until their segment is sealed: how many there are is said. Queues, index and
     tables are for `seglog check`. A segment that is damaged is never sealed.
     """
+    show_verified(path, seal=seal, as_json=as_json)
+
+
+def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = NOTHING_KNOWN) -> None:
+    """Verifies the log of a store and shows how it is.
+
+    Args:
+        path: The store directory.
+        seal: Whether to seal full segments that have no seal, or a stale one.
+        as_json: Whether to print JSON.
+        given: Lengths of files that the caller knows.
+
+    Raises:
+        click.exceptions.Exit: With 1, if anything is not as it was written.
+        SeglogError: There is no log, or none that can be read.
+    """
     files = options.writing(path) if seal else options.reading(path)
     with render.progress("verifying the log") as tell:
-        report = verify_store(path, files, progress=tell, seal=seal)
+        report = verify_store(path, files, progress=tell, seal=seal, given=given)
     if as_json:
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:

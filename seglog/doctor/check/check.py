@@ -29,18 +29,16 @@ from seglog.doctor.check.rescan import excuse_rescanned
 from seglog.doctor.check.seal_findings import Seals, load_seals, seal_findings
 from seglog.doctor.check.told_once import each_once
 from seglog.doctor.check.trailing_bytes import behind_end_findings
-from seglog.doctor.parts.offset_check import group_lags, offset_findings, topic_findings
-from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings, state_findings
-from seglog.doctor.parts.timer_check import timer_findings
+from seglog.doctor.parts.offset_check import group_lags
+from seglog.doctor.parts.other_files import state_findings
+from seglog.doctor.parts.parts_check import check_parts
 from seglog.doctor.parts.tolerant_files import ForgivingFiles
-from seglog.doctor.parts.transaction_check import half_findings
 from seglog.doctor.plans.unfinished import unfinished_findings
 from seglog.doctor.tables.config_tables import load_tables
 from seglog.errors import StoppedError
 from seglog.storage.audit import AuditPlan, AuditReport, Stitched, conclude_log, plan_audit, report_on
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes, as_stated
 from seglog.storage.findings import Finding, Severity
-from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
 from seglog.storage.seals import Concerned
 from seglog.storage.walk import Progress
@@ -319,28 +317,12 @@ class StoreCheck:
         return seal_findings(self.plan, seals, outcomes, self._files, newest_ms)
 
     def _other_findings(self, log: _Log) -> list[Finding]:
-        files, root, plan, tables = self._files, self._root, log.stitched.plan, self._tables
+        plan, end = log.stitched.plan, log.report.end_phy_offset
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
-        plain_bytes = plan.geometry.queue_file_size_bytes
         findings: list[Finding] = []
         if self._holder is None and log.stitched.log.tail is None:
-            findings += behind_end_findings(files, plan, log.report.end_phy_offset)
-        findings += tables.findings
-        findings += offset_findings(tables, queues)
-        with_files = [(*key, CONSUME_QUEUE) for key, queue in plan.queue_files.items() if queue.sizes]
-        with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in plan.batch_files.items() if queue.sizes]
-        findings += topic_findings(tables, queues, with_files)
-        findings += half_findings(files, root, plan.geometry, queues, tables)
-        findings += timer_findings(
-            files,
-            root,
-            queues,
-            queue_file_bytes=plain_bytes,
-            min_phy_offset=max(0, log.report.min_phy_offset),
-        )
-        findings += ext_findings(files, root, plan.queue_files.values(), plan.geometry)
-        findings += compaction_findings(files, root, queues, log.report.min_phy_offset, plan.geometry)
-        return findings + own_findings(files, root, plan.geometry, log.report.end_phy_offset)
+            findings += behind_end_findings(self._files, plan, end)
+        return findings + check_parts(plan, self._files, self._tables, queues, end)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome], end: int) -> list[Finding]:
         """Returns the findings of a store that is being written which further looks find again.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from seglog.doctor.parts.ext_faults import ext_faults
+from seglog.doctor.parts.queue_ends import Queues
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.audit import AuditQueue
 from seglog.storage.certain_mends import mends_from_attic
 from seglog.storage.compaction import (
     CommitRecords,
@@ -196,7 +196,7 @@ def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
 def compaction_findings(
     files: Files,
     root: Path,
-    queues: Mapping[tuple[str, int], AuditQueue],
+    queues: Queues,
     min_phy_offset: int,
     geometry: StoreGeometry,
 ) -> list[Finding]:

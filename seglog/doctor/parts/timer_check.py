@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.doctor.parts.queue_ends import QueueEnds, Queues
 from seglog.doctor.parts.timer_messages import TIMER_LOG
-from seglog.storage.audit import AuditQueue
 from seglog.storage.directory import QueueFiles, infer_file_size, list_queue, queue_directory, read_units_left
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
@@ -32,6 +32,7 @@ from seglog.storage.format.timer import (
     read_timer_log,
     view_timer_slots,
 )
+from seglog.storage.scan import ListedStore
 
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"
@@ -52,28 +53,21 @@ class _TimerLog:
     findings: list[Finding] = field(default_factory=list)
 
 
-def timer_findings(
-    files: Files,
-    root: Path,
-    queues: Mapping[tuple[str, int], AuditQueue],
-    *,
-    queue_file_bytes: int,
-    min_phy_offset: int,
-) -> list[Finding]:
+def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_offset: int) -> list[Finding]:
     """Returns what is not as it should be about the timer; nothing where none was ever used.
 
     Args:
-        files: Where the store is.
-        root: The store directory.
-        queues: Those of the store.
-        queue_file_bytes: Length of a queue file.
-        min_phy_offset: Where the log starts.
+        store: The store.
+        files: Where it is.
+        queues: Its queues.
+        min_phy_offset: Where its log starts; -1 without any.
     """
+    root, min_phy_offset = store.root, max(0, min_phy_offset)
     sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
     listed = [entry for entry in files.list_dir(root / TIMER_LOG) if not entry.is_dir]
     queue = queues.get((TIMER_TOPIC, 0))
     known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
-    _first, units = read_units_left(files, list_queue(files, known), queue_file_bytes)
+    _first, units = read_units_left(files, list_queue(files, known), store.geometry.queue_file_size_bytes)
     log = _read_log(files, root, units, min_phy_offset)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
     wheel_bytes = sizes.get(TIMER_WHEEL)
@@ -90,7 +84,7 @@ def timer_findings(
 
 
 def _check_findings(
-    files: Files, root: Path, log: _TimerLog, queue: AuditQueue | None, *, is_used: bool
+    files: Files, root: Path, log: _TimerLog, queue: QueueEnds | None, *, is_used: bool
 ) -> tuple[TimerCheckpoint, list[Finding]]:
     sizes = {f"{CONFIG}/{entry.name}": entry.size_bytes for entry in files.list_dir(root / CONFIG)}
     size = sizes.get(TIMER_CHECK, 0)

@@ -6,14 +6,14 @@ Source: ``TransactionalMessageServiceImpl.java check, fillOpRemoveMap``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from seglog.doctor.parts.queue_ends import Queues
 from seglog.doctor.tables.config_tables import ConfigTables
 from seglog.errors import CorruptError
-from seglog.storage.audit import AuditQueue
 from seglog.storage.directory import (
     LogReader,
     QueueFiles,
@@ -61,7 +61,7 @@ def half_findings(
     files: Files,
     root: Path,
     geometry: StoreGeometry,
-    queues: Mapping[tuple[str, int], AuditQueue],
+    queues: Queues,
     tables: ConfigTables,
 ) -> list[Finding]:
     """Returns what is open, and op records that settle what is not there; takes what half_queues takes."""
@@ -82,7 +82,7 @@ def half_queues(
     files: Files,
     root: Path,
     geometry: StoreGeometry,
-    queues: Mapping[tuple[str, int], AuditQueue],
+    queues: Queues,
     tables: ConfigTables,
 ) -> Iterator[HalfQueue]:
     """Yields the queues of half messages, with what op records settle in them.

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from seglog.doctor.parts.other_files import compaction_findings
-from seglog.doctor.parts.other_problems import surveyed_queues
 from seglog.doctor.plans.actions import Action
 from seglog.storage.compaction import compacted_queues
 from seglog.storage.files import Files
@@ -35,7 +34,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
     damaged = {
         (parts[2], int(parts[3]))
         for finding in compaction_findings(
-            files, found.root, surveyed_queues(found), found.min_phy_offset, found.geometry
+            files, found.root, found.all_queues, found.min_phy_offset, found.geometry
         )
         if finding.code in _DAMAGE
         for parts in [finding.file.split("/")]

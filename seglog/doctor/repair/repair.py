@@ -17,7 +17,7 @@ from seglog.clock import Clock
 from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ
 from seglog.doctor.draft.changes import Change, changes_of
 from seglog.doctor.draft.draft_files import DraftFiles
-from seglog.doctor.parts.other_problems import other_problems
+from seglog.doctor.parts.parts_check import check_parts
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.plans.apply import apply_changes
 from seglog.doctor.plans.unfinished import first_actions, settle, settle_draft, unfinished
@@ -34,6 +34,7 @@ from seglog.doctor.repair.offsets import mend_offsets
 from seglog.doctor.repair.records import mend_records, recall, with_recalled
 from seglog.doctor.repair.tables import mend_tables
 from seglog.doctor.repair.timer import mend_timer
+from seglog.doctor.tables.config_tables import load_tables
 from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
 from seglog.errors import LengthUnknownError, NotFoundError
@@ -171,10 +172,10 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     if is_rescanned:
         actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
-    ends = {key: state.max_offset for key, state in found.queues.items()}
-    ends |= {key: state.max_offset for key, state in found.batch_queues.items()}
+    ends = {key: state.max_offset for key, state in found.all_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
-    left = _left(found, [*index_findings, *other_problems(found, draft)], is_rescanned=is_rescanned)
+    parts = check_parts(found, draft, load_tables(draft, root), found.all_queues, found.max_phy_offset)
+    left = _left(found, [*index_findings, *parts], is_rescanned=is_rescanned)
     if not knows_queues:
         remove_queue_files(found, draft)
         actions = [action for action in actions if action.kind != "queue"]

@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.parts.other_problems import timer_problems
-from seglog.doctor.parts.timer_check import MOST_READ_MS, TIMER_CHECK, TIMER_WHEEL
+from seglog.doctor.parts.timer_check import MOST_READ_MS, TIMER_CHECK, TIMER_WHEEL, timer_findings
 from seglog.doctor.parts.timer_messages import (
     TIMER_LOG,
     iter_timer_messages,
@@ -87,7 +86,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
     for entry in files.list_dir(root / TIMER_LOG):
         if parse_segment_file_name(entry.name) is None and not entry.is_dir:
             yield move_away(files, root, f"{TIMER_LOG}/{entry.name}")
-    codes = {finding.code for finding in timer_problems(found, files)}
+    wrong = timer_findings(found, files, found.all_queues, found.min_phy_offset)
+    codes = {finding.code for finding in wrong}
     if not codes:
         return
     knows_length = any(not entry.is_dir for entry in files.list_dir(root / TIMER_LOG))

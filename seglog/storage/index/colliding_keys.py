@@ -1,9 +1,9 @@
 """Sorts out places that the index offers for a key although the records there have other keys.
 
-The index holds 31 bits of a key's hash, and whoever chooses keys can choose as many as he likes that share
-them. Decoding each of the messages to compare its keys takes 20 µs; a native kernel compares them in the map
-of the log, and without it the log between them is searched for the bytes of the key. What the kernel told
-apart is kept for the next query of the hash.
+The index holds 31 bits of a key's hash, and any number of keys can be chosen that share them. Decoding each
+of the messages to compare its keys takes 20 µs; a native kernel compares them in the map of the log, and
+without it the log between them is searched for the bytes of the key. What the kernel told apart is kept for
+the next query of the hash.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class KeySorting:
                 made = keys_kernel.native_digests(memory, first, places.data, hashed, self._collisions.seed)
                 return np.frombuffer(made, np.uint64)
         except TruncatedError:
-            pass  # somebody cut the file: each record is read by itself
+            pass  # another process cut the file: each record is read by itself
         return np.zeros(len(places), np.uint64)
 
 
@@ -162,7 +162,7 @@ def _may_have(reader: LogReader, places: Places, key: bytes, segment_size_bytes:
         if memory is not None:
             return np.frombuffer(keys_kernel.native_have(memory, first, places.data, key), np.bool_)
     except TruncatedError:
-        pass  # somebody cut the file: each record is read by itself
+        pass  # another process cut the file: each record is read by itself
     return np.ones(len(places), np.bool_)
 
 
@@ -170,7 +170,7 @@ def _may_hold(reader: LogReader, places: Places, key: bytes) -> _Flags:
     """As :func:`_may_have`: those between which and the next one the bytes of the key lie."""
     ordered, back = np.unique(places, return_inverse=True)
     held = np.zeros(len(ordered), np.bool_)
-    held[-1] = True  # nobody knows here how long its record is
+    held[-1] = True  # the length of its record is not known here
     at, end = int(ordered[0]), int(ordered[-1])
     if end - at > len(ordered) * _MOST_APART_BYTES:
         return np.ones(len(places), np.bool_)

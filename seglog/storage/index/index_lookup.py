@@ -111,8 +111,8 @@ def iter_place_runs(
     """Yields places as :func:`iter_places` does, one or many at a time.
 
     Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are. A chain that
-    is long and dense, as keys of one slot make it that somebody chose, is not followed entry by entry: what
-    is left of the file is scanned for the hash.
+    is long and dense, as keys chosen for one slot make it, is not followed entry by entry: the rest of the
+    file is scanned for the hash.
 
     Args:
         files: Where the index is.

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.directory.index_files import IndexFile
+from seglog.storage.directory.index_files import IndexFile, entry_at
+from seglog.storage.directory.log_files import has_data
 from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
@@ -18,7 +19,7 @@ from seglog.storage.format.names import INDEX
 from seglog.storage.index_check.index_outline import first_entry, new_piece, piece_count, read_piece
 from seglog.storage.kernels.index_entries import MOST_WRONG, follow
 
-_PER_BLOCK: Final = 1 << 18
+_PER_BLOCK: Final = 1 << 16
 _SLOTS_IN_USE_AT: Final = INDEX_HEADER.offsets["hash_slot_count"]
 _PREVIOUS_AT: Final = INDEX_ENTRY.offsets["previous_entry"]
 
@@ -30,7 +31,7 @@ def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding 
 
     Args:
         files: Where it is.
-        file: The file, in its full length, with one entry or more.
+        file: The file.
         is_closed: Whether its last writer closed it: else the newest entries may be half written.
     """
     try:
@@ -38,13 +39,16 @@ def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding 
     except FileNotFoundError:  # retention took it while we looked
         return None
     try:
-        newest, wrong = _follow(handle, file)
+        if handle.size_bytes != file.geometry.file_size_bytes:
+            return Finding("index-damaged", f"{INDEX}/{file.path.name}")
+        newest, wrong, no_hashes = _follow(handle, file)
         wrong += _wrong_slots(handle, file, newest, is_closed=is_closed)
     finally:
         handle.close()
     in_use = int(np.count_nonzero(newest))
     if is_closed and file.header.hash_slot_count != in_use:
         wrong.append((_SLOTS_IN_USE_AT, f"{in_use} slots in use", str(file.header.hash_slot_count)))
+    wrong = wrong or no_hashes  # which lead to other slots, so that chains hardly ever are whole beside them
     if not wrong:
         return None
     position, expected, found = wrong[0]
@@ -57,35 +61,44 @@ def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding 
     )
 
 
-def _follow(handle: OpenFile, file: IndexFile) -> tuple[npt.NDArray[np.int32], _Wrong]:
-    """Returns the newest entry of each slot, and entries that name another one before them."""
+def _follow(handle: OpenFile, file: IndexFile) -> tuple[npt.NDArray[np.int32], _Wrong, _Wrong]:
+    """Returns the newest entry of each slot, entries with a wrong predecessor, and entries without a hash."""
     newest = np.zeros(file.geometry.slot_count, np.int32)
     wrong: _Wrong = []
+    no_hashes: _Wrong = []
     buffer = new_piece()
     for number in range(piece_count(file)):
         entries = read_piece(handle, file, number, buffer)
         first = first_entry(number)
+        for at in np.flatnonzero(entries["key_hash"] < 0)[:MOST_WRONG].tolist():
+            stated = str(entries["key_hash"][at])
+            no_hashes.append((entry_at(file, first + at), "a hash of 0 or more", stated))
         for entry, previous in follow(entries, first, newest):
-            place = file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry
             stated = str(entries["previous_entry"][entry - first])
-            wrong.append((place + _PREVIOUS_AT, f"previous entry {previous}", stated))
-    return newest, wrong
+            wrong.append((entry_at(file, entry) + _PREVIOUS_AT, f"previous entry {previous}", stated))
+    return newest, wrong, no_hashes
 
 
 def _wrong_slots(
     handle: OpenFile, file: IndexFile, newest: npt.NDArray[np.int32], *, is_closed: bool
 ) -> _Wrong:
     wrong: _Wrong = []
-    size = INDEX_SLOT.size_bytes
-    slots = np.zeros(min(_PER_BLOCK, file.geometry.slot_count), INDEX_SLOT.dtype)
+    stored = np.empty(_PER_BLOCK, INDEX_SLOT.dtype["newest_entry"])
     for first in range(0, file.geometry.slot_count, _PER_BLOCK):
-        count = min(_PER_BLOCK, file.geometry.slot_count - first)
-        handle.read_into(slots[:count].data.cast("B"), INDEX_HEADER.size_bytes + first * size)
-        stored = slots["newest_entry"][:count]
-        differs = stored != newest[first : first + count]
+        wanted = newest[first : first + _PER_BLOCK]
+        at = INDEX_HEADER.size_bytes + first * INDEX_SLOT.size_bytes
+        data_at = handle.next_data(at)
+        if (data_at is None or data_at >= at + wanted.nbytes) and not has_data(wanted.data.cast("B")):
+            continue  # hardly any slot of a new file was ever written
+        here = stored[: len(wanted)]
+        read_bytes = handle.read_into(here.view(np.uint8).data, at)
+        here.view(np.uint8)[read_bytes:] = 0
+        if np.array_equal(here, wanted):
+            continue
+        differs = here != wanted
         if not is_closed:
-            differs &= stored < file.header.index_count  # the entry was put, the header not yet
-        for at in np.flatnonzero(differs)[:MOST_WRONG].tolist():
-            place = INDEX_HEADER.size_bytes + (first + at) * size
-            wrong.append((place, f"entry {newest[first + at]}", str(stored[at])))
+            differs &= here < file.header.index_count  # the entry was put, the header not yet
+        for number in np.flatnonzero(differs)[:MOST_WRONG].tolist():
+            place = at + number * INDEX_SLOT.size_bytes
+            wrong.append((place, f"entry {wanted[number]}", str(here[number])))
     return wrong

@@ -12,21 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.index_files import IndexFile, list_index_files
-from seglog.storage.directory.log_files import LogFile, LogReader
+from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
-from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import is_index_file_name, key_hash
 from seglog.storage.format.index.index_keys import IndexedRecord, tag_key, telling_tag
 from seglog.storage.format.names import INDEX
 from seglog.storage.index_check.index_entries import IndexEntries
 from seglog.storage.index_check.index_outline import FileOutline, outline_file
+from seglog.storage.scan.listed import ListedStore
 from seglog.storage.survey.moving_store import look_again
 from seglog.storage.walk.log_records import iter_records
 
@@ -36,35 +34,6 @@ _PROBED_BYTES: Final = 1 << 20
 _PROBED_RECORDS: Final = 4096
 _VOTES: Final = 32
 _THREADS: Final = 2
-
-
-class ListedLog(Protocol):
-    """What is known of a store once its files are listed, whoever listed them."""
-
-    @property
-    def root(self) -> Path:
-        """The store directory."""
-        ...
-
-    @property
-    def geometry(self) -> StoreGeometry:
-        """Lengths of its files."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """``normal`` or ``abnormal``."""
-        ...
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """What it said before the log was walked."""
-        ...
-
-    @property
-    def log_files(self) -> list[LogFile]:
-        """Commit-log files in order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +64,7 @@ class IndexFacts:
         return replace(self, outlines=tuple(part for part in parts if len(part.pieces)))
 
 
-def load_index(store: ListedLog, files: Files, *, is_live: bool) -> IndexFacts:
+def load_index(store: ListedStore, files: Files, *, is_live: bool) -> IndexFacts:
     """Returns the index of a store, and which records must be in it.
 
     Args:
@@ -113,7 +82,7 @@ def load_index(store: ListedLog, files: Files, *, is_live: bool) -> IndexFacts:
     return index_facts(store, files, outlined, findings, is_live=is_live)
 
 
-def list_index(store: ListedLog, files: Files) -> tuple[list[IndexFile], list[Finding]]:
+def list_index(store: ListedStore, files: Files) -> tuple[list[IndexFile], list[Finding]]:
     """Returns the files of an index that have entries, and what is wrong with others."""
     listed, damaged = list_index_files(files, store.root)
     # RocketMQ makes a file for a key that it has.
@@ -136,7 +105,7 @@ def outlined_or_damaged(files: Files, file: IndexFile) -> FileOutline | Finding:
 
 
 def index_facts(
-    store: ListedLog,
+    store: ListedStore,
     files: Files,
     outlined: Iterable[FileOutline | Finding],
     findings: Iterable[Finding],
@@ -163,7 +132,7 @@ def index_facts(
     return IndexFacts(outlines, (*findings, *damaged), _has_tags(store, files, outlines), end)
 
 
-def _has_tags(store: ListedLog, files: Files, outlines: tuple[FileOutline, ...]) -> bool:
+def _has_tags(store: ListedStore, files: Files, outlines: tuple[FileOutline, ...]) -> bool:
     """Returns whether tags are among the keys: RocketMQ indexes them since 5.4.0.
 
     Most of some records with tags decide, for single entries may be damaged.

@@ -16,13 +16,14 @@ from seglog.storage.format.names import COMMIT_LOG, INDEX, segment_file_name
 from seglog.storage.index.index_times import store_ms_at
 from seglog.storage.index.unindexed import is_not_indexed_yet
 from seglog.storage.index_check.index_entries import IndexEntries
-from seglog.storage.index_check.index_facts import EVERYWHERE, IndexFacts, ListedLog
+from seglog.storage.index_check.index_facts import EVERYWHERE, IndexFacts
 from seglog.storage.index_check.key_check import KeyDiff, Places
 from seglog.storage.kernels.index_entries import seconds_since
+from seglog.storage.scan.listed import ListedStore
 
 
 def index_findings(
-    store: ListedLog,
+    store: ListedStore,
     files: Files,
     facts: IndexFacts,
     of_chains: Iterable[Finding],
@@ -54,7 +55,7 @@ def index_findings(
         words = ("the keys that the index has of this record", "others")
         findings.append(Finding("record-keys", file, position, 0, *words, 1))
     stray = diff.stray
-    if facts.end_phy_offset == EVERYWHERE:
+    if facts.end_phy_offset == EVERYWHERE and store.log_files:  # of no log at all another finding says so
         behind = IndexEntries(files, facts.outlines).in_range(log[1], EVERYWHERE)["phy_offset"]
         stray = stray + Places.of(behind)
     for code, places in (("index-short", diff.absent), ("index-entry-stray", stray)):
@@ -71,7 +72,7 @@ def _text(places: Places) -> str:
     return f"at {places.first}" if places.first == places.last else f"from {places.first} to {places.last}"
 
 
-def _wrong_headers(store: ListedLog, files: Files, facts: IndexFacts, end: int) -> list[Finding]:
+def _wrong_headers(store: ListedStore, files: Files, facts: IndexFacts, end: int) -> list[Finding]:
     """Returns a finding for each file whose header has other times than the records that it names."""
     start = store.log_files[0].first_offset if store.log_files else 0
     findings: list[Finding] = []
@@ -96,7 +97,7 @@ def _wrong_headers(store: ListedLog, files: Files, facts: IndexFacts, end: int) 
     return findings
 
 
-def _wrong_first_times(store: ListedLog, files: Files, facts: IndexFacts) -> list[Finding]:
+def _wrong_first_times(store: ListedStore, files: Files, facts: IndexFacts) -> list[Finding]:
     """Returns a finding for each file whose first entry has another time than it was given.
 
     RocketMQ counts it from the end of the file before, the header being that file's until then. What was

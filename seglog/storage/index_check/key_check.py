@@ -151,10 +151,12 @@ def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:
         return KeyDiff(
             len(wanted), late=Places.of(wanted["phy_offset"][late(wanted["store_timestamp_ms"], held)])
         )
-    there, known = (_pairs(wanted), _pairs(held))
+    there, known = np.unique(_pairs(wanted)), np.unique(_pairs(held))
     missing, extra = np.setdiff1d(there, known), np.setdiff1d(known, there)
     # An entry about a record that has other keys: one of both is damaged, and the record may be.
     changed = np.intersect1d(there["phy_offset"], extra["phy_offset"])
+    own = held[np.isin(_pairs(held), there)]
+    own_ms = wanted["store_timestamp_ms"][np.searchsorted(wanted["phy_offset"], own["phy_offset"])]
     absent = missing["phy_offset"][~np.isin(missing["phy_offset"], changed)]
     stray = extra["phy_offset"][~np.isin(extra["phy_offset"], changed)]
     return KeyDiff(
@@ -162,14 +164,16 @@ def compare_keys(wanted: KeyRows, held: HeldEntries) -> KeyDiff:
         tuple(changed[:_MAX_CHANGED].tolist()),
         Places.of(absent),
         Places.of(np.concatenate([stray, changed[_MAX_CHANGED:]])),
+        Places.of(own["phy_offset"][late(own_ms, own)]),
     )
 
 
 def _pairs(rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Returns place and key hash of rows, one after the other."""
     pairs = np.empty(len(rows), _PAIR)
     for name in ("phy_offset", "key_hash"):
         pairs[name] = rows[name]
-    return np.unique(pairs)
+    return pairs
 
 
 def late(store_ms: npt.NDArray[np.int64], held: HeldEntries) -> npt.NDArray[np.int64]:

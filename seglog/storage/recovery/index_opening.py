@@ -14,18 +14,14 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.clock import Clock
 from seglog.storage.directory.index_files import IndexFile, Numbers, count_last, list_index_files
-from seglog.storage.directory.log_files import LogReader, has_data
-from seglog.storage.files.files import Files, OpenFile
+from seglog.storage.directory.log_files import LogReader
+from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import (
     DEFAULT_INDEX_GEOMETRY,
-    INDEX_ENTRY,
-    INDEX_HEADER,
-    INDEX_SLOT,
     IndexGeometry,
     key_hash,
 )
@@ -35,7 +31,7 @@ from seglog.storage.format.names import INDEX
 from seglog.storage.index.attic_index import keep_removed
 from seglog.storage.index.index_lookup import iter_places
 from seglog.storage.index.key_index import KeyIndex
-from seglog.storage.kernels.index_entries import follow
+from seglog.storage.index_check.index_chains import chain_finding
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.survey.survey import Survey
@@ -45,8 +41,6 @@ from seglog.storage.walk.log_records import iter_records
 _SAMPLE_FIRST = 1024
 _SAMPLE_RECORDS = 64
 _SAMPLE_BYTES = 256 << 10
-_PIECE_ITEMS = 1 << 16
-_STORED_SLOT = INDEX_SLOT.dtype["newest_entry"]
 
 
 def open_key_index(
@@ -160,43 +154,9 @@ def _has_record(files: Files, found: Survey, places: Numbers) -> bool:
 
 
 def _is_whole(files: Files, file: IndexFile) -> bool:
-    """Returns whether header, slots and chains of a file are as they must be, looking at it in pieces."""
-    count, slots = file.header.index_count, file.geometry.slot_count
-    if not 1 <= count <= file.geometry.entry_count:
-        return False
-    newest, used = np.zeros(slots, np.int32), 0
-    handle = files.open(file.path, writable=False)
-    try:
-        if handle.size_bytes != file.geometry.file_size_bytes:
-            return False
-        for first in range(1, count, _PIECE_ITEMS):
-            at = file.geometry.entries_at + first * INDEX_ENTRY.size_bytes
-            size = min(_PIECE_ITEMS, count - first) * INDEX_ENTRY.size_bytes
-            entries = _read_piece(handle, at, size).view(INDEX_ENTRY.dtype)
-            if (entries["key_hash"] < 0).any() or follow(entries, first, newest):
-                return False
-        for first in range(0, slots, _PIECE_ITEMS):
-            of_slots = newest[first : first + _PIECE_ITEMS]
-            at = INDEX_HEADER.size_bytes + first * INDEX_SLOT.size_bytes
-            is_used = has_data(of_slots.view(np.uint8).data)
-            if is_used:
-                used += int(np.count_nonzero(of_slots))
-            data_at = handle.next_data(at)
-            if not is_used and (data_at is None or data_at >= at + of_slots.nbytes):
-                continue  # hardly any slot of a new file was ever written
-            stored = _read_piece(handle, at, of_slots.nbytes)
-            if stored.tobytes() != of_slots.astype(_STORED_SLOT).tobytes():
-                return False
-    finally:
-        handle.close()
-    return used == file.header.hash_slot_count
-
-
-def _read_piece(handle: OpenFile, position: int, size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Returns bytes of a file; zeros where it is shorter."""
-    buffer = np.empty(size_bytes, np.uint8)
-    buffer[handle.read_into(buffer.data, position) :] = 0
-    return buffer
+    """Returns whether header, slots and chains of a file are as they must be."""
+    count = file.header.index_count
+    return 1 <= count <= file.geometry.entry_count and chain_finding(files, file, is_closed=True) is None
 
 
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:

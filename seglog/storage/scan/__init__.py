@@ -10,10 +10,12 @@ Truth: the walk over the log.
 from __future__ import annotations
 
 from seglog.storage.scan.holes_file import HOLES_FILE, forget_lost, parse_holes
+from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import MessageCounts
 
 __all__ = [
     "HOLES_FILE",
+    "ListedStore",
     "MessageCounts",
     "forget_lost",
     "parse_holes",

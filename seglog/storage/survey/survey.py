@@ -7,6 +7,7 @@ commands show it, and a repair compares with it. Where a walk anywhere, or in th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -161,6 +162,11 @@ class Survey(ListedStore):
         # An LMQ queue holds records of other queues: what they say of themselves is not said of it.
         own = (state for state in self.queues.values() if not state.topic.startswith(names.LMQ_PREFIX))
         return {place: slot for state in own for place, slot in state.mended.items()}
+
+    @property
+    def all_queues(self) -> Mapping[Key, QueueState | BatchQueueState]:
+        """Its plain and its batch queues."""
+        return {**self.queues, **self.batch_queues}
 
     @property
     def holes(self) -> list[Hole]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from seglog.clock import Clock, SystemClock
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.directory.directory_listing import check_is_store, list_store
+from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
 from seglog.storage.directory.lengths import last_records
 from seglog.storage.directory.log_files import LogFile, LogReader
 from seglog.storage.directory.log_gone import demand_log
@@ -87,6 +88,7 @@ def verify_store(
     *,
     seal: bool = False,
     clock: Clock | None = None,
+    given: FileSizes = NOTHING_KNOWN,
 ) -> VerifyReport:
     """Verifies a store, also one that is open for writing here or by a broker.
 
@@ -97,12 +99,14 @@ def verify_store(
         seal: Whether to seal full segments that have no seal, or one that is stale or unreadable. Damaged
             segments are never sealed.
         clock: The time that goes into seals.
+        given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
         LogMissingError: There is no log, but other files know of one.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: A store of another kind.
+        InvalidArgumentError: Its files prove another length than is given.
         FullError: No space for a seal.
     """
     root = Path(path).absolute()
@@ -111,7 +115,7 @@ def verify_store(
         raise NotFoundError(f"there is no store at {root}")
     demand_log(files, root)
     placed = as_stated(files, root)
-    report = _Verification(placed, root, clock or SystemClock(), progress).run(seal=seal)
+    report = _Verification(placed, root, clock or SystemClock(), progress, given).run(seal=seal)
     if isinstance(files, ReadingRoot):
         return replace(report, findings=(*report.findings, *files.findings))
     return report
@@ -120,12 +124,14 @@ def verify_store(
 class _Verification:
     """One run over a store, and what it has found so far."""
 
-    def __init__(self, files: Files, root: Path, clock: Clock, progress: Progress | None) -> None:
+    def __init__(
+        self, files: Files, root: Path, clock: Clock, progress: Progress | None, given: FileSizes
+    ) -> None:
         self._files = files
         self._root = root
         self._clock = clock
         self._progress = progress
-        listing = list_store(files, root)
+        listing = list_store(files, root, given)
         self._geometry = listing.geometry
         self._segment = listing.geometry.segment_size_bytes
         self._log_files, self._findings = listing.log_files, listing.findings

@@ -1,6 +1,9 @@
-"""``seglog verify``: 0 for a log as it was written, 1 for any other."""
+"""``seglog verify``: 0 for a log as it was written, 1 for any other; its other names say the same."""
 
 from __future__ import annotations
+
+import re
+import shutil
 
 import pytest
 
@@ -74,3 +77,39 @@ def test_verify_claims_no_more_than_it_checked(seglog, tmp_path):
     assert "400 records" in seglog("verify", path, "--seal").stdout
     records = seglog("verify", path, "--json").lines[0]["bareRecords"]
     assert 0 < records < 400  # those of the last segment, which is not full
+
+
+def timeless(shown):
+    """Returns what was shown without what differs from run to run."""
+    return re.sub(r'in [0-9.]+ s, .*/s|"elapsedMs": ?[0-9.]+', "", shown)
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize("name", ["roll", "d-bodyflip-first", "d-noindex", "d-nocq-halt"])
+@pytest.mark.parametrize(
+    ("new", "old"), [(["check", "--records-only"], ["verify"]), (["seal"], ["verify", "--seal"])]
+)
+def test_the_other_names_of_verify_do_and_say_the_same(new, old, name, words, seglog, tmp_path):
+    path, kept = golden.extract(name, tmp_path), tmp_path / "kept"
+    shutil.copytree(path, kept)
+    first = seglog(*new, path, *words)
+    done = {file: size_bytes for file, (size_bytes, _sum) in golden.tree_digest(path).items()}
+    shutil.rmtree(path)
+    kept.rename(path)
+    second = seglog(*old, path, *words)
+    assert timeless(first.stdout) == timeless(second.stdout)
+    assert (first.exit_code, first.stderr) == (second.exit_code, second.stderr)
+    assert done == {file: size_bytes for file, (size_bytes, _sum) in golden.tree_digest(path).items()}
+
+
+def test_records_only_reads_nothing_but_the_log(seglog, tmp_path):
+    store = golden.extract("d-noindex", tmp_path)
+    assert seglog("check", store).exit_code == 1
+    assert seglog("check", store, "--records-only").exit_code == 0
+
+
+def test_records_only_takes_lengths_but_cannot_be_stopped(seglog, store, tmp_path):
+    assert seglog("check", store, "--records-only", "--segment-bytes", "4096").exit_code == 24
+    for words in (["--max-duration", "1s"], ["--resume", tmp_path / "kept"]):
+        ran = seglog("check", store, "--records-only", *words)
+        assert (ran.exit_code, "cannot be stopped" in ran.stderr) == (2, True)

@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
+from seglog.storage.store import MessageStore
 from tests.support import golden
 from tests.support.broker_damage import DAMAGES
+from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
 AS_OPENING = {
@@ -159,3 +161,11 @@ def test_info_and_check_say_the_same_of_a_damaged_index(name, stores, tmp_path):
     (shown,) = [json.loads(line) for line in run("info", root, "--verify", "--json")[1].splitlines()]
     assert of_index(checked) == of_index({"kind": None, **row} for row in shown["findings"])
     assert of_index(checked)
+
+
+def test_verdicts_agree_on_op_records_that_settle_no_half_message(tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
+        store.put("RMQ_SYS_TRANS_HALF_TOPIC", b"half")
+        store.put("RMQ_SYS_TRANS_OP_HALF_TOPIC", b"9,", tags="d")
+    assert judged(root) == 1

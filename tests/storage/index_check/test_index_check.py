@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 
 import pytest
 
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
+from seglog.storage.index_check import index_check
 from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
@@ -103,3 +106,62 @@ def test_what_recovery_did_about_lost_messages_leaves_nothing_to_say(tmp_path):
         with open_store(root) as store:
             fill(store, 1)
     assert codes(root) <= {"checkpoint-ahead"}
+
+
+def poke(path, at, data):
+    content = bytearray(path.read_bytes())
+    content[at : at + len(data)] = data
+    path.write_bytes(content)
+
+
+def entry_of(root, number):
+    """Returns the only index file and where one of its entries lies."""
+    (path,) = (root / "index").iterdir()
+    return path, INDEX_HEADER.size_bytes + 50 * INDEX_SLOT.size_bytes + number * INDEX_ENTRY.size_bytes
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    root = tmp_path / "store"
+    with open_store(root) as store:
+        for number in range(40):
+            store.put("T", b"body", keys=f"key{number}")
+    return root
+
+
+def test_times_are_compared_beside_a_key_that_differs(keyed):
+    path, at = entry_of(keyed, 9)
+    poke(path, at + INDEX_ENTRY.offsets["time_diff_s"], (77).to_bytes(4, "big"))
+    path, at = entry_of(keyed, 20)
+    poke(path, at + INDEX_ENTRY.offsets["key_hash"], (5).to_bytes(4, "big"))
+    told = [(finding.code, finding.found) for finding in check(keyed)]
+    assert [found for code, found in told if code == "index-damaged"][-1].startswith("another for 1 record")
+    assert "record-keys" in [code for code, _found in told]
+
+
+@pytest.mark.parametrize("modulus", [0, 1 << 32], ids=["signed", "unsigned"])
+def test_a_hash_that_no_key_has_damages_its_file_although_its_chain_is_whole(modulus, keyed):
+    path, at = entry_of(keyed, 9)
+    hashed = int.from_bytes(path.read_bytes()[at : at + 4], "big")
+    alike = next(one for one in range(-1, -100, -1) if (one + modulus - hashed) % 50 == 0)
+    poke(path, at, alike.to_bytes(4, "big", signed=True))
+    (finding,) = [one for one in check(keyed) if one.code == "index-damaged"]
+    assert finding.file == f"index/{path.name}"
+
+
+def test_the_index_says_nothing_of_its_own_where_the_whole_log_is_gone(keyed):
+    shutil.rmtree(keyed / "commitlog")
+    assert "index-entry-stray" not in codes(keyed)
+    assert "log-empty" in {finding.code for finding in survey(keyed, RealFiles()).findings}
+
+
+@pytest.mark.parametrize("records", [1, 7, 1000])
+def test_the_windows_that_a_log_is_read_in_make_no_difference(records, keyed, monkeypatch):
+    chance = random.Random("windows")
+    for number in chance.sample(range(2, 38), 6):
+        path, at = entry_of(keyed, number)
+        poke(path, at + chance.randrange(INDEX_ENTRY.size_bytes), chance.randbytes(1))
+    whole = check(keyed)
+    monkeypatch.setattr(index_check, "_WINDOW_RECORDS", records)
+    assert check(keyed) == whole
+    assert whole

@@ -96,13 +96,6 @@ class IndexView:
                 found.append(phy_offset)
         return found
 
-    def holds(self, hashed: int, phy_offset: int) -> bool:
-        """Returns whether there is an entry of this hash for this record."""
-        for its_hash, its_phy_offset, _time_ms in self._chain(hashed):
-            if its_phy_offset <= phy_offset and its_hash == hashed:
-                return bool(its_phy_offset == phy_offset)
-        return False
-
     def _chain(self, hashed: int) -> Iterator[tuple[int, int, int]]:
         """Yields hash, place and time of the entries of a slot, newest first.
 

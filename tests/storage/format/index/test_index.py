@@ -32,7 +32,7 @@ from seglog.storage.format.index.string_hash import slice_hashes
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tags import java_string_hash
-from tests.support.index_files import build_index_files, indexes_tags, select_from_files
+from tests.support.index_files import build_index_files, select_from_files
 from tests.support.narrow import not_none
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -140,9 +140,6 @@ def test_a_key_is_found_where_it_was_put(rows, geometry, hashed):
     newest = [at for view in reversed(views) for at in view.select(hashed)]
     assert newest == wanted[::-1]
     assert select_from_files(reversed(views), hashed, limit=2) == sorted(newest[:2])
-    for view in views:
-        for at in rows["phy_offset"].tolist():
-            assert view.holds(hashed, at) == (at in view.select(hashed))
 
 
 @given(
@@ -263,7 +260,6 @@ def test_arbitrary_bytes_are_searched_to_an_end(data, hashed, begin_ms, end_ms):
     full = encode_index_header(IndexHeader(index_count=entry_count)) + whole[40:]
     for view in (IndexView(whole, geometry), IndexView(full, geometry)):
         view.select(hashed)
-        view.holds(hashed, 0)
         select_from_files([view, view], hashed, begin_ms=begin_ms, end_ms=end_ms)
         index_damage(view)
 
@@ -274,7 +270,6 @@ def test_chains_in_circles_are_left():
     struct.pack_into(">i", buffer, geometry.entries_at + 20 + 16, 3)  # the oldest leads to the newest
     view = IndexView(buffer, geometry)
     assert view.select(7) == [30, 20, 10]
-    assert not view.holds(7, 5)
 
 
 @given(st.binary(max_size=500))
@@ -352,20 +347,6 @@ def test_keys_come_in_rocketmqs_order():
     assert record_keys("T", raw, TRANSACTION_PREPARED, tags=False) == ["T#u", "T#b", "T#a", "T#b"]
     assert record_keys("T", raw, TRANSACTION_ROLLBACK, tags=True) == []
     assert record_keys("T", b"", 0, tags=True) == []
-
-
-@pytest.mark.parametrize("tags", [True, False])
-def test_a_file_tells_whether_it_has_tags(tags):
-    raw = encode_properties({"KEYS": "a b", "TAGS": "t"})
-    records = [IndexedRecord(100 * number, 5, 0, "T", raw) for number in range(4)]
-    geometry = IndexGeometry(5, 6)
-    views = [
-        IndexView(buffer, geometry) for buffer in build_index_files(key_rows(records, tags=tags), geometry)
-    ]
-    assert [indexes_tags(view, records) for view in views] == [tags] * len(views)
-    assert indexes_tags(views[0], records[3:]) is None
-    assert indexes_tags(views[0], [IndexedRecord(0, 5, 0, "T", b"")]) is None
-    assert indexes_tags(views[0], [IndexedRecord(0, 5, TRANSACTION_ROLLBACK, "T", raw)]) is None
 
 
 def test_files_are_named_by_the_time_they_were_made():

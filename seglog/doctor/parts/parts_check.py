@@ -1,0 +1,42 @@
+"""What a store holds beside log, queues and index: tables, timer, filter data, logs of compaction topics."""
+
+from __future__ import annotations
+
+from seglog.doctor.parts.offset_check import offset_findings, topic_findings
+from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings
+from seglog.doctor.parts.queue_ends import Queues
+from seglog.doctor.parts.timer_check import timer_findings
+from seglog.doctor.parts.transaction_check import half_findings
+from seglog.doctor.tables.config_tables import ConfigTables
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
+from seglog.storage.scan import ListedStore
+
+
+def check_parts(
+    store: ListedStore, files: Files, tables: ConfigTables, queues: Queues, end_phy_offset: int
+) -> list[Finding]:
+    """Returns what is not as it should be.
+
+    Args:
+        store: The store.
+        files: Where it is.
+        tables: Its config files.
+        queues: Its queues.
+        end_phy_offset: Where its log ends.
+    """
+    root, geometry = store.root, store.geometry
+    start = store.log_start(end_phy_offset)
+    with_files = [(*key, CONSUME_QUEUE) for key, queue in store.queue_files.items() if queue.sizes]
+    with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in store.batch_files.items() if queue.sizes]
+    return [
+        *tables.findings,
+        *offset_findings(tables, queues),
+        *topic_findings(tables, queues, with_files),
+        *half_findings(files, root, geometry, queues, tables),
+        *timer_findings(store, files, queues, start),
+        *ext_findings(files, root, store.queue_files.values(), geometry),
+        *compaction_findings(files, root, queues, start, geometry),
+        *own_findings(files, root, geometry, end_phy_offset),
+    ]
