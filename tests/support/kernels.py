@@ -11,10 +11,8 @@ import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import block_sums as sums_module
-from seglog.storage.kernels import groups as groups_module
 from seglog.storage.kernels import index_entries as entries_module
 from seglog.storage.kernels import index_keys as keys_module
-from seglog.storage.kernels import indexing as indexing_module
 from seglog.storage.kernels import parallel_walk as side_by_side_module
 from seglog.storage.kernels import pending_record as append_module
 from seglog.storage.kernels import queue_rows as units_module
@@ -44,11 +42,11 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(keys_module, "native_have", module and module.have_key)
         patch.setattr(keys_module, "native_digest", module and module.key_digest)
         patch.setattr(keys_module, "native_digests", module and module.key_digests)
-        patch.setattr(groups_module, "native_group", module and module.group_rows)
+        patch.setattr(units_module, "native_group", module and module.group_rows)
         patch.setattr(walk_into_module, "native_into", module and module.walk_into)
         patch.setattr(side_by_side_module, "native_stretch", module and module.walk_stretch)
-        patch.setattr(indexing_module, "native_key_rows", module and module.key_rows)
-        patch.setattr(indexing_module, "native_put_keys", module and module.put_keys)
+        patch.setattr(keys_module, "native_key_rows", module and module.key_rows)
+        patch.setattr(keys_module, "native_put_keys", module and module.put_keys)
         patch.setattr(units_module, "native_stand_in", module and module.rows_stand_in)
         patch.setattr(entries_module, "native_extent", module and module.entries_extent)
         patch.setattr(entries_module, "native_follow", module and module.follow_entries)

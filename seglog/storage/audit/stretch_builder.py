@@ -14,8 +14,7 @@ from seglog.storage.audit.stretches import Head, Interval, QueueEnd, Stopped, St
 from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.format.record.record import Damage
 from seglog.storage.format.record.sys_flag import takes_queue_offset
-from seglog.storage.kernels.groups import Group, group
-from seglog.storage.kernels.queue_rows import stand_in
+from seglog.storage.kernels.queue_rows import Group, group, stand_in
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.overlay.batch_overlay import units_of_rows
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches

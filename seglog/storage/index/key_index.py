@@ -31,8 +31,8 @@ from seglog.storage.format.index.index import (
 )
 from seglog.storage.format.index.index_build import KeyRows, begin_index_file
 from seglog.storage.format.names import INDEX
-from seglog.storage.kernels import indexing
-from seglog.storage.kernels.indexing import put_keys
+from seglog.storage.kernels import index_keys
+from seglog.storage.kernels.index_keys import put_keys
 from seglog.storage.segments.mapped_file import MappedFile, MapPool
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
 from seglog.storage.walk.log_scan import Hole
@@ -131,7 +131,7 @@ class KeyIndex:
                 self._next,
                 end,
                 self._holes,
-                mapped=indexing.native_key_rows is not None,
+                mapped=index_keys.native_key_rows is not None,
             )
             try:
                 for rows, end in iter_key_rows(windows, tags=self.tags):

@@ -1,6 +1,7 @@
-"""The keys under which the key index has the records of a stretch of the log, and which are tombstones.
+"""The keys under which the key index has the records of a stretch of the log, and index files made from them.
 
-Pure: works on a buffer of records that were walked before, so their checksums are not looked at again.
+Pure: works on buffers of records that were walked before, so their checksums are not looked at again. The
+native kernels read keys out of the log without an object for any record, and let other threads run meanwhile.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from seglog.storage.format.index import index_build
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
 from seglog.storage.format.index.index_keys import IndexedRecord
 from seglog.storage.format.index.index_rows import key_rows
@@ -19,12 +22,19 @@ from seglog.storage.format.record.record import HEAD_V4, Damage, examine
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels import KERNELS, NATIVE
 
+ROOM: Final = 1 << 18
+"""Keys that are read at a time: more than the properties of any record hold (one for each two bytes)."""
+
+NativeKeyRows: TypeAlias = Callable[[memoryview, int, int, bool, memoryview], tuple[int, int]]
+NativePutKeys: TypeAlias = Callable[[memoryview, int, int, memoryview], int]
 NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int]]
 
 NativeHave: TypeAlias = Callable[[memoryview, int, memoryview, bytes], bytes]
 NativeDigest: TypeAlias = Callable[[bytes, bytes, bytes], int]
 NativeDigests: TypeAlias = Callable[[memoryview, int, memoryview, int, bytes], bytes]
 
+native_key_rows: NativeKeyRows | None = None
+native_put_keys: NativePutKeys | None = None
 native_keys: NativeKeys | None = None
 native_have: NativeHave | None = None
 native_digest: NativeDigest | None = None
@@ -32,6 +42,7 @@ native_digests: NativeDigests | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
+    native_key_rows, native_put_keys = _native.key_rows, _native.put_keys
     native_keys = _native.index_keys
     native_have = _native.have_key
     native_digest, native_digests = _native.key_digest, _native.key_digests
@@ -88,3 +99,45 @@ def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys
                 IndexedRecord(phy_offset + at, row.store_timestamp_ms, row.sys_flag, topic, properties)
             )
         at += row.size_bytes
+
+
+class KeyReader:
+    """Reads keys out of stretches of the log, into memory that it keeps.
+
+    Args:
+        native: The kernel.
+        tags: Whether tags are keys.
+    """
+
+    def __init__(self, native: NativeKeyRows, *, tags: bool) -> None:
+        self._native = native
+        self._tags = tags
+        self._rows: KeyRows = np.empty(ROOM, KEY_ROW)
+
+    def read(self, window: memoryview, phy_offset: int, position: int) -> tuple[KeyRows, int]:
+        """Returns the keys of the records from a place on, and where they end: where no record is whole.
+
+        Args:
+            window: A stretch of one segment, sound: checksums are not looked at.
+            phy_offset: Physical offset of its first byte.
+            position: Where in it to begin.
+
+        Returns:
+            ``(n,) KEY_ROW``, valid until the next call, and the place; it comes before the end of the records
+            where there are too many keys for one call.
+        """
+        count, position = self._native(window, phy_offset, position, self._tags, self._rows.data.cast("B"))
+        return self._rows[:count], position
+
+
+def put_keys(buffer: memoryview, geometry: IndexGeometry, rows: KeyRows) -> int:
+    """Puts keys into a file, as many as fit, and returns how many; as ``index_build.put_keys`` does.
+
+    Raises:
+        TruncatedError: The buffer is the map of a file that another process has cut.
+    """
+    if native_put_keys is None or not len(rows):
+        return index_build.put_keys(buffer, geometry, rows)
+    return native_put_keys(
+        buffer, geometry.slot_count, geometry.entry_count, np.ascontiguousarray(rows).data.cast("B")
+    )

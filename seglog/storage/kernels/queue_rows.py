@@ -1,25 +1,30 @@
-"""Units of consume queues from rows of the log, and held against them."""
+"""Rows of the log by queue: grouped with their sums, as units of consume queues, and held against units."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES, Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.format.record.sys_flag import INNER_BATCH
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.kernels.walk import Rows
+from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 
 _PART: Final = 1 << 19
 """Rows compared at a time, which bounds the memory for it."""
 _FIELDS: Final = ("phy_offset", "size_bytes", "tags_code")
 
+NativeGroup: TypeAlias = Callable[[memoryview, int, memoryview], list[tuple[int, int, int, int, int]] | None]
+
+native_group: NativeGroup | None = None
 native_stand_in: Callable[[memoryview, memoryview], bool] | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
+    native_group = _native.group_rows
     native_stand_in = _native.rows_stand_in
 
 
@@ -62,3 +67,65 @@ def _stand_in(rows: Rows, units: Units) -> bool:
 
 def _as_bytes(items: Rows | Units) -> memoryview:
     return np.ascontiguousarray(items).data.cast("B") if len(items) else memoryview(b"")
+
+
+class Group(NamedTuple):
+    """The rows of one queue.
+
+    Attributes:
+        queue: Its number.
+        rows: ``(n,) ROW``, in log order.
+        size_bytes: Of the records together.
+        least_ms: Their least store time.
+        greatest_ms: Their greatest.
+    """
+
+    queue: int
+    rows: Rows
+    size_bytes: int
+    least_ms: int
+    greatest_ms: int
+
+
+def group(rows: Rows, queue_count: int) -> list[Group] | None:
+    """Returns the rows that have a place in a plain queue by their queues, ordered by the queues' numbers.
+
+    None if some belong to inner batches, which have queues of another kind.
+
+    Args:
+        rows: ``(n,) ROW``, in log order.
+        queue_count: How many queues there are.
+    """
+    if native_group is None:
+        return _group(rows)
+    grouped = np.empty(len(rows), ROW)
+    if not len(rows):
+        return []
+    found = native_group(rows.data.cast("B"), queue_count, grouped.data.cast("B"))
+    if found is None:
+        return None
+    groups: list[Group] = []
+    end = 0
+    for queue, count, *sums in found:
+        groups.append(Group(queue, grouped[end : end + count], *sums))
+        end += count
+    return groups
+
+
+def _group(rows: Rows) -> list[Group] | None:
+    if (rows["sys_flag"] & INNER_BATCH).any():
+        return None
+    rows = rows[are_dispatched(rows)]
+    rows = rows[np.argsort(rows["queue"], kind="stable")]
+    starts = np.flatnonzero(np.diff(rows["queue"], prepend=-1))
+    return [
+        Group(
+            int(part["queue"][0]),
+            part,
+            int(part["size_bytes"].sum(dtype=np.int64)),
+            int(part["store_timestamp_ms"].min()),
+            int(part["store_timestamp_ms"].max()),
+        )
+        for part in np.split(rows, starts[1:])
+        if len(part)
+    ]

@@ -15,7 +15,7 @@ from seglog.storage.format.index.index_keys import IndexedRecord
 from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, examine
-from seglog.storage.kernels import indexing
+from seglog.storage.kernels import index_keys
 from seglog.storage.walk.log_scan import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
@@ -129,8 +129,8 @@ def iter_key_rows(windows: LogWindows, *, tags: bool) -> Iterator[tuple[KeyRows,
     Yields:
         ``(n,) KEY_ROW``, valid until the next ones are asked for.
     """
-    native = indexing.native_key_rows
-    reader = indexing.KeyReader(native, tags=tags) if native is not None else None
+    native = index_keys.native_key_rows
+    reader = index_keys.KeyReader(native, tags=tags) if native is not None else None
     while (window := windows.read()) is not None:
         position, at = 0, windows.phy_offset
         if reader is not None:

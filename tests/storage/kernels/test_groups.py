@@ -13,7 +13,7 @@ from seglog.storage.format.record.sys_flag import (
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
 )
-from seglog.storage.kernels.groups import group
+from seglog.storage.kernels.queue_rows import group
 from seglog.storage.kernels.walk import ROW
 from tests.support.kernels import BOTH, native, running
 from tests.support.narrow import not_none

@@ -20,8 +20,8 @@ from seglog.storage.format.index.index import (
     encode_index_header,
 )
 from seglog.storage.format.index.index_build import KEY_ROW
-from seglog.storage.kernels import NATIVE, PYTHON, indexing
-from seglog.storage.kernels.indexing import KeyReader, put_keys
+from seglog.storage.kernels import NATIVE, PYTHON, index_keys
+from seglog.storage.kernels.index_keys import KeyReader, put_keys
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
 from tests.storage.kernels.test_guard import cut, map_of
 from tests.storage.kernels.test_native_equals_python import exact, made
@@ -59,7 +59,7 @@ class Memory:
 
 def keys_of(kernels, log, *, tags, room=1 << 15):
     with running(kernels), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexing, "ROOM", room)
+        patch.setattr(index_keys, "ROOM", room)
         memory: Any = Memory(log)
         windows = LogWindows(memory, 1 << 30, 0, len(log))
         found, ends = [], []
@@ -84,13 +84,13 @@ def test_keys_of_damaged_logs(log, tags):
 def test_a_record_with_too_many_keys_for_the_room_is_left():
     log = exact(pack_log([Record(properties=b"KEYS\x01a b c\x02")] * 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexing, "ROOM", 5)
+        patch.setattr(index_keys, "ROOM", 5)
         reader = KeyReader(native().key_rows, tags=True)
     rows, position = reader.read(log, 0, 0)
     assert (rows["phy_offset"].tolist(), position) == ([0, 0, 0], len(log) // 2)
     rows, position = reader.read(log, 0, position)
     assert (rows["phy_offset"].tolist(), position) == ([len(log) // 2] * 3, len(log))
-    assert indexing.ROOM > 2**15 / 2 + 2
+    assert index_keys.ROOM > 2**15 / 2 + 2
 
 
 rows_of = st.lists(
