@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -117,8 +118,7 @@ def _iter_stored(root: Path, topic: str, queue_id: int) -> Iterator[tuple[npt.ND
 def _iter_units(root: Path, path: Path) -> Iterator[tuple[int, BatchUnits]]:
     """Yields the units of a file with their positions, but not what was never written."""
     step = _CHUNK_UNITS * BATCH_UNIT_BYTES
-    handle = options.reading(root).open(path, writable=False)
-    try:
+    with closing(options.reading(root).open(path, writable=False)) as handle:
         at = handle.next_data(0)
         while at is not None:
             at -= at % BATCH_UNIT_BYTES
@@ -128,5 +128,3 @@ def _iter_units(root: Path, path: Path) -> Iterator[tuple[int, BatchUnits]]:
                 return
             yield at, np.frombuffer(buffer, BATCH_UNIT.dtype, count)
             at = handle.next_data(at + count * BATCH_UNIT_BYTES)
-    finally:
-        handle.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -81,14 +82,11 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     else that is not as it should be.
     """
     found = survey_store(path, verify=not no_verify)
-    reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
-    try:
+    with closing(LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)) as reader:
         if as_json:
             _write(_json_lines(found, reader, with_log=with_log))
         else:
             _write(map(render.line_text, _text_lines(found, reader, with_log=with_log)))
-    finally:
-        reader.close()
 
 
 def java_sorted(found: Survey) -> list[QueueState | BatchQueueState]:

@@ -205,8 +205,7 @@ def _verdict(places: LogPlaces, entry: Entry, hashed: int, key: str) -> str:
 
 def _iter_chain(files: Files, file: IndexFile, slot: int) -> Iterator[Entry]:
     """Yields the entries of a slot, newest first; ends where a damaged chain stops leading backwards."""
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         at = INDEX_HEADER.size_bytes + slot * INDEX_SLOT.size_bytes
         number = int(INDEX_SLOT.struct.unpack(_read(handle, at, INDEX_SLOT.size_bytes))[0])
         below = min(file.header.index_count, file.geometry.entry_count)
@@ -215,23 +214,18 @@ def _iter_chain(files: Files, file: IndexFile, slot: int) -> Iterator[Entry]:
             entry = _entry(handle, file, number)
             yield entry
             number = entry.previous
-    finally:
-        handle.close()
 
 
 def _show_entries(files: Files, file: IndexFile, count: int, *, as_json: bool) -> None:
     end = min(file.header.index_count, file.geometry.entry_count)
     rows = []
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         for number in range(max(1, end - count), end):
             entry = _entry(handle, file, number)
             if as_json:
                 render.emit(_fields(file, entry))
             else:
                 rows.append((*_cells(entry), str(entry.hashed % file.geometry.slot_count)))
-    finally:
-        handle.close()
     if rows:
         _table(rows, "slot")
 

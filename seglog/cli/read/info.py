@@ -6,6 +6,7 @@ over the log still checks everything else of every record.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -149,12 +150,9 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
     found = survey_store(path, verify=verify, given=given)
     holder = options.reading(path).lock_holder()
     state = "clean" if found.mode == "normal" else "crashed"
-    reader = LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)
-    try:
+    with closing(LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)) as reader:
         cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
         record_crc = _has_record_crc(found, reader)
-    finally:
-        reader.close()
     sizes = list(file_sizes(options.reading(path), path))
     disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
     return Facts(

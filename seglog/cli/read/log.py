@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +36,7 @@ def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
     Ends with 1 if no sound record or filler starts there.
     """
     check_range("--at", phy_offset)
-    places = LogPlaces(path)
-    try:
+    with closing(LogPlaces(path)) as places:
         places.check(phy_offset)
         end = places.segment_end(phy_offset)
         anatomy = dissect(places.read_record(phy_offset), phy_offset, end)
@@ -44,8 +44,6 @@ def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
             near = _nearness(places, phy_offset, is_record=anatomy is not None)
         else:
             near = {}
-    finally:
-        places.close()
     place = {"phyOffset": phy_offset, "file": places.file_of(phy_offset)}
     position = phy_offset % places.segment_size_bytes
     if as_json:

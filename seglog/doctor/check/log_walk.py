@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -124,19 +125,18 @@ def walk_split(
         is_whole = found == tuple(sealed)
     # The filler at the end of a segment may reach over later splits.
     watch = RecordWatch(index.within(split.start, split.segment_end), files)
-    scan = SplitScan(
-        files,
-        plan.root,
-        plan.geometry,
-        plan.batch_topics,
-        verify=plan.verify and not is_whole,
-        watch=watch,
-        units=units,
-    )
-    try:
+    with closing(
+        SplitScan(
+            files,
+            plan.root,
+            plan.geometry,
+            plan.batch_topics,
+            verify=plan.verify and not is_whole,
+            watch=watch,
+            units=units,
+        )
+    ) as scan:
         stretches = tuple(scan.run(split))
-    finally:
-        scan.close()
     return SplitOutcome(
         split.number, found, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,8 +77,7 @@ def seal_findings(
     for outcome in outcomes:
         split = plan.splits[outcome.split]
         sums[split.segment_end - segment].append((split.start, outcome.sums))
-    reader = LogReader(files, plan.root, segment)
-    try:
+    with closing(LogReader(files, plan.root, segment)) as reader:
         for first, seal in seals.present.items():
             found = [value for _start, part in sorted(sums[first]) for value in part]
             check = BlockCheck(seal, np.array(found, np.int64))
@@ -90,8 +90,6 @@ def seal_findings(
             concerned += verdict.concerned
         if seals.present or seals.absent:
             findings += _unsealed(plan, seals, reader)
-    finally:
-        reader.close()
     return findings + _absent(plan, seals, newest_ms), concerned
 
 

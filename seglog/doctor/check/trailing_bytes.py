@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from seglog.storage.audit import AuditPlan
 from seglog.storage.directory import LogReader, last_data_end
 from seglog.storage.files import Files
@@ -19,8 +21,7 @@ def behind_end_findings(files: Files, plan: AuditPlan, end_phy_offset: int) -> l
     """
     segment = plan.geometry.segment_size_bytes
     findings: list[Finding] = []
-    reader = LogReader(files, plan.root, segment)
-    try:
+    with closing(LogReader(files, plan.root, segment)) as reader:
         for file in plan.log_files:
             first = file.first_offset
             start = max(end_phy_offset, first)
@@ -29,6 +30,4 @@ def behind_end_findings(files: Files, plan: AuditPlan, end_phy_offset: int) -> l
             size = last_data_end(reader, start, first + segment) - start
             if size:
                 findings.append(Finding("log-behind-end", segment_path(first), start - first, size))
-    finally:
-        reader.close()
     return findings

@@ -15,6 +15,7 @@ so give it a backup without links.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -248,10 +249,7 @@ def _end_of(view: LogView) -> int:
         if view.message_at(file.first_offset) is not None:
             last = number
     reader = LogReader(view.files, view.root, view.segment_size_bytes)
-    scan = LogScan(reader, log_files[last:], view.segment_size_bytes)
-    try:
+    with closing(LogScan(reader, log_files[last:], view.segment_size_bytes)) as scan:
         for _rows in scan.iter_rows():
             pass  # only where they end matters
-    finally:
-        scan.close()
     return scan.end_phy_offset

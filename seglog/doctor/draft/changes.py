@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,11 +75,8 @@ def changes_of(draft: DraftFiles) -> list[Change]:
 @contextmanager
 def opened(draft: DraftFiles, path: Path) -> Iterator[DraftFile]:
     """Opens a file of a draft for as long as the block lasts."""
-    handle = draft.open(path, writable=False)
-    try:
+    with closing(draft.open(path, writable=False)) as handle:
         yield handle
-    finally:
-        handle.close()
 
 
 def _is_move(draft: DraftFiles, path: Path, node: DraftNode) -> bool:
@@ -94,8 +91,7 @@ def _change(draft: DraftFiles, path: Path, node: DraftNode | None) -> Change | N
             return None
         with opened(draft, path) as new:
             return Change(CREATED, path, 0, node.size_bytes, tuple(_data(new)))
-    old = draft.files.open(path, writable=False)
-    try:
+    with closing(draft.files.open(path, writable=False)) as old:
         if node is None:
             return Change(REMOVED, path, old.size_bytes)
         if node.base == path and not node.is_touched and old.size_bytes == node.size_bytes:
@@ -105,8 +101,6 @@ def _change(draft: DraftFiles, path: Path, node: DraftNode | None) -> Change | N
         if not stretches and old.size_bytes == node.size_bytes:
             return None
         return Change(CHANGED, path, old.size_bytes, node.size_bytes, stretches)
-    finally:
-        old.close()
 
 
 def _data(new: OpenFile) -> Iterator[Stretch]:

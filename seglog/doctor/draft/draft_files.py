@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 
 from seglog.doctor.draft.draft_file import DraftFile, DraftNode
@@ -80,11 +81,8 @@ class DraftFiles:
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
-        handle = self.open(path, writable=False)
-        try:
+        with closing(self.open(path, writable=False)) as handle:
             return read_whole(handle, path)
-        finally:
-            handle.close()
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file."""
@@ -92,11 +90,8 @@ class DraftFiles:
             self.create(path, 0).close()
         node = self._node(path)
         node.empty()
-        handle = DraftFile(node, self.files)
-        try:
+        with closing(DraftFile(node, self.files)) as handle:
             handle.write_at(data, 0)
-        finally:
-            handle.close()
 
     def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         """Creates a directory and its parents where they are missing."""
@@ -144,11 +139,8 @@ class DraftFiles:
                 raise _os_error(errno.EISDIR, path)
             if not self.files.exists(path):
                 raise _os_error(errno.ENOENT, path)
-            handle = self.files.open(path, writable=False)
-            try:
+            with closing(self.files.open(path, writable=False)) as handle:
                 self._put(path, DraftNode(path, handle.size_bytes, self._pool))
-            finally:
-                handle.close()
         node = self.nodes[path]
         if node is None:
             raise _os_error(errno.ENOENT, path)

@@ -289,12 +289,9 @@ def _kept_stamp(files: RestoringFiles, path: Path) -> Iterator[None]:
 
 
 def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
-    handle = files.open(root / copy.file, writable=False)
-    try:
+    with closing(files.open(root / copy.file, writable=False)) as handle:
         buffer = bytearray(copy.message.size_bytes)
         handle.read_into(memoryview(buffer), copy.position_bytes)
-    finally:
-        handle.close()
     if hashlib.sha256(buffer).hexdigest() != copy.before:
         raise StoreError(
             f"{copy.file} +{copy.position_bytes} changed since it was looked at; nothing was written",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -53,8 +54,7 @@ def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
         return None
     if files.is_dir(root / JOURNAL):
         raise kind_error(JOURNAL, FOLDER, FILE)
-    handle = files.open(root / JOURNAL, writable=False)
-    try:
+    with closing(files.open(root / JOURNAL, writable=False)) as handle:
         size_bytes = handle.size_bytes
         if size_bytes > MAX_JOURNAL_BYTES:
             raise CorruptError(
@@ -62,8 +62,6 @@ def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
             )
         data = bytearray(size_bytes)
         handle.read_into(memoryview(data), 0)
-    finally:
-        handle.close()
     try:
         return _parse(decode_config(bytes(data)))
     except CorruptError as error:
@@ -88,13 +86,10 @@ def apply_rewrites(files: Files, root: Path, segment_bytes: int, rewrites: Seque
     for one in rewrites:
         by_file.setdefault(one.phy_offset - one.phy_offset % segment_bytes, []).append(one)
     for first, group in by_file.items():
-        handle = files.open(root / COMMIT_LOG / segment_file_name(first), writable=True)
-        try:
+        with closing(files.open(root / COMMIT_LOG / segment_file_name(first), writable=True)) as handle:
             for one in group:
                 handle.write_at(one.data, one.phy_offset - first)
             handle.sync()
-        finally:
-            handle.close()
 
 
 def _parse(value: ConfigValue) -> tuple[int, list[Rewrite]]:

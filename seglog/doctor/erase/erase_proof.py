@@ -8,6 +8,7 @@ the crash left a record half written, one with the same head.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -72,12 +73,9 @@ def _prove(files: Files, root: Path, one: Rewrite, segment_bytes: int, sizes: Ma
         raise _wrong("erasing-place", one, "a record within a file of the log", len(one.data))
     if erase_record(one.data, one.phy_offset).data != one.data:
         raise _wrong("erasing-record", one, "an erased record", "another one")
-    handle = files.open(root / COMMIT_LOG / segment_file_name(first), writable=False)
-    try:
+    with closing(files.open(root / COMMIT_LOG / segment_file_name(first), writable=False)) as handle:
         buffer = bytearray(len(one.data))
         handle.read_into(memoryview(buffer), position)
-    finally:
-        handle.close()
     there = bytes(buffer)
     if there == one.data:
         return

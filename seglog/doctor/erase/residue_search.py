@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,8 +76,7 @@ def _iter_files(files: Files, folder: Path) -> Iterator[Path]:
 
 def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
     """Yields stretches of a file that was ever written: where, the bytes, how many the next one lacks."""
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         at = handle.next_data(0)
         while at is not None:
             buffer = bytearray(min(_WINDOW_BYTES + MAX_NEEDLE_BYTES, max(0, handle.size_bytes - at)))
@@ -86,5 +86,3 @@ def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
             fresh = min(count, _WINDOW_BYTES)
             yield at, bytes(buffer[:count]), fresh
             at = handle.next_data(at + fresh)
-    finally:
-        handle.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,12 +150,9 @@ def _unit(view: LogView, message: Message) -> UnitPlace | None:
     file = f"{queue_directory(message.topic, message.queue_id)}/{name}"
     if start - position not in queue.sizes:
         return UnitPlace(file, position, "none")
-    handle = view.files.open(queue.directory / name, writable=False)
-    try:
+    with closing(view.files.open(queue.directory / name, writable=False)) as handle:
         buffer = bytearray(CQ_UNIT_BYTES)
         handle.read_into(memoryview(buffer), position)
-    finally:
-        handle.close()
     unit = np.frombuffer(buffer, CQ_UNIT.dtype)[0]
     if int(unit["phy_offset"]) == message.phy_offset and int(unit["size_bytes"]) == message.size_bytes:
         return UnitPlace(file, position, "right")

@@ -7,6 +7,7 @@ in here walks all of its log. What such a crash leaves is half changed; the pack
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -75,15 +76,12 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
         case kind if kind in {CREATED, CHANGED}:
             if change.kind == CREATED:
                 files.create(path, change.new_bytes).close()
-            handle = files.open(path, writable=True)
-            try:
+            with closing(files.open(path, writable=True)) as handle:
                 if handle.size_bytes != change.new_bytes:
                     handle.set_size(change.new_bytes)
                 with opened(draft, path) as new:
                     _copy(new, handle, change)
                 handle.sync()
-            finally:
-                handle.close()
 
 
 def _rename(files: RestoringFiles, root: Path, pack: UndoPack) -> None:

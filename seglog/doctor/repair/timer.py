@@ -12,6 +12,7 @@ Source: ``store/.../timer/TimerMessageStore.java load, recover``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -130,11 +131,8 @@ def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_b
     check = decode_timer_checkpoint(read_start(files, path, TIMER_CHECKPOINT_FILE_BYTES))
     stored, positions = stored_timer_units(files, found.root)
     taken = _taken(queue, check, stored, codes)
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    try:
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         messages = list(iter_timer_messages(reader, queue.units[: max(0, taken - queue.first_slot)]))
-    finally:
-        reader.close()
     read_ms = check.last_read_timestamp_ms
     if not 0 < read_ms <= MOST_READ_MS:
         last_ms = min(found.scan.last_store_ms, MOST_READ_MS)
@@ -172,12 +170,9 @@ def _write_log(files: Files, root: Path, timer: _Timer, first: int, size_bytes: 
         if not entry.is_dir:
             files.remove(folder / entry.name)
     for start, data in iter_timer_log(timer.units, timer.positions, first, size_bytes):
-        handle = files.create(folder / segment_file_name(start), size_bytes)
-        try:
+        with closing(files.create(folder / segment_file_name(start), size_bytes)) as handle:
             handle.write_at(data, 0)
             handle.sync()
-        finally:
-            handle.close()
     files.sync_dir(folder)
 
 
@@ -185,11 +180,8 @@ def _write_wheel(files: Files, path: Path, timer: _Timer) -> int:
     numbers, slots = wheel_slots(timer.units, timer.positions)
     if files.exists(path):
         files.remove(path)
-    handle = files.create(path, TIMER_WHEEL_FILE_BYTES)
-    try:
+    with closing(files.create(path, TIMER_WHEEL_FILE_BYTES)) as handle:
         for number, slot in zip(numbers.tolist(), slots, strict=True):
             handle.write_at(slot.tobytes(), number * TIMER_SLOT.size_bytes)
         handle.sync()
-    finally:
-        handle.close()
     return len(numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -57,12 +58,9 @@ def state_of(
         size_bytes: A length to take it for: cut, or with zeros behind it.
         patch: Changes what is summed.
     """
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         size = handle.size_bytes if size_bytes is None else size_bytes
         return FileState(size, _checksum(handle, size, patch))
-    finally:
-        handle.close()
 
 
 def differences(wanted: dict[str, FileState], files: Files, root: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
@@ -76,8 +77,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     # What a finished repair left alone was held against `after`, where it is as before.
     is_finished = pack.after is not None and not pack.is_undoing
     changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
-    journal = files.open(journal_file(pack), writable=False)
-    try:
+    with closing(files.open(journal_file(pack), writable=False)) as journal:
         for name, state in pack.before.items():
             if is_finished and name not in changed:
                 continue
@@ -90,8 +90,6 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
                 yield f"{name} is there again"
             elif _undone_state(files, path, pack, name, journal, state) != state:
                 yield f"{name} has other content"
-    finally:
-        journal.close()
     for name in (*pack.kept, *pack.moved, *pack.renamed):
         if not files.is_dir((root / name).parent):
             yield f"the folder of {name} is gone"
@@ -112,11 +110,8 @@ def _undone_state(
     old = pack.old.get(name)
     if old is None:
         return state_of(files, path)
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         known_bytes = max(handle.size_bytes, old[-1].end)
-    finally:
-        handle.close()
     if wanted.size_bytes > known_bytes:
         return None
     return state_of(files, path, wanted.size_bytes, _OldPatch(old, journal))
@@ -193,8 +188,7 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
         # As while repairing: a store that is half undone must not look as if it had been closed.
         files.write_file(abort, b"")
         files.sync_dir(root)
-    journal = files.open(journal_file(pack), writable=False)
-    try:
+    with closing(files.open(journal_file(pack), writable=False)) as journal:
         _restore_names(files, root, pack)
         for name, old in _but_abort(pack.old.items()):
             _put_back(files, root / name, pack, old, journal)
@@ -206,8 +200,6 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
                 files.remove_dir(root / name)
                 files.sync_dir((root / name).parent)
         _restore_abort(files, abort, pack, journal)
-    finally:
-        journal.close()
     files.sync_dir(root)
 
 
@@ -262,8 +254,7 @@ def _restore_abort(files: StampingFiles, abort: Path, pack: UndoPack, journal: O
 
 def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], journal: OpenFile) -> None:
     size_bytes = pack.before[path.relative_to(pack.root).as_posix()].size_bytes
-    handle = files.open(path, writable=True)
-    try:
+    with closing(files.open(path, writable=True)) as handle:
         if handle.size_bytes != size_bytes:
             handle.set_size(size_bytes)
         for one in old:
@@ -272,8 +263,6 @@ def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], jou
                 handle.write_at(read_old(journal, one), one.position_bytes)
             _put_zeros(handle, one.data_end, one.end)
         handle.sync()
-    finally:
-        handle.close()
 
 
 def _put_zeros(handle: OpenFile, start: int, end: int) -> None:

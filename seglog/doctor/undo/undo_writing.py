@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -206,15 +207,12 @@ def _bytes_entries(files: Files, change: Change, name: str) -> Iterator[UndoEntr
         stretches.append((change.new_bytes, old_bytes - change.new_bytes))
     if not stretches:
         stretches = [(0, 0)]  # the length alone changes
-    handle = files.open(change.path, writable=False)
-    try:
+    with closing(files.open(change.path, writable=False)) as handle:
         for start, size in stretches:
             yield from (
                 UndoEntry(UndoKind.BYTES, name, data, position_bytes=at, size_bytes=length)
                 for at, length, data in _pieces(handle, start, start + size)
             )
-    finally:
-        handle.close()
 
 
 def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
@@ -236,8 +234,7 @@ def write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: It
     unfinished = path.with_name(path.name + _UNFINISHED)
     if files.exists(unfinished):
         files.remove(unfinished)
-    handle = files.create(unfinished, 0)
-    try:
+    with closing(files.create(unfinished, 0)) as handle:
         at = count = 0
         buffer = bytearray()
         for entries in (first, more):
@@ -251,8 +248,6 @@ def write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: It
         buffer += encode_undo_entry(UndoEntry(UndoKind.END, position_bytes=count))
         handle.write_at(buffer, at)
         handle.sync()
-    finally:
-        handle.close()
     files.sync_dir(path.parent)
     files.rename(unfinished, path)
     files.sync_dir(path.parent)

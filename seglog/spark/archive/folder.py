@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -149,11 +150,8 @@ class ArchiveFolder:
         self.files.sync_dir(folder)
 
     def _sync(self, path: Path) -> None:
-        handle = self.files.open(path, writable=False)
-        try:
+        with closing(self.files.open(path, writable=False)) as handle:
             handle.sync()
-        finally:
-            handle.close()
 
 
 def archived(runs: Iterable[Run]) -> dict[tuple[str, int], list[Interval]]:

@@ -8,6 +8,7 @@ bytes of its memory for each message.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -324,11 +325,10 @@ def _copy_store(files: StoreRoot, root: Path, staged: Path) -> tuple[int, int]:
     segment_bytes = listing.geometry.segment_size_bytes
     position = end % segment_bytes
     if position:
-        file = files.open(staged / COMMIT_LOG / segment_file_name(end - position), writable=True)
-        try:
+        with closing(
+            files.open(staged / COMMIT_LOG / segment_file_name(end - position), writable=True)
+        ) as file:
             file.set_size(segment_bytes)
             file.write_at(FILLER.struct.pack(segment_bytes - position, MAGIC_BLANK), position)
             file.sync()
-        finally:
-            file.close()
     return end - position + (segment_bytes if position else 0), segment_bytes

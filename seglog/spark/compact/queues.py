@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -55,12 +56,9 @@ def write_queue(
         path = directory / segment_file_name(first * CQ_UNIT_BYTES)
         # Beside the folder: in it, another name would keep RocketMQ from starting.
         attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
-        file = files.create(attempt, file_bytes)
-        try:
+        with closing(files.create(attempt, file_bytes)) as file:
             file.write_at(data, 0)
             file.sync()
-        finally:
-            file.close()
         files.rename(attempt, path)
     files.sync_dir(directory)
     return len(found)

@@ -7,6 +7,7 @@ file a task.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -169,15 +170,12 @@ def _index(piece: TablePiece, _options: Options, files: Files) -> Iterator[dict[
     for file in list_index_files(files, piece.root)[0]:
         if file.path != piece.file:
             continue
-        handle = files.open(file.path, writable=False)
-        try:
+        with closing(files.open(file.path, writable=False)) as handle:
             for first in range(1, file.header.index_count, _PIECE_ENTRIES):
                 count = min(_PIECE_ENTRIES, file.header.index_count - first)
                 buffer = memoryview(bytearray(count * INDEX_ENTRY.size_bytes))
                 handle.read_into(buffer, file.geometry.entries_at + first * INDEX_ENTRY.size_bytes)
                 yield _entries(file, first, np.frombuffer(buffer, INDEX_ENTRY.dtype))
-        finally:
-            handle.close()
 
 
 def _entries(file: IndexFile, first: int, entries: npt.NDArray[np.void]) -> dict[str, pa.Array]:

@@ -65,15 +65,14 @@ def conclude_log(
     seen = list(seen)
     walked_again = 0
     while True:
-        scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, watch=watch)
-        try:
+        with closing(
+            SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, watch=watch)
+        ) as scan:
             log = stitch(plan.splits, first, seen, scan)
             walked_again += log.walked_again
             told = _told_batch_topics(plan, log)
             if not told:
                 return Stitched(plan, log, walked_again)
-        finally:
-            scan.close()
         plan = replace(plan, batch_topics=plan.batch_topics | told)
         seen, again = _with_batch_topics(plan, seen, told, files, watch)
         walked_again += again
@@ -143,10 +142,9 @@ def _with_batch_topics(
         if not told.isdisjoint([*stretch.inner_topics, *(interval.topic for interval in stretch.intervals)])
     }
     found = [stretch for stretch in seen if stretch.split not in concerned]
-    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, watch=watch)
-    try:
+    with closing(
+        SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, watch=watch)
+    ) as scan:
         for number in sorted(concerned):
             found += scan.run(plan.splits[number])
-    finally:
-        scan.close()
     return found, len(concerned)

@@ -8,6 +8,7 @@ stores end here; the others are held against the log unit by unit (:mod:`seglog.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import Final
 
@@ -71,11 +72,8 @@ def _is_expired(units: Units, min_phy_offset: int) -> bool:
 
 def _chunks(queue: QueueFiles, files: Files, file_size: int, start: int, end: int) -> Iterator[Units]:
     for first in range(start - start % file_size, end, file_size):
-        handle = files.open(queue.directory / segment_file_name(first), writable=False)
-        try:
+        with closing(files.open(queue.directory / segment_file_name(first), writable=False)) as handle:
             yield from _file_chunks(handle, max(start - first, 0), min(end - first, file_size))
-        finally:
-            handle.close()
 
 
 def _file_chunks(handle: OpenFile, start: int, end: int) -> Iterator[Units]:
@@ -89,8 +87,7 @@ def _has_data_behind(queue: QueueFiles, files: Files, file_size: int, end: int) 
     for first in sorted(queue.sizes):
         if first + file_size <= end:
             continue
-        handle = files.open(queue.directory / segment_file_name(first), writable=False)
-        try:
+        with closing(files.open(queue.directory / segment_file_name(first), writable=False)) as handle:
             at = handle.next_data(max(0, end - first))
             while at is not None:
                 buffer = memoryview(bytearray(_CHUNK_UNITS * CQ_UNIT_BYTES))
@@ -98,6 +95,4 @@ def _has_data_behind(queue: QueueFiles, files: Files, file_size: int, end: int) 
                 if has_data(buffer[:count]):
                     return True
                 at = handle.next_data(at + count) if count else None
-        finally:
-            handle.close()
     return False

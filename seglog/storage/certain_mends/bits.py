@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -70,12 +71,9 @@ def mends_of_records(found: DamagedLog, files: Files) -> Iterator[Mend]:
         stretches.append((found.torn_at, found.torn_at - found.torn_at % segment + segment))
     if not stretches:
         return
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         for start, end in stretches:
             yield from _of_stretch(found, reader, start, end)
-    finally:
-        reader.close()
 
 
 def _of_stretch(found: DamagedLog, reader: LogReader, start: int, end: int) -> Iterator[Mend]:

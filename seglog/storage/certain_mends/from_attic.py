@@ -242,12 +242,9 @@ def _window(
 
 
 def _read(files: Files, path: Path, position_bytes: int, size_bytes: int) -> bytes:
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         buffer = memoryview(bytearray(size_bytes))
         return bytes(buffer[: handle.read_into(buffer, position_bytes)])
-    finally:
-        handle.close()
 
 
 def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:

@@ -11,6 +11,7 @@ wrong never change a record that is sound. An offset counts where its neighbours
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -106,8 +107,7 @@ def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
     wanted = {**_by_units(found, files), **by_neighbours}
     if not wanted:
         return
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         for place, identity in sorted(wanted.items()):
             row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
             if int(row["phy_offset"]) != place or has_record_crc(reader, row):
@@ -121,8 +121,6 @@ def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
             if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
                 kind = BIT if bits == 1 else HEAD
                 yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
-    finally:
-        reader.close()
 
 
 def _is_unknown(found: Survey, row: np.void, identity: _Identity) -> bool:

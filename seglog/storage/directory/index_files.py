@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -101,26 +102,20 @@ def understood(
 
 def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
     """Returns how many of the last entries are of the record at ``phy_offset``."""
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         entry = file.header.index_count - 1
         while entry > 0 and INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))[1] == phy_offset:
             entry -= 1
-    finally:
-        handle.close()
     return file.header.index_count - 1 - entry
 
 
 def read_entries(files: Files, file: IndexFile, numbers: range) -> Entries:
     """Returns entries of a file, one behind the other; zeros where it is shorter."""
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         size_bytes = len(numbers) * INDEX_ENTRY.size_bytes
         return np.frombuffer(
             read_padded(handle, entry_at(file, numbers.start), size_bytes), INDEX_ENTRY.dtype
         )
-    finally:
-        handle.close()
 
 
 def known_hashes(files: Files, index: Iterable[IndexFile], phy_offset: int, store_ms: int) -> set[int]:
@@ -141,8 +136,7 @@ def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | No
     """
     numbers = range(1, min(file.header.index_count, file.geometry.entry_count))
     found: set[int] = set()
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
 
         def place_of(entry: int) -> int:
             return int(INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))[1])
@@ -155,36 +149,28 @@ def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | No
             seconds = None if store_ms is None or entry == 1 else store_ms - file.header.begin_timestamp_ms
             if seconds is None or diff_s == max(0, seconds // _SECOND_MS):
                 found.add(hashed)
-    finally:
-        handle.close()
     return found
 
 
 def load_index_file(files: Files, path: Path) -> memoryview:
     """Returns a whole file; pages that were never written take no memory."""
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         buffer = memoryview(np.zeros(handle.size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         at = handle.next_data(0)
         while at is not None:
             at += handle.read_into(buffer[at : at + _CHUNK_BYTES], at)
             at = handle.next_data(at)
-    finally:
-        handle.close()
     return buffer
 
 
 def _look(files: Files, path: Path, size_bytes: int, likely: IndexGeometry | None) -> IndexFile:
     if size_bytes > MAX_INDEX_FILE_BYTES:
         raise CorruptError("index-size", expected=f"at most {MAX_INDEX_FILE_BYTES} bytes", found=size_bytes)
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         header = decode_index_header(read_padded(handle, 0, INDEX_HEADER.size_bytes))
         for geometry in _likely(size_bytes, likely):
             if _ends_fit(handle, IndexFile(path, header, geometry)):
                 return IndexFile(path, header, geometry)
-    finally:
-        handle.close()
     return IndexFile(path, header, infer_index_geometry(load_index_file(files, path), likely))
 
 

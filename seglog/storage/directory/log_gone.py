@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -125,11 +125,8 @@ def _has_units(files: Files, queue: QueueFiles) -> bool:
     """Returns whether any file of a queue holds more than zeros, which a crash at its making leaves."""
     for first, size_bytes in queue.sizes.items():
         if size_bytes:
-            with suppress(FileNotFoundError):
-                handle = files.open(queue.directory / segment_file_name(first), writable=False)
-                try:
-                    if data_end(handle, 1):
-                        return True
-                finally:
-                    handle.close()
+            path = queue.directory / segment_file_name(first)
+            with suppress(FileNotFoundError), closing(files.open(path, writable=False)) as handle:
+                if data_end(handle, 1):
+                    return True
     return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -238,8 +239,7 @@ def _read_short(files: Files, path: Path, size_bytes: int, unit_bytes: int) -> n
 
     Of most queues of a store with thousands, all of it lies in the first pages, and the rest is a hole.
     """
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         for length in _SHORT_BYTES:
             if size_bytes <= length or handle.next_data(length) is None:
                 break
@@ -248,8 +248,6 @@ def _read_short(files: Files, path: Path, size_bytes: int, unit_bytes: int) -> n
         room = np.zeros(length + unit_bytes, np.uint8)
         chunk = room[: min(size_bytes, length)]
         count = handle.read_into(chunk.data, 0)
-    finally:
-        handle.close()
     whole = -(-_last_data_end(chunk[:count], 0) // unit_bytes) * unit_bytes
     # A unit may end in zeros, but half a unit at the end of a cut file is none.
     return room[: whole if whole <= size_bytes else whole - unit_bytes].copy()

@@ -6,6 +6,7 @@ What is copied or linked is a regular file below the first store, and what is ma
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +31,7 @@ def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, en
     Raises:
         FileKindError: It is no regular file.
     """
-    read = files.open(source, writable=False)
-    try:
+    with closing(files.open(source, writable=False)) as read:
         write = other.create(target, 0)
         try:
             copy_bytes(read.descriptor, write.descriptor, end)
@@ -39,8 +39,6 @@ def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, en
             raise translate(error, target if is_full(error) else source) from error
         finally:
             write.close()
-    finally:
-        read.close()
 
 
 def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path) -> bool:
@@ -52,11 +50,8 @@ def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path)
             raise
         copy_file(files, source, other, target)
         return False
-    made = other.open(target, writable=False)
-    try:
+    with closing(other.open(target, writable=False)) as made:
         os.fsync(made.descriptor)  # what was linked may be in the page cache only
-    finally:
-        made.close()
     return True
 
 
@@ -75,16 +70,12 @@ def copy_tree(files: RestoringFiles, source: Path, target: Path, *, is_dir: bool
             copy_tree(files, source / entry.name, target / entry.name, is_dir=entry.is_dir)
         files.sync_dir(target)
         return
-    read = files.open(source, writable=False)
-    try:
-        write = files.create(target, read.size_bytes)
-        try:
-            _copy_data(read, write)
-            write.sync()
-        finally:
-            write.close()
-    finally:
-        read.close()
+    with (
+        closing(files.open(source, writable=False)) as read,
+        closing(files.create(target, read.size_bytes)) as write,
+    ):
+        _copy_data(read, write)
+        write.sync()
     files.set_stamp(target, files.stamp(source))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -405,11 +406,8 @@ def read_whole(handle: OpenFile, path: Path) -> bytes:
 
 def read_all(files: Files, path: Path) -> bytes:
     """Returns the whole content of a file that this program made, whatever its length."""
-    handle = files.open(path, writable=False)
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         return bytes(read_part(handle, 0, handle.size_bytes))
-    finally:
-        handle.close()
 
 
 def read_start(files: Files, path: Path, size_bytes: int) -> bytes:

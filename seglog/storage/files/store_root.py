@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -233,11 +234,8 @@ class StoreRoot(RootFolder):
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
-        file = self.open(path, writable=False)
-        try:
+        with closing(self.open(path, writable=False)) as file:
             return read_whole(file, path)
-        finally:
-            file.close()
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TypeAlias
 
 import numpy as np
@@ -123,8 +124,7 @@ def iter_place_runs(
         beyond: Asked before each block of a scan for the rest, with the entry that it comes before; None
             from it for going on.
     """
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         slot_at = INDEX_HEADER.size_bytes + hashed % file.geometry.slot_count * INDEX_SLOT.size_bytes
         entry = int(INDEX_SLOT.struct.unpack(read_padded(handle, slot_at, INDEX_SLOT.size_bytes))[0])
         header = decode_index_header(read_padded(handle, 0, INDEX_HEADER.size_bytes))
@@ -143,8 +143,6 @@ def iter_place_runs(
             if its_hash == hashed and time_ms <= end_ms:
                 yield (phy_offset,)
             walked += 1
-    finally:
-        handle.close()
 
 
 def _iter_scanned(

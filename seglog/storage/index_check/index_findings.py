@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 import numpy as np
 
@@ -76,8 +77,7 @@ def _wrong_headers(store: ListedStore, files: Files, facts: IndexFacts, end: int
     """Returns a finding for each file whose header has other times than the records that it names."""
     start = store.log_files[0].first_offset if store.log_files else 0
     findings: list[Finding] = []
-    reader = LogReader(files, store.root, store.geometry.segment_size_bytes)
-    try:
+    with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
         for file in (outline.file for outline in facts.outlines):
             header = file.header
             wrong = {
@@ -92,8 +92,6 @@ def _wrong_headers(store: ListedStore, files: Files, facts: IndexFacts, end: int
                     findings.append(
                         Finding("index-damaged", f"{INDEX}/{file.path.name}", position, 8, *words)
                     )
-    finally:
-        reader.close()
     return findings
 
 

@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -67,15 +68,12 @@ def outline_file(files: Files, file: IndexFile) -> FileOutline:
     """
     count = piece_count(file)
     pieces = np.empty(count, PIECE)
-    handle = files.open(file.path, writable=False)
-    try:
+    with closing(files.open(file.path, writable=False)) as handle:
         if handle.size_bytes != file.geometry.file_size_bytes:
             raise CorruptError("index-size", expected=file.geometry.file_size_bytes)
         buffer = new_piece()
         for number in range(count):
             pieces[number] = (number, *extent_of(read_piece(handle, file, number, buffer)))
-    finally:
-        handle.close()
     return FileOutline(file, pieces)
 
 

@@ -12,6 +12,7 @@ The ``abort`` file goes in first and stays until a clean close, so a crash in he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -212,22 +213,16 @@ def _keep_log(attic: Attic, reader: LogReader, stretch: tuple[int, int], segment
 
 
 def _zero(files: Files, path: Path, start: int, end: int) -> None:
-    handle = files.open(path, writable=True)
-    try:
+    with closing(files.open(path, writable=True)) as handle:
         for at in range(start, end, len(_ZEROS)):
             handle.write_at(_ZEROS[: end - at], at)
         handle.sync()
-    finally:
-        handle.close()
 
 
 def _extend(files: Files, path: Path, size_bytes: int) -> None:
-    handle = files.open(path, writable=True)
-    try:
+    with closing(files.open(path, writable=True)) as handle:
         handle.set_size(size_bytes)
         handle.sync()
-    finally:
-        handle.close()
 
 
 def _sync_log(found: Survey, files: Files) -> None:
@@ -235,11 +230,10 @@ def _sync_log(found: Survey, files: Files) -> None:
     for first in kept_log_files(found):
         if first + segment <= found.walked_from:
             continue  # it was on the disk before the recovery point was
-        handle = files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=False)
-        try:
+        with closing(
+            files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=False)
+        ) as handle:
             handle.sync()
-        finally:
-            handle.close()
 
 
 def _write_rebuilt(found: Survey, files: Files, attic: Attic, compaction: CompactionState) -> None:
@@ -311,12 +305,9 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
 def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole], *, thorough: bool) -> None:
     """Fills holes of the log, once what lies there is in the attic."""
     segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         for hole in holes:
             _keep_log(attic, reader, (hole.phy_offset, hole.end), segment)
-    finally:
-        reader.close()
     for hole in holes:
         fill_hole(found, files, hole, thorough=thorough)
     if thorough:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,11 +88,8 @@ def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False
     else:
         store_ms = found.tombstone_timestamp_ms
     segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         placed, unplaced = lost_records(found, hole, number, reader if thorough else None)
-    finally:
-        reader.close()
     position = hole.phy_offset % segment
     room = _Room(hole, hole.end % segment == 0, store_ms, record_crc=found.record_crc)
     records = _fitted(placed, unplaced, room)
@@ -103,15 +101,12 @@ def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False
         files.sync_dir(path.parent)
     segment_end = hole.phy_offset - position + segment
     parts: list[Rows] = []
-    handle = files.open(path, writable=True)
-    try:
+    with closing(files.open(path, writable=True)) as handle:
         for at, data in _pieces(records, room):
             handle.reserve(at % segment, len(data))
             handle.write_at(data, at % segment)
             parts.append(walk(memoryview(data), at, segment_end, found.scan.queues, verify=False).rows)
         handle.sync()
-    finally:
-        handle.close()
     _forget(found, hole)
     _take_up(found, np.concatenate(parts), records)
     del found.holes[number], found.lost_in_holes[number]

@@ -8,6 +8,7 @@ the next recovery goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import groupby
 
 from seglog.storage.directory.log_files import list_log_files, place_log_files
@@ -37,14 +38,11 @@ def write_tombstones(found: Survey, files: Files) -> None:
         path = directory / segment_file_name(first)
         if not files.exists(path):
             files.create(path, segment).close()
-        handle = files.open(path, writable=True)
-        try:
+        with closing(files.open(path, writable=True)) as handle:
             for phy_offset, data in pieces:
                 handle.reserve(phy_offset - first, len(data))
                 handle.write_at(data, phy_offset - first)
             handle.sync()
-        finally:
-            handle.close()
     files.sync_dir(directory)
     listed, _strays = list_log_files(files, found.root)
     found.log_files, _misplaced = place_log_files(listed, segment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -77,8 +78,7 @@ def write_file(
     if not target.exists:
         files.make_dirs(path.parent)
         files.create(path, size).close()
-    handle = files.open(path, writable=True)
-    try:
+    with closing(files.open(path, writable=True)) as handle:
         is_short = handle.size_bytes < size
         if is_short:
             handle.set_size(size)
@@ -94,8 +94,6 @@ def write_file(
         handle.reserve(0, used)
         handle.write_at(wanted.ljust(used, b"\0"), 0)
         handle.sync()
-    finally:
-        handle.close()
     return 1
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -392,11 +392,8 @@ class _LogSums:
 
     def _sum(self, first: int, start: int, end: int) -> list[int]:
         data = memoryview(np.empty(end - start, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
-        handle = self._files.open(self._root / segment_path(first), writable=False)
-        try:
+        with closing(self._files.open(self._root / segment_path(first), writable=False)) as handle:
             data = data[: handle.read_into(data, start - first)]
-        finally:
-            handle.close()
         blocks = range(0, len(data), SEAL_BLOCK_BYTES)
         return [checksum(data[at : at + SEAL_BLOCK_BYTES], keeps_gil=True) for at in blocks]
 

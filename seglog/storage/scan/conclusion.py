@@ -7,6 +7,7 @@ it. What they say of the store is said here, so they say the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from seglog.storage.directory.directory_listing import no_queue_length
@@ -131,8 +132,7 @@ def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: F
     if not store.log_files:
         return []
     segment = store.geometry.segment_size_bytes
-    reader = LogReader(files, store.root, segment)
-    try:
+    with closing(LogReader(files, store.root, segment)) as reader:
         facts = TailFacts(
             log.end_phy_offset,
             max(file.first_offset for file in store.log_files) + segment,
@@ -141,7 +141,5 @@ def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: F
             RecordsBehind(reader, log.end_phy_offset, segment).has_record,
         )
         lost = find_lost_tail(queues.plain, queues.batch, facts)
-    finally:
-        reader.close()
     take_up(lost, queues.plain, queues.batch, facts, max(1, log.last_ms))
     return lost

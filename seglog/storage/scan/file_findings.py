@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from seglog.storage.directory.geometry import StoreGeometry
@@ -105,10 +106,7 @@ def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> lis
         if not size or first < max_offset * queue.layout.size_bytes:
             continue
         file = f"{queue.name}/{names.segment_file_name(first)}"
-        handle = files.open(queue.directory / names.segment_file_name(first), writable=False)
-        try:
+        with closing(files.open(queue.directory / names.segment_file_name(first), writable=False)) as handle:
             if not data_end(handle, queue.layout.size_bytes):
                 findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))
-        finally:
-            handle.close()
     return findings

@@ -9,6 +9,7 @@ Reads go through ``pread``: the segments may belong to a running broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -62,8 +63,9 @@ def make_seal(
     """
     sums: list[int] = []
     whole = 0
-    handle = files.open(root / COMMIT_LOG / segment_file_name(first_phy_offset), writable=False)
-    try:
+    with closing(
+        files.open(root / COMMIT_LOG / segment_file_name(first_phy_offset), writable=False)
+    ) as handle:
         if handle.size_bytes != segment_bytes:
             return Damage("file-size", segment_bytes, handle.size_bytes)
         handle.sync()  # what a seal says must not be undone by the next power cut
@@ -72,16 +74,11 @@ def make_seal(
                 return None
             sums += block_checksums(chunk)
             whole = checksum(chunk, whole)
-    finally:
-        handle.close()
     if len(sums) != block_count(segment_bytes):
         return Damage("file-size", segment_bytes, "a file that was cut meanwhile")
     tally = _Tally(first_phy_offset, segment_bytes)
-    reader = LogReader(files, root, segment_bytes)
-    try:
+    with closing(LogReader(files, root, segment_bytes)) as reader:
         damage = _walk(reader, tally, go_on)
-    finally:
-        reader.close()
     if damage is not None or not tally.is_complete:
         return damage
     tally.blocks["crc32c"] = sums

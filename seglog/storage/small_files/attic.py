@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -125,11 +126,8 @@ class Attic:
 
     def keep_file(self, path: Path) -> None:
         """Moves a file of the store here as a whole, durably; its folder is for the caller to sync."""
-        handle = self._files.open(path, writable=False)
-        try:
+        with closing(self._files.open(path, writable=False)) as handle:
             handle.sync()  # its writer may not have come to that
-        finally:
-            handle.close()
         name = path.relative_to(self._root).as_posix().replace("/", "-")
         folder = self._folder()
         self._files.rename(path, folder / f"{self._number(folder):010d}-{name}")
@@ -193,8 +191,7 @@ def whole_files(files: Files, root: Path, folder: str) -> list[str]:
 
 def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
     """Yields the entries of a file; one that is damaged costs only itself."""
-    handle = files.open(root / name, writable=False)
-    try:
+    with closing(files.open(root / name, writable=False)) as handle:
         at, is_chained = 0, False  # whether entry follows entry from here to the end
         while at < handle.size_bytes:
             head = read_part(handle, at, ATTIC_HEAD_BYTES)
@@ -211,8 +208,6 @@ def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
                 data_at = at + ATTIC_HEAD_BYTES + known.name_bytes
                 yield Kept(name, data_at, file, known.position_bytes, data)
             at = end
-    finally:
-        handle.close()
 
 
 def _leads_to_end(handle: OpenFile, at: int) -> bool:
@@ -226,9 +221,6 @@ def _leads_to_end(handle: OpenFile, at: int) -> bool:
 
 
 def _stretches(files: Files, root: Path, name: str, phy_offset: int) -> Iterator[Kept]:
-    handle = files.open(root / name, writable=False)
-    try:
+    with closing(files.open(root / name, writable=False)) as handle:
         for at in range(0, handle.size_bytes, MAX_KEPT_BYTES):
             yield Kept(name, at, None, phy_offset + at, bytes(read_part(handle, at, MAX_KEPT_BYTES)))
-    finally:
-        handle.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -97,12 +98,9 @@ def _read_unit_bytes(files: Files, queue: QueueFiles, slots: range, file_size_by
     """Returns the bytes of units of one file."""
     start = slots.start * CQ_UNIT_BYTES
     position = start % file_size_bytes
-    handle = files.open(queue.directory / segment_file_name(start - position), writable=False)
-    try:
+    with closing(files.open(queue.directory / segment_file_name(start - position), writable=False)) as handle:
         buffer = bytearray(len(slots) * CQ_UNIT_BYTES)
         count = handle.read_into(memoryview(buffer), position)
-    finally:
-        handle.close()
     return bytes(buffer[:count])
 
 

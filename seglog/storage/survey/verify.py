@@ -11,6 +11,7 @@ properties until its segment is sealed. Such records are counted, so that the re
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -270,8 +271,7 @@ class _Verification:
 
     def _walk_run(self, run: list[LogFile]) -> None:
         begun_bytes = self._read_bytes
-        scan = LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)
-        try:
+        with closing(LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)) as scan:
             # Window by window: the rows of a whole store might not fit into the memory.
             for rows in scan.iter_rows(
                 lambda done, _total: self._count(begun_bytes + done - self._read_bytes)
@@ -279,8 +279,6 @@ class _Verification:
                 self._records += len(rows)
                 self._count_bare(rows)
                 self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
-        finally:
-            scan.close()
         holes, tail, end = list(scan.holes), scan.tail, scan.end_phy_offset
         self._end = end
         run_end = run[-1].first_offset + self._segment
@@ -292,12 +290,11 @@ class _Verification:
         self._findings += log_findings(run, self._geometry, holes, tail, end)
 
     def _count_bare_of(self, file: LogFile) -> None:
-        scan = LogScan(LogReader(self._files, self._root, self._segment), [file], self._segment, verify=False)
-        try:
+        with closing(
+            LogScan(LogReader(self._files, self._root, self._segment), [file], self._segment, verify=False)
+        ) as scan:
             for rows in scan.iter_rows():
                 self._count_bare(rows)
-        finally:
-            scan.close()
 
     def _count_bare(self, rows: Rows) -> None:
         """Counts the records that do not end with ``__CRC32#``, which covers all before it."""

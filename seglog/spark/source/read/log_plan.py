@@ -9,6 +9,7 @@ Where there is damage in that one, the whole log is walked: all that comes befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -147,15 +148,12 @@ def find_end(
         segment_size_bytes: Length that each should have.
         verify: Whether to compute checksums.
     """
-    reader = LogReader(files, root, segment_size_bytes)
-    try:
+    with closing(LogReader(files, root, segment_size_bytes)) as reader:
         begun = next((file for file in reversed(log_files) if _begins(reader, file)), None)
         last = log_files if begun is None else log_files[log_files.index(begun) :]
         scan = _scanned(reader, last, segment_size_bytes, verify=verify)
         if scan.holes and len(last) < len(log_files):
             scan = _scanned(reader, log_files, segment_size_bytes, verify=verify)
-    finally:
-        reader.close()
     first = last[0].first_offset if last else 0
     return scan.end_phy_offset, tuple(
         Loss(hole.phy_offset, hole.end, hole.why, hole.expected, hole.found)
@@ -172,12 +170,9 @@ def _begins(reader: LogReader, file: LogFile) -> bool:
 def _scanned(
     reader: LogReader, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool
 ) -> LogScan:
-    scan = LogScan(reader, log_files, segment_size_bytes, verify=verify)
-    try:
+    with closing(LogScan(reader, log_files, segment_size_bytes, verify=verify)) as scan:
         for _rows in scan.iter_rows():
             pass  # only where it ends is asked
-    finally:
-        scan.close()
     return scan
 
 
