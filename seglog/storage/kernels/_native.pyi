@@ -1,4 +1,7 @@
-"""The kernels in C, made of ``native/``. All let go of the GIL while they run for long."""
+"""The kernels in C, made of ``native/``. All release the GIL while they run for long.
+
+A function that reads a buffer raises TruncatedError if that is the map of a file that another process cut.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
@@ -37,11 +40,8 @@ def walk(
             order in which they appeared.
 
     Returns:
-        The rows packed as ``ROW``, where the records lie whose properties say more about queues, and where
+        The rows packed as ``ROW``, where the records are whose properties say more about queues, and where
         the walk stopped.
-
-    Raises:
-        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def walk_stretch(
@@ -54,24 +54,21 @@ def walk_stretch(
     rows: memoryview,
     /,
 ) -> tuple[int, list[int], int, int, list[tuple[bytes, int]]]:
-    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+    """Walks records from ``start`` up to the first one at or after ``until``, as far as they are right.
 
     Args:
         buffer: A stretch of one segment.
         phy_offset: Physical offset of its first byte.
         start: Where in it to begin.
-        until: Where in it to end; the last record may go on behind it.
+        until: Where in it to end; the last record may end after it.
         verify: Whether to compute checksums.
-        resync: Whether to begin at the first record at or behind ``start`` that proves itself.
+        resync: Whether to begin at the first record at or after ``start`` that proves itself.
         rows: Takes the rows, packed as ``ROW``, with queues numbered from 0 as they appeared; the walk ends
             where there is no more room for them.
 
     Returns:
-        How many rows; where the records lie whose properties say more about queues; where the walk began, the
+        How many rows; where the records are whose properties say more about queues; where the walk began, the
         length of the buffer if nowhere; where it stopped; and the queues' topics and ids.
-
-    Raises:
-        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def walk_into(
@@ -86,35 +83,19 @@ def walk_into(
     tags: bool,
     /,
 ) -> tuple[int, list[int], int, bool, int, list[int], int]:
-    """Walks records from ``start`` up to the first one at or behind ``until``, as far as they are right.
+    """Walks records as :func:`walk_stretch` does, numbers queues as :func:`walk` does, and finds keys.
 
-    Args:
-        buffer: A stretch of one segment.
-        phy_offset: Physical offset of its first byte.
-        start: Where in it to begin.
-        until: Where in it to end; the last record may go on behind it.
-        verify: Whether to compute checksums.
-        number: As :func:`walk` takes it.
-        rows: Takes the rows, packed as ``ROW``; the walk ends where there is no more room for them.
-        keys: Takes the keys, packed as ``KEY_ROW``; the walk ends before a record whose keys have no room.
-            None if nobody wants them.
-        tags: Whether tags are keys.
+    ``rows`` takes the rows, packed as ``ROW``; ``keys``, unless it is None, the keys, packed as ``KEY_ROW``,
+    those of tags too if ``tags``. The walk ends before a record for which either has no room.
 
     Returns:
-        How many rows; where the records lie whose properties say more about queues; where the walk stopped;
-        whether for lack of room; how many keys; where the tombstones lie, which have none; and how many
+        How many rows; where the records are whose properties say more about queues; where the walk stopped;
+        whether for lack of room; how many keys; where the tombstones are, which have none; and how many
         records have a record CRC.
-
-    Raises:
-        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
     """
 
 def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
-    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one.
-
-    Raises:
-        TruncatedError: As of :func:`walk_stretch`.
-    """
+    """Returns the first place in ``[start, until)`` where a whole record proves itself, -1 without one."""
 
 def key_rows(
     window: memoryview, phy_offset: int, start: int, tags: bool, rows: memoryview, /
@@ -123,29 +104,18 @@ def key_rows(
 
     Returns:
         How many, and where that ends: at something else than a whole record, or one whose keys have no room.
-
-    Raises:
-        TruncatedError: As of :func:`walk_stretch`.
     """
 
 def put_keys(buffer: memoryview, slot_count: int, entry_count: int, rows: memoryview, /) -> int:
-    """Does what :func:`seglog.storage.format.index.index_build.put_keys` does.
-
-    Raises:
-        TruncatedError: As of :func:`walk_stretch`.
-    """
+    """Does what :func:`seglog.storage.format.index.index_build.put_keys` does."""
 
 def block_sums(buffer: memoryview, block_bytes: int, /) -> list[int] | None:
-    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it.
-
-    Raises:
-        TruncatedError: The buffer is the map of a file, and a byte of it cannot be read any more.
-    """
+    """Returns the CRC-32C of each block of a buffer; None if the CPU has no instruction for it."""
 
 def group_rows(
     rows: memoryview, queue_count: int, grouped: memoryview, /
 ) -> list[tuple[int, int, int, int, int]] | None:
-    """Does what :func:`seglog.storage.kernels.groups.group` does; None where it does nothing.
+    """Does what :func:`seglog.storage.kernels.queue_rows.group` does; None where it does nothing.
 
     Returns:
         Number, records, bytes, least and greatest store time of each queue, by the numbers.
@@ -176,9 +146,6 @@ def have_key(buffer: memoryview, first: int, places: memoryview, key: bytes, /) 
 
     Returns:
         0 or 1 for each.
-
-    Raises:
-        TruncatedError: A byte of the buffer could not be read.
     """
 
 def key_digest(topic: bytes, key: bytes, seed: bytes, /) -> int:
@@ -196,13 +163,10 @@ def key_digests(buffer: memoryview, first: int, places: memoryview, key_hash: in
 
     Returns:
         ``(n,) uint64``.
-
-    Raises:
-        TruncatedError: The buffer is the map of a file that another process has cut.
     """
 
 def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
-    """Tells the keys of the records from the start of the buffer on.
+    """Returns the keys of the records from the start of the buffer on.
 
     Args:
         buffer: A stretch of one segment that starts with a record; the first that is none ends it.
@@ -210,22 +174,21 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
         with_tags: Whether tags are keys.
 
     Returns:
-        The keys packed as ``KEY_ROW``, where in the buffer the tombstones lie, which have none, and how
+        The keys packed as ``KEY_ROW``, where in the buffer the tombstones are, which have none, and how
         many records have a record CRC.
     """
 
 def copy_strings(buffer: memoryview, starts: memoryview, sizes: memoryview, target: memoryview, /) -> None:
-    """Copies strings of a buffer one behind the other.
+    """Copies strings of a buffer one after the other.
 
     Args:
-        buffer: Where they lie.
+        buffer: The memory of all strings.
         starts: Where each starts, 64-bit numbers.
         sizes: How long each is, 64-bit numbers.
         target: Takes them.
 
     Raises:
         ValueError: A string does not lie within the buffer, or all together not within the target.
-        TruncatedError: As of :func:`walk_stretch`.
     """
 
 def property_map(
@@ -242,20 +205,17 @@ def property_map(
     """Takes properties of many records apart, as ``decode_properties`` takes those of one.
 
     Args:
-        buffer: Where they lie.
+        buffer: The memory of all strings.
         starts: As of :func:`copy_strings`, one for each record.
         sizes: Likewise.
-        row_ends: Takes for each record how many entries there are up to its end, 32-bit numbers.
-        name_ends: Takes where the name of each entry ends in ``names``, 32-bit numbers.
+        row_ends: Takes how many entries there are up to the end of each record; ends are 32-bit numbers.
+        name_ends: Takes where the name of each entry ends in ``names``.
         names: Takes the names.
-        value_ends: Takes where the value of each entry ends in ``values``, 32-bit numbers.
+        value_ends: Takes where the value of each entry ends in ``values``.
         values: Takes the values.
 
     Returns:
         How many entries there are; -1 where they have no room, or a record has more than 64.
-
-    Raises:
-        As :func:`copy_strings`.
     """
 
 def property_values(
@@ -269,16 +229,8 @@ def property_values(
 ) -> None:
     """Finds the value of one property of many records, as ``find_property`` finds that of one.
 
-    Args:
-        buffer: As of :func:`property_map`.
-        starts: Likewise.
-        sizes: Likewise.
-        name: The name, with the 0x01 behind it.
-        value_starts: Takes where in the buffer each value starts, 64-bit numbers.
-        value_sizes: Takes how long each is, 0 for none.
-
-    Raises:
-        As :func:`copy_strings`.
+    ``name`` has the 0x01 after it; ``value_starts`` takes where in the buffer each value starts and
+    ``value_sizes`` how long it is, 0 for none; all are 64-bit numbers.
     """
 
 def open_beneath(folder: int, path: bytes, flags: int, /) -> int:
@@ -354,7 +306,19 @@ class PendingRecord:
         self, buffer: memoryview, at: int, queue_offset: int, phy_offset: int, store_timestamp_ms: int, /
     ) -> None: ...
 
-class LogTail:
+class _Tail:
+    def grant(
+        self,
+        memory: memoryview,
+        first: int,
+        end: int,
+        length: Callable[[], int] | None,
+        descriptor: int,
+        /,
+    ) -> None: ...
+    def revoke(self) -> None: ...
+
+class LogTail(_Tail):
     """What ``PythonLogTail`` is; its numbers have 64 bits."""
 
     end_phy_offset: int
@@ -370,18 +334,8 @@ class LogTail:
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
-    def grant(
-        self,
-        memory: memoryview,
-        first: int,
-        end: int,
-        length: Callable[[], int] | None,
-        descriptor: int,
-        /,
-    ) -> None: ...
-    def revoke(self) -> None: ...
 
-class QueueTail:
+class QueueTail(_Tail):
     """What ``PythonQueueTail`` is; its numbers have 64 bits."""
 
     min_offset: int
@@ -389,16 +343,6 @@ class QueueTail:
     max_phy_offset: int
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
-    def grant(
-        self,
-        memory: memoryview,
-        first: int,
-        end: int,
-        length: Callable[[], int] | None,
-        descriptor: int,
-        /,
-    ) -> None: ...
-    def revoke(self) -> None: ...
 
 class FastPath(Generic[_R, _B, _D]):
     """What ``PythonFastPath`` is; it takes batches and messages of brokers too.
