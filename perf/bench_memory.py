@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.support.big_stores import damage, make_small, make_sparse
-from tests.support.memory import Measured, measure, whole_store_commands
+from tests.support.machine.memory import Measured, measure, whole_store_commands
+from tests.support.material.big_stores import damage, make_small, make_sparse
 
 _EACH_TENTH: Final = 10
 

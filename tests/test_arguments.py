@@ -35,9 +35,9 @@ from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.host import Host
 from seglog.storage.writes.values import RawMessage
 from seglog.testing import VirtualBroker
-from tests.support.fast_paths import fast_paths_of
-from tests.support.kernels import BOTH, native
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.machine.fast_paths import fast_paths_of
+from tests.support.machine.kernels import BOTH, native
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 
 HUGE = 10**5000
 NO_INTEGERS = (True, 1.0, math.nan, "1", b"1", [1], 2**70, -(2**70), HUGE)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from seglog.clock import SystemClock, VirtualClock
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
 
 PATIENCE_S = 10
 

@@ -17,7 +17,7 @@ from perf.budget import Budget
 from perf.cases import FILL_BATCH, READS, Case, Workload
 from perf.sample import Sample, SanityError
 from perf.workloads.latency import SHARES
-from tests.interop import toolchain
+from tests.interop.judging import toolchain
 
 VERSION: Final = "2026.4"
 _PROJECT: Final = Path(__file__).resolve().parent.parent / "java"

@@ -19,8 +19,8 @@ from perf.workloads.latency import SHARES
 from perf.workloads.size import count_bytes
 from perf.workloads.together import over_one
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
-from tests.interop import toolchain
-from tests.interop.judge import Judge, JudgeError, Line
+from tests.interop.judging import toolchain
+from tests.interop.judging.judge import Judge, JudgeError, Line
 
 _WORKLOADS: Final = {
     Workload.PUT: "write",

@@ -18,8 +18,8 @@ from seglog.remoting.headers import UpdateConsumerOffsetHeader
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, pull, send
-from tests.support.config_files import read_config
-from tests.support.golden import config_names, extract, tree_digest
+from tests.support.material.config_files import read_config
+from tests.support.material.golden import config_names, extract, tree_digest
 from tests.support.narrow import not_none
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"

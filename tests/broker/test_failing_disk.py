@@ -9,8 +9,8 @@ from seglog.broker.tables.topics import TopicConfig
 from seglog.errors import StoreFailedError
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.stores import read_all
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.material.stores import read_all
 
 
 @pytest.mark.parametrize("call", ["write_file", "sync_dir"])

@@ -18,8 +18,8 @@ from seglog.cli.ui import failures
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
+from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"], ["version", "--json"]])

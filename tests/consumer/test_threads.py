@@ -13,7 +13,7 @@ from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import ConsumerError
 from seglog.producer.producer import Producer
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
 
 
 @pytest.fixture

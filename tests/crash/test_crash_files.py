@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from seglog.errors import StoreLockedError
-from tests.support.crash_disk import PAGE_BYTES, SECTOR_BYTES
-from tests.support.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_disk import PAGE_BYTES, SECTOR_BYTES
+from tests.support.crash.crash_files import CrashFiles, KilledError
 
 FOLDER = Path("/folder")
 PATH = FOLDER / "file"

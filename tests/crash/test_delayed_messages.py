@@ -14,10 +14,10 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send, send_delayed
-from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.crash_work import StillClock
+from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_work import StillClock
+from tests.support.material.stores import read_all
 from tests.support.scale import scaled
-from tests.support.stores import read_all
 
 STORE = Path("/store")
 LIVES = 6

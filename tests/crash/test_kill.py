@@ -18,9 +18,9 @@ import pytest
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
+from tests.support.material.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -163,7 +163,7 @@ def test_recovery_that_is_killed_again_and_again_finishes_in_the_end(tmp_path):
 DIES = """
     import json, os, sys
     from pathlib import Path
-    from tests.support.failing_files import FailingFiles, Fault
+    from tests.support.crash.failing_files import FailingFiles, Fault
     from seglog.storage.writes.flush import Durability
     from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore

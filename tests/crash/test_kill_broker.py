@@ -18,8 +18,8 @@ from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import SystemClock, VirtualClock
 from seglog.storage.format.ours.offset_history import ChangeKind
+from tests.support.material.stores import read_all
 from tests.support.scale import scaled
-from tests.support.stores import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELS = "1s 2s 3s"

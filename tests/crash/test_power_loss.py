@@ -1,7 +1,7 @@
 """Power cuts and kills at any moment, recoveries included, lose nothing that was promised.
 
-Simulated: see :mod:`tests.support.crash_disk` for what a power cut may leave, and
-:mod:`tests.support.crash_model` for what is promised.
+Simulated: see :mod:`tests.support.crash.crash_disk` for what a power cut may leave, and
+:mod:`tests.support.crash.crash_model` for what is promised.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.archives import unpack
-from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.crash_life import Life
-from tests.support.crash_work import STORE, StillClock
+from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_life import Life
+from tests.support.crash.crash_work import STORE, StillClock
+from tests.support.material.archives import unpack
+from tests.support.material.stores import SMALL, read_all
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, read_all
 
 COMPACTION = Path(__file__).parents[1] / "storage" / "format" / "stores" / "compaction-5.4.0.tar.xz"
 PARTS = scaled(10, 200)
@@ -35,7 +35,7 @@ def test_no_life_breaks_a_promise(part):
     for seed in range(part * LIVES, (part + 1) * LIVES):
         outcome = Life(seed).live()
         if outcome.violation is not None:
-            again = f"python -m tests.support.crash_life {seed}"
+            again = f"python -m tests.support.crash.crash_life {seed}"
             raise AssertionError(f"the life of seed {seed} ({again}) broke a promise") from outcome.violation
         for name in total:
             total[name] += getattr(outcome, name)

@@ -23,10 +23,10 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.writes.flush import Durability
-from tests.support.disks import disk, drop_caches, fill, thin_disk, why_not
+from tests.support.machine.disks import disk, drop_caches, fill, thin_disk, why_not
+from tests.support.material.stores import new_clock, read_all, served
 from tests.support.narrow import not_none
 from tests.support.scale import scaled
-from tests.support.stores import new_clock, read_all, served
 
 ROOT = Path(__file__).resolve().parents[2]
 SYNC = Durability.SYNC

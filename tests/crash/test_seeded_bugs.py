@@ -16,9 +16,9 @@ from seglog.storage.kernels import PYTHON, walk
 from seglog.storage.recovery import recover
 from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.walk import log_scan
-from tests.support.crash_files import CrashFiles
-from tests.support.crash_life import Life
-from tests.support.kernels import running
+from tests.support.crash.crash_files import CrashFiles
+from tests.support.crash.crash_life import Life
+from tests.support.machine.kernels import running
 
 LIVES = 300
 LOST = "lost"

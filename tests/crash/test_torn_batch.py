@@ -21,8 +21,8 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.kernels import native
-from tests.support.stores import SMALL_INDEX, read_all
+from tests.support.machine.kernels import native
+from tests.support.material.stores import SMALL_INDEX, read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 SEGMENT_BYTES = 1 << 20

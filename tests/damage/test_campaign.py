@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from tests.support.campaign import suffer
+from tests.support.damage.campaign import suffer
+from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.scale import scaled
-from tests.support.subjects import SUBJECTS, make_subject
 
 EACH = scaled(100, 4000)
 SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]

@@ -9,11 +9,11 @@ from collections import Counter
 
 import pytest
 
-from tests.support.campaign_run import FULL_PIECES, Piece
+from tests.support.damage.campaign_run import FULL_PIECES, Piece
+from tests.support.damage.subjects import SUBJECTS, make_subject
+from tests.support.damage.trial import KIND_NAMES, Patient, try_damage
+from tests.support.damage.unseen import COPIES, NO_CHECKSUM
 from tests.support.scale import scaled
-from tests.support.subjects import SUBJECTS, make_subject
-from tests.support.trial import KIND_NAMES, Patient, try_damage
-from tests.support.unseen import COPIES, NO_CHECKSUM
 
 WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
 

@@ -13,12 +13,12 @@ import pytest
 from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
-from tests.support.campaign import COMPACTED, KINDS
-from tests.support.laws import Look, Questions, served_by
+from tests.support.damage.campaign import COMPACTED, KINDS
+from tests.support.damage.laws import Look, Questions, served_by
+from tests.support.damage.subjects import make_subject
+from tests.support.damage.trial import before_repair
+from tests.support.material.stores import new_clock
 from tests.support.scale import scaled
-from tests.support.stores import new_clock
-from tests.support.subjects import make_subject
-from tests.support.trial import before_repair
 
 EACH = 12
 ALONE = 2

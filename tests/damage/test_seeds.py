@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.subjects import make_subject
-from tests.support.trial import Patient, try_damage
+from tests.support.damage.subjects import make_subject
+from tests.support.damage.trial import Patient, try_damage
 
 SEEDS = [
     ("propcrc", 454),  # what nobody reads of a queue file looked like an address of filter data

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
-from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, new_clock
-from tests.support.unproven import LEFT, left_to_operator
+from tests.support.damage.unproven import LEFT, left_to_operator
+from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, new_clock
 
 TABLE = {"topicConfigTable": {"P": {"perm": 6, "attributes": {"queue.type": "SimpleCQ"}}}}
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 
 USUAL = {"UNIQ_KEY": "0A010203000000001234567890ABCDEF", "WAIT": "true", "CLUSTER": "DefaultCluster"}
 """What a Java client adds to each message."""

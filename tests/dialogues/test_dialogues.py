@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from tests.support import golden
+from tests.support.material import golden
 
 FOLDER = Path(__file__).parent
 DIALOGUES = {

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock, served
 from tests.support.scale import scaled
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock, served
 
 MESSAGES = 40
 

@@ -16,10 +16,10 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.damage import blows
+from tests.support.damage.damage import blows
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, SMALL_INDEX, fill, new_clock, read_all, served
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock, read_all, served
 
 IN_MEMORY = Path("/dev/shm")
 SEARCH = settings(

@@ -17,8 +17,8 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import decode_properties, find_property, without_crc_property
 from seglog.storage.format.record.record import Damage, examine
 from seglog.storage.kernels.walk import QueueTable, Stop, iter_resync, walk
-from tests.support.damage import damaged_bytes
-from tests.support.records import Record, pack_log, records
+from tests.support.damage.damage import damaged_bytes
+from tests.support.material.records import Record, pack_log, records
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(200, 20_000))

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from tests.interop import toolchain
-from tests.interop.judge import Judge
+from tests.interop.judging import toolchain
+from tests.interop.judging.judge import Judge
 
 
 @pytest.fixture(scope="session")

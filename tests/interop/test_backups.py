@@ -8,11 +8,11 @@ from seglog import MessageStore
 from seglog.doctor.copies.backup import make_backup
 from seglog.doctor.copies.branch import create_branch
 from seglog.storage.files.store_root import StoreRoot
-from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
-from tests.interop.lines import differences, message_line
-from tests.support import golden
-from tests.support.lives import TOPIC, live
-from tests.support.stores import new_clock, served
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.lines import differences, message_line
+from tests.support.material import golden
+from tests.support.material.lives import TOPIC, live
+from tests.support.material.stores import new_clock, served
 
 pytestmark = pytest.mark.interop
 

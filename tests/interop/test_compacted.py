@@ -10,15 +10,15 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
-from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
-from tests.interop.lines import differences, message_line, place
-from tests.interop.states import as_is, bare, crashed
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Probe
+from tests.interop.judging.lines import differences, message_line, place
+from tests.interop.judging.states import as_is, bare, crashed
+from tests.interop.judging.writing import store_options
 from tests.interop.test_compaction_topics import CONFIG, assert_same_answers, declare, put_changes
 from tests.interop.test_compaction_topics import answers as get_answers
-from tests.interop.writing import store_options
-from tests.support import golden
 from tests.support.local_runner import LocalRunner
-from tests.support.stores import served
+from tests.support.material import golden
+from tests.support.material.stores import served
 
 pytestmark = pytest.mark.interop
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from seglog import GetStatus, MessageStore
-from tests.interop.judge import SMALL_GEOMETRY, JavaMessages, Probe
-from tests.interop.lines import get_line, message_line
-from tests.interop.writing import store_options
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Probe
+from tests.interop.judging.lines import get_line, message_line
+from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop
 

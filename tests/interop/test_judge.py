@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop import toolchain
-from tests.interop.judge import SMALL_GEOMETRY, Geometry, JavaHost, JavaMessages, Judge, JudgeError, Probe
-from tests.support import golden
+from tests.interop.judging import toolchain
+from tests.interop.judging.judge import (
+    SMALL_GEOMETRY,
+    Geometry,
+    JavaHost,
+    JavaMessages,
+    Judge,
+    JudgeError,
+    Probe,
+)
+from tests.support.material import golden
 
 pytestmark = pytest.mark.interop
 

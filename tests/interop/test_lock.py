@@ -16,9 +16,9 @@ import pytest
 
 from seglog import MessageStore
 from seglog.errors import StoreFailedError, StoreLockedError
-from tests.interop.judge import SMALL_GEOMETRY, JavaMessages
-from tests.interop.lines import differences, served_lines
-from tests.interop.writing import store_options
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.lines import differences, served_lines
+from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judge import SMALL_GEOMETRY, JavaHost, JavaMessages
-from tests.interop.writing import append_here, store_options
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages
+from tests.interop.judging.writing import append_here, store_options
 
 pytestmark = pytest.mark.interop
 

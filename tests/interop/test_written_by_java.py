@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages
-from tests.interop.lines import differences, lost_keys, served_lines
-from tests.interop.writing import store_options
+from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages
+from tests.interop.judging.lines import differences, lost_keys, served_lines
+from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages
-from tests.interop.lines import differences, java_lines, lost_keys, served_lines
-from tests.interop.writing import write_store
+from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.lines import differences, java_lines, lost_keys, served_lines
+from tests.interop.judging.writing import write_store
 
 pytestmark = pytest.mark.interop
 

@@ -27,10 +27,10 @@ from perf.spread import Spread, figures, ratios
 from perf.workloads.reads import read
 from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
-from tests.support.kernels import native
+from tests.support.machine.kernels import native
+from tests.support.machine.patience import patience_s
+from tests.support.machine.spark_here import need_spark
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
-from tests.support.spark_here import need_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Budget(0.2)

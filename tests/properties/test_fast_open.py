@@ -18,10 +18,10 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes.values import NewMessage
 from seglog.storage.writes.writer import Writer
-from tests.support.golden import tree_digest
-from tests.support.records import Record
+from tests.support.material.golden import tree_digest
+from tests.support.material.records import Record
+from tests.support.material.stores import SMALL_INDEX, Lengths, new_clock, read_all
 from tests.support.scale import scaled
-from tests.support.stores import SMALL_INDEX, Lengths, new_clock, read_all
 
 
 class Step(TypedDict):

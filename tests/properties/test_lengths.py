@@ -16,8 +16,8 @@ from seglog import MessageStore
 from seglog.storage.directory.broker_conf import LENGTHS_FILE
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.files import RealFiles
+from tests.support.material.stores import SMALL_INDEX, fill, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SMALL_INDEX, fill, new_clock
 
 SEGMENT = 16 << 10
 FILES = 5

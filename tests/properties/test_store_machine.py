@@ -19,8 +19,8 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 
 IN_MEMORY = Path("/dev/shm")
 PREPARED, COMMIT, ROLLBACK = 0x4, 0x8, 0xC

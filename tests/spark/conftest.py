@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seglog.spark.session import local_session
-from tests.support.spark_here import need_spark
+from tests.support.machine.spark_here import need_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,13 +21,13 @@ from seglog.errors import NotFoundError, SeglogError
 from seglog.spark.audit.stores import audit_store, audit_stores
 from seglog.spark.audit.tables import findings_frame, queues_frame
 from seglog.storage.format.record.record import FILLER
-from tests.support import golden
-from tests.support.campaign import KINDS
-from tests.support.log_records import iter_log
-from tests.support.mixed import fill_mixed
+from tests.support.damage.campaign import KINDS
+from tests.support.damage.subjects import SUBJECTS, make_subject
+from tests.support.material import golden
+from tests.support.material.log_records import iter_log
+from tests.support.material.mixed import fill_mixed
+from tests.support.material.sealed import flip, sealed_store, segment
 from tests.support.scale import scaled
-from tests.support.sealed import flip, sealed_store, segment
-from tests.support.subjects import SUBJECTS, make_subject
 
 pytestmark = pytest.mark.spark
 

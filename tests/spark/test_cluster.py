@@ -20,11 +20,11 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
 from seglog.storage.files.files import RealFiles
-from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.local_runner import LocalRunner
+from tests.support.machine.spark_cluster import running_cluster, zip_package
+from tests.support.machine.spark_here import need_spark
+from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.narrow import not_none
-from tests.support.spark_cluster import running_cluster, zip_package
-from tests.support.spark_here import need_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ from seglog.spark.source.values.columns import usual_columns
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.survey import survey
-from tests.support.golden import extract
+from tests.support.material.golden import extract
 
 
 def rows(path, **options):

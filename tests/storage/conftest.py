@@ -10,7 +10,7 @@ import pytest
 
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, SMALL_INDEX, OpenOptions, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, OpenOptions, new_clock
 
 
 class OpenStore(Protocol):

@@ -17,7 +17,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files.files import DiskUsage, RealFiles
 from seglog.testing import VirtualBroker
 from tests.support.brokers import pull, records_body, send_delayed
-from tests.support.golden import tree_digest
+from tests.support.material.golden import tree_digest
 
 START_MS = 1_700_000_000_000
 LADDER_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)

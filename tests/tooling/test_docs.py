@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "seglog" / "storage" / "kernels" / "layout.h"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.support.golden import (
+from tests.support.material.golden import (
     config_names,
     expected,
     extract,

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.golden import extract
-from tests.support.patience import patience_s
-from tests.support.spark_here import need_spark
+from tests.support.machine.patience import patience_s
+from tests.support.machine.spark_here import need_spark
+from tests.support.material.golden import extract
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

@@ -16,8 +16,8 @@ from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_delayed
-from tests.support.config_files import read_config
-from tests.support.golden import config_names, extract
+from tests.support.material.config_files import read_config
+from tests.support.material.golden import config_names, extract
 
 START_MS = 1_700_000_000_000
 DAY = "1d"

@@ -29,8 +29,8 @@ from tests.support.brokers import (
     send_delayed,
     send_header,
 )
-from tests.support.golden import extract
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
+from tests.support.material.golden import extract
 
 START_MS = 1_700_000_000_000
 STAMP = {"CLUSTER": "DefaultCluster", "MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}

@@ -12,7 +12,7 @@ from seglog.clock import VirtualClock
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.files.files import RealFiles
 from seglog.storage.small_files.config_file import ConfigFile
-from tests.support import golden
+from tests.support.material import golden
 
 DAY_MS = 24 * 3_600_000
 

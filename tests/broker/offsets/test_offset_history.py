@@ -27,7 +27,7 @@ from seglog.storage.format.ours.offset_history import (
 )
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, send
-from tests.support.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_files import CrashFiles, KilledError
 
 ROOT = Path("/store")
 START_MS = 1_000_000

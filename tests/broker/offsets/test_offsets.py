@@ -17,7 +17,7 @@ from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, FullError, InvalidArgumentError, InvalidNameError
 from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.small_files.config_file import ConfigFile
-from tests.support.crash_files import CrashFiles
+from tests.support.crash.crash_files import CrashFiles
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"
 PATH = Path("/store/config/consumerOffset.json")

@@ -24,9 +24,9 @@ from seglog.storage.files.files import DiskUsage, RealFiles
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import pull, pull_header, records_body, send
-from tests.support.disks import memory_disk, why_not
+from tests.support.machine.disks import memory_disk, why_not
+from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 from tests.support.narrow import not_none
-from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, read_all
 
 ALWAYS = range(24)
 DAY_MS = 24 * HOUR_MS

@@ -25,7 +25,7 @@ from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_back, send_delayed
-from tests.support.golden import extract
+from tests.support.material.golden import extract
 from tests.support.narrow import not_none
 
 START_MS = 1_700_000_000_000

@@ -20,7 +20,7 @@ from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.format.system_names import SYSTEM_GROUPS
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, pull, send
-from tests.support.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.narrow import not_none
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"

@@ -19,7 +19,7 @@ from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker, pull, send, send_header
-from tests.support.stores import read_all
+from tests.support.material.stores import read_all
 
 LIVE_MS = 60_000
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND

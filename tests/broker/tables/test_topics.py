@@ -21,7 +21,7 @@ from seglog.remoting.codes import ResponseCode
 from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, pull, pull_header, send
-from tests.support.crash_files import CrashFiles
+from tests.support.crash.crash_files import CrashFiles
 from tests.support.narrow import not_none
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"

@@ -16,7 +16,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.system_names import TOOLS_GROUP
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send
-from tests.support.stores import SMALL, read_all
+from tests.support.material.stores import SMALL, read_all
 
 START_MS = 1_700_000_000_000
 

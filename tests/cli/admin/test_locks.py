@@ -8,7 +8,7 @@ from seglog.broker.broker import Broker
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.names import OURS
-from tests.support import golden
+from tests.support.material import golden
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
 

@@ -7,8 +7,8 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
-from tests.support import golden
 from tests.support.brokers import open_broker, send
+from tests.support.material import golden
 
 START_MS = 1_800_000_000_000
 

@@ -11,9 +11,9 @@ import pytest
 from seglog.cli.admin import put
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
-from tests.support import golden
+from tests.support.machine.patience import patience_s
+from tests.support.material import golden
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
 
 
 @pytest.fixture

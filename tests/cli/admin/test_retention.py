@@ -15,7 +15,7 @@ from seglog.doctor.message.copy_names import RETRY_TOPIC
 from seglog.errors import InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send
-from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, copy_store, read_all
+from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, copy_store, read_all
 
 LONG_AGO_MS = 1_600_000_000_000
 COUNT = 30

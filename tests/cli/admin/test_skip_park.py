@@ -11,9 +11,9 @@ from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.config_files import read_config
-from tests.support.lives import BODY, GROUP, TOPIC, UNIQUE, live
+from tests.support.material import golden
+from tests.support.material.config_files import read_config
+from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.remoting.subscription_group import SubscriptionGroup
-from tests.support import golden
 from tests.support.brokers import open_broker, pull, send
-from tests.support.config_files import read_config
+from tests.support.material import golden
+from tests.support.material.config_files import read_config
 
 
 @pytest.fixture

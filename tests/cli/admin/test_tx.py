@@ -9,8 +9,8 @@ from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props
 from seglog.storage.store import MessageStore
-from tests.support.golden import extract
-from tests.support.stores import SMALL, new_clock, read_all
+from tests.support.material.golden import extract
+from tests.support.material.stores import SMALL, new_clock, read_all
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

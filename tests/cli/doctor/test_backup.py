@@ -18,11 +18,11 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from tests.doctor.check.test_lengths import served as served_of
 from tests.doctor.check.test_misnamed import call
-from tests.support import golden
-from tests.support.lives import live
+from tests.support.machine.read_only_disk import on_read_only_disk
+from tests.support.material import golden
+from tests.support.material.lives import live
+from tests.support.material.stores import SMALL_INDEX, fill, served
 from tests.support.narrow import not_none
-from tests.support.read_only_disk import on_read_only_disk
-from tests.support.stores import SMALL_INDEX, fill, served
 
 
 def test_a_store_that_nobody_has_open(seglog, tmp_path):

@@ -10,9 +10,9 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.lives import BODY, GROUP, TOPIC, UNIQUE, live, write_offsets
-from tests.support.stores import fill, served
+from tests.support.material import golden
+from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live, write_offsets
+from tests.support.material.stores import fill, served
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from seglog.doctor.check.check_progress_file import MAX_RESUME_BYTES
-from tests.support import golden
+from tests.support.machine.patience import patience_s
+from tests.support.material import golden
+from tests.support.material.sealed import flip, sealed_store, segment
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
-from tests.support.sealed import flip, sealed_store, segment
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from seglog.doctor.check.check import check_store
-from tests.support.sealed import flip, sealed_store, segment
+from tests.support.material.sealed import flip, sealed_store, segment
 
 SLOW_CHECK = """
 import fcntl, sys, termios, time

@@ -16,9 +16,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.support import golden
-from tests.support.lives import BODY, TOPIC, UNIQUE, live
-from tests.support.stores import new_clock, served
+from tests.support.material import golden
+from tests.support.material.lives import BODY, TOPIC, UNIQUE, live
+from tests.support.material.stores import new_clock, served
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, write_journal
 from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files.files import RealFiles
-from tests.support import golden
-from tests.support.lives import BODY, UNIQUE, live
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.lives import BODY, UNIQUE, live
+from tests.support.material.stores import new_clock
 
 FILES = RealFiles()
 SEGMENT = 64 << 10

@@ -13,8 +13,8 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.stores import new_clock
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.material.stores import new_clock
 
 SECRET = b"SECRETBODY%04d"
 

@@ -9,9 +9,9 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.lives import GROUP, TOPIC, UNIQUE, live
-from tests.support.stores import SMALL_INDEX
+from tests.support.material import golden
+from tests.support.material.lives import GROUP, TOPIC, UNIQUE, live
+from tests.support.material.stores import SMALL_INDEX
 
 
 @pytest.fixture

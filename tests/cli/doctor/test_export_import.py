@@ -25,10 +25,10 @@ from seglog.storage.format.record.sys_flag import COMPRESSED, STORE_HOST_V6
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.export_row import from_fields, to_fields
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.disks import memory_disk
-from tests.support.lives import GROUP, TOPIC, live
-from tests.support.stores import SMALL_INDEX, AllLengths, served
+from tests.support.machine.disks import memory_disk
+from tests.support.material import golden
+from tests.support.material.lives import GROUP, TOPIC, live
+from tests.support.material.stores import SMALL_INDEX, AllLengths, served
 
 SMALL: AllLengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
 SAME = ("topic", "queue_id", "body", "flag", "born_timestamp_ms", "born_host", "reconsume_times")

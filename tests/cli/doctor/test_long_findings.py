@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from seglog.cli.main import commands
 from seglog.storage.findings.finding_text import MOST_QUOTED
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, new_clock
+from tests.support.material.stores import SMALL, new_clock
 
 
 def found_in_table(path, value):

@@ -10,8 +10,8 @@ import pytest
 
 from seglog.errors import LengthUnknownError
 from seglog.storage.files.files import RealFiles
-from tests.support import golden
-from tests.support.golden import tree_digest
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
-from tests.support import golden
-from tests.support.golden import tree_digest
-from tests.support.packs import (
+from tests.support.damage.packs import (
     entries_of,
     file_entry,
     outside_entries,
@@ -22,7 +20,9 @@ from tests.support.packs import (
     store_among_others,
     surroundings,
 )
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import new_clock
 
 FILES = RealFiles()
 

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from tests.support import golden
-from tests.support.sealed import COUNT, flip, sealed_store, segment
+from tests.support.material import golden
+from tests.support.material.sealed import COUNT, flip, sealed_store, segment
 
 
 @pytest.fixture

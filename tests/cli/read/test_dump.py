@@ -10,7 +10,7 @@ from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
+from tests.support.material import golden
 
 _INTACT = sorted(golden.golden_names(damaged=False))
 _STORE_FIELDS = ("kind", "minPhyOffset", "maxPhyOffset")

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock
 
 TOPIC = b"Orders"
 

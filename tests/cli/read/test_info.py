@@ -7,7 +7,7 @@ import os
 import pytest
 
 from seglog.storage.store import MessageStore
-from tests.support import golden
+from tests.support.material import golden
 
 
 def info(seglog, path, *options):

@@ -12,9 +12,9 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.index.index import INDEX_ENTRY, IndexGeometry, key_hash
 from seglog.storage.store import MessageStore
 from tests.doctor.check.test_misnamed import call
-from tests.support import golden
-from tests.support.sealed import flip
-from tests.support.stores import Lengths
+from tests.support.material import golden
+from tests.support.material.sealed import flip
+from tests.support.material.stores import Lengths
 
 SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 COMMANDS = (

@@ -7,9 +7,9 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
 from seglog.storage.format.record.record import FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.sealed import flip, segment
-from tests.support.stores import Lengths
+from tests.support.material import golden
+from tests.support.material.sealed import flip, segment
+from tests.support.material.stores import Lengths
 
 SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 

@@ -6,8 +6,8 @@ import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.stores import Lengths
+from tests.support.material import golden
+from tests.support.material.stores import Lengths
 
 SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 

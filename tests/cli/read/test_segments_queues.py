@@ -9,8 +9,8 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.sealed import COUNT, flip, sealed_store, segment
+from tests.support.material import golden
+from tests.support.material.sealed import COUNT, flip, sealed_store, segment
 
 
 def lines_of(ran, kind):

@@ -9,7 +9,7 @@ import pytest
 
 from seglog.errors import NotFoundError
 from seglog.storage.store import MessageStore
-from tests.support import golden
+from tests.support.material import golden
 from tests.support.narrow import not_none
 
 

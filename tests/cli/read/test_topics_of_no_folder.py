@@ -10,8 +10,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import can_name_directory
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.records import Record
-from tests.support.stores import SMALL_INDEX, AllLengths
+from tests.support.material.records import Record
+from tests.support.material.stores import SMALL_INDEX, AllLengths
 
 SMALL: AllLengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000, **SMALL_INDEX}
 TOPICS = {

@@ -12,7 +12,7 @@ from seglog.clock import VirtualClock
 from seglog.storage.format.record.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZSTD
 from seglog.storage.store import MessageStore
 from seglog.testing import VirtualBroker
-from tests.support.stores import SMALL_INDEX, AllLengths
+from tests.support.material.stores import SMALL_INDEX, AllLengths
 
 SMALL: AllLengths = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 2000, **SMALL_INDEX}
 NOISE = random.Random(5).randbytes(60)

@@ -21,9 +21,9 @@ from seglog.errors import (
 )
 from seglog.storage.files.files import MAX_WHOLE_BYTES
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.read_only_disk import on_read_only_disk
-from tests.support.stores import Lengths
+from tests.support.machine.read_only_disk import on_read_only_disk
+from tests.support.material import golden
+from tests.support.material.stores import Lengths
 
 
 def check_refused(ran, kind, *words):

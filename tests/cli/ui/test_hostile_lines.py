@@ -8,8 +8,8 @@ import pytest
 
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.format.config.json_line import decode_json_object
-from tests.support.broker_damage import small_store
-from tests.support.stores import fill
+from tests.support.damage.broker_damage import small_store
+from tests.support.material.stores import fill
 
 DEEP = b"[" * 100_000
 

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from seglog.storage.store import MessageStore
-from tests.support.broker_damage import small_store
+from tests.support.damage.broker_damage import small_store
 from tests.support.hostile.commands import ALL, NOT_HERE, Subject, command_paths, words_of
 
 HOSTILE = "\x1b]0;x\x07\x9b31m\x7f\u202e\u2066\nFORGED\r\b"

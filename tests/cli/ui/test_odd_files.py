@@ -10,7 +10,7 @@ import pytest
 
 from seglog.errors import FileKindError
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, SMALL_INDEX, fill
+from tests.support.material.stores import SMALL, SMALL_INDEX, fill
 
 LIMIT_S = 20
 BUG = 70

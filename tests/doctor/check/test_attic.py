@@ -16,9 +16,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.scan.holes_file import load_holes
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
-from tests.support.golden import tree_digest
-from tests.support.images import Image, slots, swap
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, copy_store, new_clock, read_all
+from tests.support.damage.images import Image, slots, swap
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, copy_store, new_clock, read_all
 
 COUNT = 60
 BODY = bytes(range(60))

@@ -10,9 +10,18 @@ import pytest
 from seglog.doctor.check.check import check_store
 from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.broker_damage import DAMAGES, compacted, compacted_once, mixed, own, plain, real, sealed
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.damage.broker_damage import (
+    DAMAGES,
+    compacted,
+    compacted_once,
+    mixed,
+    own,
+    plain,
+    real,
+    sealed,
+)
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.survey.survey import survey
-from tests.support import golden
+from tests.support.material import golden
 
 DAMAGES = {
     "d-bodyflip-first": {"record-repairable"},

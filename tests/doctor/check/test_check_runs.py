@@ -30,13 +30,13 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.index_check.index_facts import load_index
 from seglog.storage.index_check.key_check import KeyDiff
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.kernels import BOTH, running
-from tests.support.mixed import fill_mixed
+from tests.support.machine.kernels import BOTH, running
+from tests.support.machine.patience import patience_s
+from tests.support.material import golden
+from tests.support.material.mixed import fill_mixed
+from tests.support.material.sealed import flip, sealed_store, segment
+from tests.support.material.stores import SMALL, SMALL_INDEX, fill, new_clock
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
-from tests.support.sealed import flip, sealed_store, segment
-from tests.support.stores import SMALL, SMALL_INDEX, fill, new_clock
 
 SPLIT = 1 << 16
 
@@ -164,7 +164,7 @@ import sys, time
 from pathlib import Path
 from seglog.storage.store import MessageStore
 from seglog.storage.files.store_root import StoreRoot
-from tests.support.stores import SMALL_INDEX
+from tests.support.material.stores import SMALL_INDEX
 sizes = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:
     print("open", flush=True)

@@ -16,9 +16,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from tests.doctor.check.test_lengths import served
 from tests.doctor.check.test_one_verdict import run
-from tests.support import golden
+from tests.support.material import golden
+from tests.support.material.stores import new_clock
 from tests.support.narrow import not_none
-from tests.support.stores import new_clock
 
 RIGHT = FileSizes(2000, IndexGeometry(500, 2000), 65536)
 WRONG: dict[str, Any] = {

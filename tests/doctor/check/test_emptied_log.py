@@ -14,8 +14,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.verify import verify_store
 from tests.doctor.check.test_lengths import SEGMENT, log_files
 from tests.doctor.check.test_one_verdict import run
-from tests.support import golden
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.stores import new_clock
 
 
 def emptied(folder, size_bytes=0):

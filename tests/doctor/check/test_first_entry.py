@@ -9,8 +9,8 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.index.index import INDEX_ENTRY
 from seglog.storage.store import MessageStore
-from tests.support.sealed import flip
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.sealed import flip
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 
 
 @pytest.mark.parametrize("number", [0, 1])

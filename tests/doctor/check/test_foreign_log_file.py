@@ -14,8 +14,8 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.scan.holes_file import OTHERS, load_holes
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.golden import extract
-from tests.support.stores import new_clock
+from tests.support.material.golden import extract
+from tests.support.material.stores import new_clock
 
 FIRST, SECOND = "00000000000000000000", "00000000000000065536"
 IN_ALL = 528

@@ -14,8 +14,8 @@ from seglog.cli.main import commands
 from seglog.doctor.check.check import check_store
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.stores import new_clock
 
 _WRITER = """
 import os, signal, sys

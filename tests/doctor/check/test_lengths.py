@@ -17,10 +17,10 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.directory.log_facts import read_log_facts
 from seglog.storage.directory.log_files import LogFile
 from seglog.storage.files.files import RealFiles
-from tests.support import golden
-from tests.support.golden import tree_digest
-from tests.support.stores import SMALL_INDEX, fill, new_clock
-from tests.support.stores import served as read_all
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL_INDEX, fill, new_clock
+from tests.support.material.stores import served as read_all
 
 SEGMENT = 64 << 10
 SOLE = ("delay", "innerbatch", "ipv6", "tx")

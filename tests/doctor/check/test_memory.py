@@ -10,8 +10,8 @@ import pytest
 from seglog.doctor.check.check import check_store
 from seglog.storage.format.names import CHECKPOINT_FILE
 from seglog.storage.store import MessageStore
-from tests.support.big_stores import SPARSE_MESSAGES, damage, make_small, make_sparse
-from tests.support.memory import measure, seglog, whole_store_commands
+from tests.support.machine.memory import measure, seglog, whole_store_commands
+from tests.support.material.big_stores import SPARSE_MESSAGES, damage, make_small, make_sparse
 from tests.support.scale import is_full, scaled
 
 _LONG_BYTES: Final = 8 << 30

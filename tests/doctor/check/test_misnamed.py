@@ -18,11 +18,11 @@ from seglog.storage.directory.misnamed import find_misnamed
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from tests.doctor.check.test_lengths import SEGMENT, log_files, messages, served
-from tests.support import golden
-from tests.support.golden import tree_digest
+from tests.support.damage.subjects import make_subject
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import copy_store, new_clock, read_all
 from tests.support.scale import scaled
-from tests.support.stores import copy_store, new_clock, read_all
-from tests.support.subjects import make_subject
 
 
 @pytest.fixture(scope="module")

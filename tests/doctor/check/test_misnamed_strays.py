@@ -18,9 +18,9 @@ from seglog.storage.directory.misnamed import find_misnamed
 from seglog.storage.files.files import RealFiles
 from tests.doctor.check.test_lengths import SEGMENT, log_files, served
 from tests.doctor.check.test_misnamed import codes, own_store, without_lock
-from tests.support import golden
-from tests.support.golden import tree_digest
-from tests.support.stores import OpenOptions, new_clock
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import OpenOptions, new_clock
 
 NAMES = ("{}.bak", ".{}.Ab3xYz", "{}.1", "copy of {}", "{}~", "log\nfile")
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.broker_damage import DAMAGES
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.damage.broker_damage import DAMAGES
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 
 SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
 AS_OPENING = {

@@ -12,8 +12,8 @@ from seglog.doctor.repair.repair import plan_repair
 from seglog.storage.files.files import RealFiles
 from tests.doctor.check.test_lengths import SEGMENT, log_files
 from tests.doctor.check.test_one_verdict import run
-from tests.support import golden
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.stores import new_clock
 
 
 def flip(root, phy_offset, at=60, mask=1):

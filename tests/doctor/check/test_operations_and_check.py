@@ -9,7 +9,7 @@ from seglog.doctor.check.check import check_store
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.support.lives import TOPIC, UNIQUE, live
+from tests.support.material.lives import TOPIC, UNIQUE, live
 
 
 def wrong(path):

@@ -13,7 +13,7 @@ from seglog.doctor.exchange.export import Selection, iter_rows
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, new_clock
+from tests.support.material.stores import SMALL, new_clock
 
 BODIES = [b"message %d" % number for number in range(200)]
 SIZES = {"behind its file": 0x7FFF_FFF0, "negative": -17, "no room for a head": 8}

@@ -12,7 +12,7 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, fill, new_clock, read_all
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, fill, new_clock, read_all
 
 
 def test_an_index_of_a_store_that_lost_a_whole_file_still_has_tags(tmp_path):

@@ -12,7 +12,7 @@ from seglog.doctor.exchange.export import Selection, iter_rows
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, fill, new_clock
+from tests.support.material.stores import SMALL, fill, new_clock
 
 
 def counted(root):

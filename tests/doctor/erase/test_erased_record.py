@@ -14,7 +14,7 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import Damage, examine
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 MARK_BYTES = len("SEGLOG_ERASED\x011\x02")
 NAMES = (

@@ -12,8 +12,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import ABORT_FILE, INDEX
 from seglog.storage.small_files.attic import whole_files
 from seglog.storage.store import MessageStore
-from tests.support.images import Image
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all
+from tests.support.damage.images import Image
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all
 
 COUNT = 40
 VICTIM = 17

@@ -9,8 +9,8 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.compaction import decode_positions
 from seglog.storage.store import MessageStore
-from tests.support.broker_damage import DAMAGES, compacted_once
-from tests.support.stores import new_clock, read_all
+from tests.support.damage.broker_damage import DAMAGES, compacted_once
+from tests.support.material.stores import new_clock, read_all
 
 OF_COMPACTED = [
     name for name, (make, _damage, codes) in DAMAGES.items()

@@ -10,8 +10,8 @@ from seglog.doctor.repair.delays import MARGIN_MS, mend_delays
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.stores import SMALL, new_clock
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, new_clock
 
 LEVEL_3_MS = 10_000
 

@@ -9,9 +9,9 @@ from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore
-from tests.support.golden import file_digest
+from tests.support.material.golden import file_digest
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock
 
 COUNT = 40
 KEY = b"KEYS\x01key-%d\x02"

@@ -7,10 +7,10 @@ import pytest
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.golden import file_digest
-from tests.support.images import Image
+from tests.support.damage.images import Image
+from tests.support.material.golden import file_digest
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock
 
 COUNT = 60
 

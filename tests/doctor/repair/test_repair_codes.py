@@ -13,9 +13,9 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
-from tests.support import golden
-from tests.support.broker_damage import DAMAGES
-from tests.support.stores import SMALL_INDEX, new_clock
+from tests.support.damage.broker_damage import DAMAGES
+from tests.support.material import golden
+from tests.support.material.stores import SMALL_INDEX, new_clock
 
 INDEX_ONLY = FileSizes(index=SMALL_INDEX["index_geometry"])
 """What a damage that takes every queue file leaves to be told: stores of ours tell the rest themselves."""

@@ -12,9 +12,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.golden import tree_digest
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import new_clock
 
 SIZES = FileSizes(2000, IndexGeometry(500, 2000))
 LOST = {"d-trunclast": 32, "d-zerotail": 3, "d-zerotail-halt": 3, "d-zeropage-first": 10,

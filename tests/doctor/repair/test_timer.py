@@ -15,8 +15,8 @@ from seglog.storage.format.timer.timer import TIMER_UNIT, occupied_slots, read_t
 from seglog.storage.format.timer.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
 from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.stores import new_clock
+from tests.support.material import golden
+from tests.support.material.stores import new_clock
 
 NOTHING = np.empty(0, TIMER_UNIT.dtype)
 READ_MS = 1_000_000_000_000

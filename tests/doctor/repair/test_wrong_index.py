@@ -11,10 +11,10 @@ from seglog.clock import VirtualClock
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.damage import Blow
+from tests.support.damage.damage import Blow
+from tests.support.damage.subjects import make_subject
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock, served
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock, served
-from tests.support.subjects import make_subject
 
 EACH = 25
 KINDS = ["flip", "overwrite", "zero", "copy within", "cut", "append", "delete", "rename", "copy over"]

@@ -9,7 +9,7 @@ from seglog.doctor.report.html_drawings import segment_map
 from seglog.storage.directory.log_files import MAX_MISSING
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, fill, new_clock
+from tests.support.material.stores import SMALL, fill, new_clock
 
 
 @pytest.mark.parametrize("number", [300, MAX_MISSING])

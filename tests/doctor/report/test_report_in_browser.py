@@ -11,8 +11,8 @@ import pytest
 
 from seglog.doctor.check.check import check_store
 from seglog.doctor.report.html_report import render_report
-from tests.support import golden
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
+from tests.support.material import golden
 
 LIGHT, DARK = (255, 255, 255), (0x14, 0x17, 0x1A)
 NOW_MS = 1_800_000_000_000

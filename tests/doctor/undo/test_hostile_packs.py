@@ -12,8 +12,7 @@ from seglog.doctor.undo.undo_reading import read_whole
 from seglog.errors import CorruptError, UndoError, UnsafePathError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UNDO_VERSION, UndoEntry, UndoKind
-from tests.support.golden import tree_digest
-from tests.support.packs import (
+from tests.support.damage.packs import (
     BEGIN,
     KEYS,
     entries_of,
@@ -24,7 +23,8 @@ from tests.support.packs import (
     store_among_others,
     surroundings,
 )
-from tests.support.stores import new_clock
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import new_clock
 
 FILES = RealFiles()
 

@@ -15,12 +15,12 @@ from seglog.doctor.undo.undo_writing import remove_leftovers
 from seglog.errors import FullError, SeglogError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.golden import tree_digest
-from tests.support.images import Image
+from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.damage.images import Image
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 from tests.support.scale import scaled
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 ROOT = Path("/store")
 STEP = scaled(9, 1)

@@ -18,8 +18,8 @@ from seglog.doctor.undo.undo_pack import list_packs, pack_folder
 from seglog.doctor.undo.undo_writing import remove_leftovers
 from seglog.errors import CorruptError, NotFoundError, UndoError
 from seglog.storage.files.files import RealFiles, Stamp
-from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.golden import tree_digest
+from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.material.golden import tree_digest
 from tests.support.scale import scaled
 
 ROOT = Path("/store")

@@ -19,10 +19,10 @@ from seglog.spark.archive.restore import Sizes, restore_store
 from seglog.spark.compact.swap import discard_old
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
-from tests.support.compactions import fill_random, said
-from tests.support.golden import extract
+from tests.support.material.compactions import fill_random, said
+from tests.support.material.golden import extract
+from tests.support.material.stores import served
 from tests.support.narrow import not_none
-from tests.support.stores import served
 
 pytestmark = pytest.mark.spark
 

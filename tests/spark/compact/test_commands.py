@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
-from tests.support.compactions import fill_random, write_offsets
+from tests.support.material.compactions import fill_random, write_offsets
 
 pytestmark = pytest.mark.spark
 

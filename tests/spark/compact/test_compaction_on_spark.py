@@ -11,8 +11,8 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.job import SparkRunner
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
-from tests.support.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.local_runner import LocalRunner
+from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.spark

@@ -19,10 +19,10 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.queue.compaction import compaction_sizes
 from seglog.storage.format.record.record import HEAD_V4
-from tests.support.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
 from tests.support.local_runner import LocalRunner
-from tests.support.records import Record
-from tests.support.stores import served
+from tests.support.material.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
+from tests.support.material.records import Record
+from tests.support.material.stores import served
 
 POLICIES = [
     {"Prices": Policy(compact=True, delete_retention_ms=100 * STEP_MS)},

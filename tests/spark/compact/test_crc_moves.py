@@ -9,7 +9,7 @@ import numpy as np
 
 from seglog.spark.compact.crc_moves import move_crcs
 from seglog.storage.format.record.record import PHY_OFFSET_AT, Damage, examine
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 
 def test_moved_records_verify_and_damaged_ones_do_not():

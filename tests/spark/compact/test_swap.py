@@ -22,11 +22,11 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_store, undo_swap, work_folder
 from seglog.storage.files.files import RealFiles
-from tests.support.compactions import STEP_MS, fill_random, said
-from tests.support.failing_files import FailingFiles, Fault
+from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.local_runner import LocalRunner
+from tests.support.material.compactions import STEP_MS, fill_random, said
+from tests.support.material.stores import served
 from tests.support.narrow import not_none
-from tests.support.stores import served
 
 POLICIES = {"Prices": Policy(compact=True), "Events": Policy(retention_ms=20 * STEP_MS)}
 

@@ -10,7 +10,7 @@ from seglog.storage.format.record.message import message_id
 from seglog.storage.format.record.properties import decode_properties
 from seglog.storage.format.record.record import Damage, examine
 from tests.spark.reconcile.planted import DELAY, HALF, OP, WHEEL, Planted
-from tests.support.log_records import iter_log
+from tests.support.material.log_records import iter_log
 
 Row = tuple[
     Any, ...

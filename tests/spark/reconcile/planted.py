@@ -14,8 +14,8 @@ from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP, TRANSACTION_COMMIT
 from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
 from seglog.storage.store import MessageStore
-from tests.support.log_records import iter_log
-from tests.support.stores import SMALL_INDEX
+from tests.support.material.log_records import iter_log
+from tests.support.material.stores import SMALL_INDEX
 
 SEGMENT_BYTES = 65536
 START_MS = 1_800_000_000_000

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from seglog.cli.main import commands
 from tests.spark.reconcile.oracle import Oracle
 from tests.spark.reconcile.planted import plant
-from tests.support import golden
+from tests.support.material import golden
 
 pytestmark = pytest.mark.spark
 

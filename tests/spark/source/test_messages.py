@@ -17,7 +17,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.survey.survey import survey
-from tests.support.golden import expected, extract, golden_names
+from tests.support.material.golden import expected, extract, golden_names
 
 EVERYTHING = tuple(
     Wanted(column.name, BIGINT if BIGINT in column.types else column.types[0]) for column in COLUMNS

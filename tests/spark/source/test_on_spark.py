@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from seglog import MessageStore
 from seglog.spark.source.values.columns import COLUMNS
-from tests.support.golden import expected, extract
+from tests.support.material.golden import expected, extract
 
 pytestmark = pytest.mark.spark
 EVERY = ",".join(column.name for column in COLUMNS)

@@ -10,7 +10,7 @@ from seglog.spark.source.values.columns import PROPERTY_MAP
 from seglog.spark.source.values.property_columns import PropertyColumns
 from seglog.storage.format.record.properties import decode_properties
 from tests.storage.kernels.test_string_columns import laid_out, stored
-from tests.support.kernels import BOTH, running
+from tests.support.machine.kernels import BOTH, running
 
 
 @pytest.mark.parametrize("kernels", BOTH)

@@ -17,7 +17,7 @@ from seglog.spark.source.values.columns import named_columns
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import Selection, Span
 from seglog.storage.files.files import RealFiles
-from tests.support.golden import extract, golden_names
+from tests.support.material.golden import extract, golden_names
 
 SPLIT_BYTES = 20_000
 

@@ -15,7 +15,7 @@ from seglog.spark.source.stream.stream_plan import StreamPlan
 from seglog.spark.source.values.columns import named_columns
 from seglog.spark.source.wanted.options import Options
 from tests.doctor.check.test_misnamed import call
-from tests.support.golden import expected, extract
+from tests.support.material.golden import expected, extract
 
 COLUMNS = named_columns(["topic", "queueId", "queueOffset", "physicalOffset", "body"])
 

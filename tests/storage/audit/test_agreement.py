@@ -13,9 +13,9 @@ from seglog import MessageStore, VirtualClock
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
-from tests.support.golden import config_names, extract, golden_names
-from tests.support.mixed import fill_mixed
-from tests.support.records import Record, pack_log
+from tests.support.material.golden import config_names, extract, golden_names
+from tests.support.material.mixed import fill_mixed
+from tests.support.material.records import Record, pack_log
 
 SEGMENT_BYTES = 16384
 SPLIT_BYTES = (1024, 5000, 65536)

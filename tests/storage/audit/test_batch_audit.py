@@ -15,8 +15,8 @@ from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BATCH_UN
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.survey.survey import survey
 from tests.support.audits import audit, audit_as_survey
-from tests.support.golden import extract
-from tests.support.mixed import fill_mixed
+from tests.support.material.golden import extract
+from tests.support.material.mixed import fill_mixed
 
 SPLIT_BYTES = (1024, 5000, 16384)
 FIRST_FILE = "00000000000000000000"

@@ -13,7 +13,7 @@ from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.survey.survey import survey
 from tests.support.audits import audit_as_survey, write_log
-from tests.support.records import Record, pack_log
+from tests.support.material.records import Record, pack_log
 
 SEGMENT_BYTES = 16384
 ONE = Record(topic=b"T", body=b"b" * 300)

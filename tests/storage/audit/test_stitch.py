@@ -11,7 +11,7 @@ from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.survey import survey
 from tests.support.audits import assert_agrees, audit_as_survey, conclude, write_log
-from tests.support.records import Record, pack_log
+from tests.support.material.records import Record, pack_log
 
 SEGMENT_BYTES = 16384
 ONE = Record(topic=b"T", body=b"b" * 700)

@@ -9,8 +9,8 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.doctor.undo.undo import undo_repair
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.golden import tree_digest
-from tests.support.stores import SMALL_INDEX, copy_store, new_clock
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL_INDEX, copy_store, new_clock
 
 NAME = b"INNER_MULTI_QUEUE_OFFSET\x01"
 LOG = f"commitlog/{0:020d}"

@@ -13,9 +13,9 @@ from seglog.storage.format.index.index import INDEX_ENTRY
 from seglog.storage.format.queue.batch_consume_queue import view_batch_units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.store import MessageStore
-from tests.support.broker_damage import compacted, compacted_once
-from tests.support.golden import tree_digest
-from tests.support.stores import copy_store, new_clock
+from tests.support.damage.broker_damage import compacted, compacted_once
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import copy_store, new_clock
 
 LOG, QUEUE = "compaction/compactionLog/C/0", "compaction/compactionCq/C/0"
 

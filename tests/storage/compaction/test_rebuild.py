@@ -12,9 +12,9 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support.broker_damage import compacted, compacted_once
-from tests.support.sealed import flip
-from tests.support.stores import copy_store, new_clock
+from tests.support.damage.broker_damage import compacted, compacted_once
+from tests.support.material.sealed import flip
+from tests.support.material.stores import copy_store, new_clock
 
 
 def zeros(path):

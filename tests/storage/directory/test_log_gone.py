@@ -15,8 +15,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.support.golden import extract, tree_digest
-from tests.support.stores import SMALL, fill, new_clock, served
+from tests.support.material.golden import extract, tree_digest
+from tests.support.material.stores import SMALL, fill, new_clock, served
 
 
 @pytest.fixture(params=["folder", "files"])

@@ -10,8 +10,8 @@ from seglog.storage.files.copies import copy_file, link_or_copy
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, fill, served
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, fill, served
 
 
 @pytest.fixture

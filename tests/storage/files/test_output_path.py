@@ -9,7 +9,7 @@ import pytest
 from seglog.errors import InvalidArgumentError
 from seglog.storage.files.output_path import new_file_outside
 from seglog.storage.files.store_root import StoreRoot
-from tests.support import golden
+from tests.support.material import golden
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from seglog.errors import StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_lock import lock_holder
 from seglog.storage.store import MessageStore
-from tests.support.child import Child
-from tests.support.golden import tree_digest
-from tests.support.patience import patience_s
-from tests.support.stores import SMALL, Written, fill, read_all, served
+from tests.support.crash.child import Child
+from tests.support.machine.patience import patience_s
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL, Written, fill, read_all, served
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.storage.format.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
-from tests.support.records import I64
+from tests.support.material.records import I64
 
 
 @given(st.tuples(I64, I64, I64, I64, I64, I64))

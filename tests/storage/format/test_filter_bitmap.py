@@ -6,10 +6,10 @@ import pytest
 
 from seglog.storage.format.queue.consume_queue_ext import decode_ext_unit
 from seglog.storage.format.record.properties import decode_properties
-from tests.support.config_files import read_config
-from tests.support.ext_units import ext_positions
-from tests.support.golden import config_names, extract
-from tests.support.log_records import iter_log
+from tests.support.material.config_files import read_config
+from tests.support.material.ext_units import ext_positions
+from tests.support.material.golden import config_names, extract
+from tests.support.material.log_records import iter_log
 
 
 def bitmap_of(bits, bit_count):

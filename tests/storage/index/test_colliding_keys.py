@@ -19,8 +19,8 @@ from seglog.storage.index.index_lookup import iter_places
 from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.kernels import index_keys as keys_kernel
 from seglog.storage.store import MessageStore
-from tests.support.kernels import BOTH, native, running
-from tests.support.stores import new_clock
+from tests.support.machine.kernels import BOTH, native, running
+from tests.support.material.stores import new_clock
 
 COUNT = 20_000
 SEGMENT_BYTES = 1 << 20

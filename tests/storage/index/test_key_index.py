@@ -18,10 +18,10 @@ from seglog.storage.index.key_memory import MOST_KEYS
 from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.values import NewMessage
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.golden import extract
-from tests.support.kernels import BOTH, running
-from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store, writer_of
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.machine.kernels import BOTH, running
+from tests.support.material.golden import extract
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, copy_store, writer_of
 
 TINY = IndexGeometry(slot_count=5, entry_count=8)
 WITH_KEYS = ["basic", "basic-halt", "comp", "delay", "idxroll", "ipv6", "outerbatch", "propcrc", "roll", "tx"]

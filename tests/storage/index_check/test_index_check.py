@@ -13,8 +13,8 @@ from seglog.storage.index_check import index_check
 from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
+from tests.support.material import golden
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
 
 
 def check(root):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kernels import BOTH, running
+from tests.support.machine.kernels import BOTH, running
 
 
 @pytest.fixture(scope="module", params=BOTH)

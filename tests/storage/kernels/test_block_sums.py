@@ -8,7 +8,7 @@ import pytest
 
 from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES, checksum
 from seglog.storage.kernels.block_sums import block_checksums
-from tests.support.kernels import native
+from tests.support.machine.kernels import native
 
 NOISE = random.Random(7).randbytes(5 * SEAL_BLOCK_BYTES + 13)
 

@@ -11,7 +11,7 @@ import pytest
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.storage.kernels import NATIVE, PYTHON, choose_kernels
-from tests.support.kernels import BOTH, native
+from tests.support.machine.kernels import BOTH, native
 
 
 @pytest.fixture

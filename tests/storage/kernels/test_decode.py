@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import Message, decode_message, new_host
-from tests.support.kernels import native
-from tests.support.records import Record, records
+from tests.support.machine.kernels import native
+from tests.support.material.records import Record, records
 
 
 def decoder(**other):

@@ -9,8 +9,8 @@ import pytest
 
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
-from tests.support.kernels import native
-from tests.support.records import Record
+from tests.support.machine.kernels import native
+from tests.support.material.records import Record
 
 CRC_MASK = 0x7FFFFFFF
 PLAIN = Record(properties=b"KEYS\x01k\x02")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import gather
-from tests.support.records import Record, pack_log, records
+from tests.support.material.records import Record, pack_log, records
 
 FIELDS = ("magic", "sys_flag", "body_bytes", "store_timestamp_ms", "born_timestamp_ms", "flag", "body_crc")
 

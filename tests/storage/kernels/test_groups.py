@@ -15,7 +15,7 @@ from seglog.storage.format.record.sys_flag import (
 )
 from seglog.storage.kernels.queue_rows import group
 from seglog.storage.kernels.walk import ROW
-from tests.support.kernels import BOTH, native, running
+from tests.support.machine.kernels import BOTH, native, running
 from tests.support.narrow import not_none
 from tests.support.scale import scaled
 

@@ -19,10 +19,10 @@ from seglog.storage.kernels.walk import QueueTable
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.survey.verify import verify_store
-from tests.support.kernels import native, running
+from tests.support.machine.kernels import native, running
+from tests.support.machine.patience import patience_s
+from tests.support.material.records import Record, pack_log
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
-from tests.support.records import Record, pack_log
 
 PAGE = mmap.PAGESIZE
 ENVIRONMENT = os.environ | {

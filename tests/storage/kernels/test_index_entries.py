@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from seglog.storage.format.index.index import INDEX_ENTRY, IndexGeometry
 from seglog.storage.format.index.index_build import KEY_ROW
 from seglog.storage.kernels.index_entries import MOST_WRONG, extent_of, follow, stand_for
-from tests.support.index_files import build_index_files
-from tests.support.kernels import native, running
+from tests.support.machine.kernels import native, running
+from tests.support.material.index_files import build_index_files
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(300, 30_000))

@@ -13,8 +13,8 @@ from seglog.storage.format.index.index import key_hash
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels.index_keys import index_keys
-from tests.support.kernels import BOTH, native, running
-from tests.support.records import Record, pack_log, records
+from tests.support.machine.kernels import BOTH, native, running
+from tests.support.material.records import Record, pack_log, records
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(300, 30_000))

@@ -14,9 +14,9 @@ from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import CRC_MASK, Damage, examine
 from seglog.storage.kernels.walk import QueueTable, iter_resync, walk
-from tests.support.damage import damaged_bytes
-from tests.support.kernels import native, running
-from tests.support.records import Record, pack_log, records
+from tests.support.damage.damage import damaged_bytes
+from tests.support.machine.kernels import native, running
+from tests.support.material.records import Record, pack_log, records
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(300, 30_000))

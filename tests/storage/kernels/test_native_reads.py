@@ -22,10 +22,10 @@ from seglog.storage.reads import sequential_reads as plain_reads
 from seglog.storage.reads.get import GetResult
 from seglog.storage.reads.message_filter import TagFilter
 from seglog.storage.store import MessageStore
-from tests.support.kernels import BOTH, native
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
-from tests.support.watched_reads import KINDS, Watched, damage
-from tests.support.watched_reads import put_kind as put
+from tests.support.machine.kernels import BOTH, native
+from tests.support.machine.watched_reads import KINDS, Watched, damage
+from tests.support.machine.watched_reads import put_kind as put
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 
 TAGS = (None, "TagA", "Aa", "BB")
 

@@ -12,8 +12,8 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.kernels.pending_record import PythonPendingRecord
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, walk
 from tests.support.case_names import said
-from tests.support.kernels import native, running
-from tests.support.records import Record, pack_log
+from tests.support.machine.kernels import native, running
+from tests.support.material.records import Record, pack_log
 
 LOG = memoryview(pack_log([Record(topic=topic, queue_id=1) for topic in (b"A", b"B", b"A", b"C")]))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from seglog.storage.kernels.parallel_walk import Walkers
 from seglog.storage.kernels.walk import ROW, QueueTable, walk
 from tests.storage.kernels.test_native_equals_python import exact, logs, some_logs
-from tests.support.kernels import native, running
-from tests.support.records import Record, pack_log
+from tests.support.machine.kernels import native, running
+from tests.support.material.records import Record, pack_log
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(200, 20_000), deadline=None)

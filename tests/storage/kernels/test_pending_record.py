@@ -14,7 +14,7 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import pending_record as append
 from seglog.storage.kernels.pending_record import PendingRecord, filler
-from tests.support.records import Record, records
+from tests.support.material.records import Record, records
 
 pytestmark = pytest.mark.usefixtures("kernels")
 

@@ -25,10 +25,10 @@ from seglog.storage.kernels.index_keys import KeyReader, put_keys
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
 from tests.storage.kernels.test_guard import cut, map_of
 from tests.storage.kernels.test_native_equals_python import exact, made
-from tests.support.damage import damaged_bytes
-from tests.support.index_files import build_index_files
-from tests.support.kernels import native, running
-from tests.support.records import Record, pack_log
+from tests.support.damage.damage import damaged_bytes
+from tests.support.machine.kernels import native, running
+from tests.support.material.index_files import build_index_files
+from tests.support.material.records import Record, pack_log
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(250, 20_000), deadline=None)

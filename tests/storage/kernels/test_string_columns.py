@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seglog.storage.format.record.properties import decode_properties, find_property
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels import string_columns as strings
-from tests.support.kernels import BOTH, native, running
+from tests.support.machine.kernels import BOTH, native, running
 from tests.support.narrow import not_none
 
 PIECES = [

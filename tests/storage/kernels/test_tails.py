@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.storage.kernels.tails import NEVER, PythonLogTail, PythonQueueTail
-from tests.support.kernels import BOTH, native
+from tests.support.machine.kernels import BOTH, native
 
 
 def types(kernels):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seglog.storage.kernels.pending_record import filler
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, iter_resync, places, walk
-from tests.support.records import Record, pack_log, records
+from tests.support.material.records import Record, pack_log, records
 
 pytestmark = pytest.mark.usefixtures("kernels")
 

@@ -10,8 +10,8 @@ from seglog.storage.kernels.index_keys import index_keys
 from seglog.storage.kernels.walk import ROW, QueueTable, walk
 from seglog.storage.kernels.walk_into import new_keys, walk_into
 from tests.storage.kernels.test_index_keys import made
-from tests.support.kernels import native, running
-from tests.support.records import pack_log
+from tests.support.machine.kernels import native, running
+from tests.support.material.records import pack_log
 from tests.support.scale import scaled
 
 

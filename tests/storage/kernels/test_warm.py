@@ -11,9 +11,9 @@ import textwrap
 import pytest
 
 from seglog.storage.kernels import warm
-from tests.support.disks import memory_disk, why_not
-from tests.support.kernels import native
-from tests.support.patience import patience_s
+from tests.support.machine.disks import memory_disk, why_not
+from tests.support.machine.kernels import native
+from tests.support.machine.patience import patience_s
 
 PAGE = mmap.PAGESIZE
 FILE_BYTES = 64 * PAGE

@@ -15,7 +15,7 @@ from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.segments.segments import Segments
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
-from tests.support.crash_files import CrashFiles
+from tests.support.crash.crash_files import CrashFiles
 
 MIB = 1 << 20
 

@@ -16,10 +16,10 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.golden import tree_digest
-from tests.support.images import Image, in_segment, shorten, slots
-from tests.support.stores import (
+from tests.support.damage.images import Image, in_segment, shorten, slots
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import (
     QUEUE_FILE_BYTES,
     SEGMENT_BYTES,
     SMALL,

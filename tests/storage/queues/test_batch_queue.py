@@ -16,9 +16,9 @@ from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch,
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.mixed import declare
-from tests.support.stores import SMALL, OpenOptions, copy_store, new_clock
+from tests.support.material import golden
+from tests.support.material.mixed import declare
+from tests.support.material.stores import SMALL, OpenOptions, copy_store, new_clock
 
 INNER = INNER_BATCH | NEED_UNWRAP
 UNITS_PER_FILE = 10

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seglog.storage.store import MessageStore
-from tests.support.patience import patience_s
+from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[3]
 

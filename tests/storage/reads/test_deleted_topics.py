@@ -12,7 +12,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, ReadOnlyError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL_INDEX, Lengths, fill, read_all, served
+from tests.support.material.stores import SMALL_INDEX, Lengths, fill, read_all, served
 
 
 def know(store, *topics):

@@ -12,9 +12,9 @@ from seglog.storage.format.queue.consume_queue_ext import ExtUnit, is_ext_addres
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.ext_units import pack_ext_files
-from tests.support.stores import SMALL, new_clock, read_all
+from tests.support.material import golden
+from tests.support.material.ext_units import pack_ext_files
+from tests.support.material.stores import SMALL, new_clock, read_all
 
 EXT_FILE_BYTES = 200
 TAGS = ("TagA", "Aa", None, "BB")

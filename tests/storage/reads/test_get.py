@@ -15,7 +15,7 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.get import read_queue
 from seglog.storage.reads.message_filter import TagFilter
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 UNITS_PER_FILE = 10
 EVERYTHING = 1 << 30

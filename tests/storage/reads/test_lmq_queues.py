@@ -15,8 +15,8 @@ from seglog.storage.format.record.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.writes.values import NewMessage
-from tests.support.archives import unpack
-from tests.support.stores import SMALL, copy_store, new_clock, read_all
+from tests.support.material.archives import unpack
+from tests.support.material.stores import SMALL, copy_store, new_clock, read_all
 
 ARCHIVE = Path(__file__).parents[1] / "format" / "stores" / "compaction-5.4.0.tar.xz"
 

@@ -11,8 +11,15 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.store import MessageStore
-from tests.support.images import Image
-from tests.support.stores import SEGMENT_BYTES, SMALL, UNITS_PER_FILE, copy_store, new_clock, read_all
+from tests.support.damage.images import Image
+from tests.support.material.stores import (
+    SEGMENT_BYTES,
+    SMALL,
+    UNITS_PER_FILE,
+    copy_store,
+    new_clock,
+    read_all,
+)
 
 COUNT = 30
 

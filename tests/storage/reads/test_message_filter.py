@@ -8,7 +8,7 @@ import pytest
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.message_filter import TagFilter, make_filter
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 
 def record(tags: str) -> memoryview:

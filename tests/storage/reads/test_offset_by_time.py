@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
+from tests.support.material.stores import SEGMENT_BYTES, SMALL
 from tests.support.scale import scaled
-from tests.support.stores import SEGMENT_BYTES, SMALL
 
 BEGIN = 1_800_000_000_000
 

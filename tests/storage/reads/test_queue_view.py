@@ -23,8 +23,8 @@ from seglog.storage.reads.record_ranges import Place
 from seglog.storage.store import MessageStore
 from seglog.storage.walk.log_scan import Hole
 from seglog.storage.writes.values import NewMessage
-from tests.support import golden
-from tests.support.mixed import fill_mixed
+from tests.support.material import golden
+from tests.support.material.mixed import fill_mixed
 
 HOSTS = (Host(b"\x0a\x01\x02\x03", 40000), Host(bytes(range(16)), 9))
 OF_MESSAGES = (

@@ -7,9 +7,9 @@ import pytest
 from seglog.errors import ClosedError, NotFoundError, ReadOnlyError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from tests.support.child import Child
-from tests.support.golden import tree_digest
-from tests.support.stores import SMALL, as_written, copy_store, fill, read_all, served
+from tests.support.crash.child import Child
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL, as_written, copy_store, fill, read_all, served
 
 
 def test_reader_sees_what_the_writer_put(open_store):

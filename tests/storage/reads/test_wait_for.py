@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from seglog.clock import SystemClock
-from tests.support.child import Child
-from tests.support.patience import patience_s
-from tests.support.stores import SMALL
+from tests.support.crash.child import Child
+from tests.support.machine.patience import patience_s
+from tests.support.material.stores import SMALL
 
 PATIENCE_S = 20
 BACKGROUND_THREADS = 4

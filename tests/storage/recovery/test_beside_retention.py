@@ -20,8 +20,8 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support import scale
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 from tests.support.narrow import not_none
-from tests.support.stores import SMALL, SMALL_INDEX, new_clock
 
 QUEUES = [("T", 0), ("T", 1), ("U", 0)]
 WRITER = """

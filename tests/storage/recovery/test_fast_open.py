@@ -26,11 +26,11 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes import writer
-from tests.support.index_files import build_index_files
+from tests.support.machine.patience import patience_s
+from tests.support.material.index_files import build_index_files
+from tests.support.material.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
+from tests.support.material.stores import Lengths, OpenOptions, new_clock, read_all, writer_of
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
-from tests.support.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
-from tests.support.stores import Lengths, OpenOptions, new_clock, read_all, writer_of
 
 STEP = 64 << 10
 SIZES: Lengths = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": 2000}

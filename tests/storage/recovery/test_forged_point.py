@@ -9,7 +9,7 @@ import pytest
 
 from seglog.storage.format.ours.recovery_point import decode_recovery_point, encode_recovery_point
 from seglog.storage.store import MessageStore
-from tests.support.stores import SMALL, fill, new_clock, served
+from tests.support.material.stores import SMALL, fill, new_clock, served
 
 
 def _queues(change):

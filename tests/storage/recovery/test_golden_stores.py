@@ -10,8 +10,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.stores import read_all, served
+from tests.support.material import golden
+from tests.support.material.stores import read_all, served
 
 INTACT = sorted(golden.golden_names(damaged=False))
 CLEAN = [name for name in INTACT if not name.endswith("-halt")]

@@ -10,7 +10,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.store import MessageStore
-from tests.support.stores import SEGMENT_BYTES, SMALL, fill, new_clock, served
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, fill, new_clock, served
 
 
 @pytest.fixture

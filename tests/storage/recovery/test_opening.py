@@ -22,8 +22,8 @@ from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.golden import tree_digest
-from tests.support.stores import SMALL, fill, read_all, served
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import SMALL, fill, read_all, served
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems")
 SMALL_GEOMETRY = StoreGeometry(SMALL["segment_size_bytes"], SMALL["queue_file_size_bytes"])

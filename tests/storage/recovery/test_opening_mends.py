@@ -10,9 +10,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.images import Image, slots
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all, served
+from tests.support.damage.images import Image, slots
+from tests.support.material import golden
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock, read_all, served
 
 COUNT = 60
 VICTIM = 20

@@ -9,10 +9,9 @@ from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.laws import Look, served_by
-from tests.support.scale import scaled
-from tests.support.stores import (
+from tests.support.damage.laws import Look, served_by
+from tests.support.material import golden
+from tests.support.material.stores import (
     QUEUE_FILE_BYTES,
     SEGMENT_BYTES,
     SMALL,
@@ -22,6 +21,7 @@ from tests.support.stores import (
     new_clock,
     read_all,
 )
+from tests.support.scale import scaled
 
 COUNT = 40
 VICTIM = 17

@@ -11,10 +11,17 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.golden import tree_digest
-from tests.support.images import Image, in_segment, last_end, made, remove, shorten, slots, torn
-from tests.support.records import Record
-from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL, copy_store, new_clock, read_all
+from tests.support.damage.images import Image, in_segment, last_end, made, remove, shorten, slots, torn
+from tests.support.material.golden import tree_digest
+from tests.support.material.records import Record
+from tests.support.material.stores import (
+    QUEUE_FILE_BYTES,
+    SEGMENT_BYTES,
+    SMALL,
+    copy_store,
+    new_clock,
+    read_all,
+)
 
 COUNT = 100
 ALL = range(COUNT)

@@ -15,9 +15,9 @@ from seglog.storage.format.names import segment_file_name
 from seglog.storage.seals.seal_files import list_seals
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.crash_files import CrashFiles, KilledError
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.stores import (
+from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.material.stores import (
     SEGMENT_BYTES,
     SMALL,
     SMALL_INDEX,

@@ -10,10 +10,10 @@ import pytest
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.queue_damage import damage_queues, exchange, queue_files
+from tests.support.damage.queue_damage import damage_queues, exchange, queue_files
+from tests.support.material import golden
+from tests.support.material.stores import SMALL_INDEX, AllLengths, copy_store, new_clock, served
 from tests.support.scale import scaled
-from tests.support.stores import SMALL_INDEX, AllLengths, copy_store, new_clock, served
 
 EACH = 40
 FILE_BYTES = 400

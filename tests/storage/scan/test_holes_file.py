@@ -13,10 +13,10 @@ from seglog.storage.overlay.lost_messages import JUMP, UNIT, LostMessages
 from seglog.storage.scan.holes_file import TOMBSTONES, KnownHole, load_holes, merge_holes, save_holes
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support import golden
-from tests.support.images import Image, in_segment, slots
-from tests.support.records import Record
-from tests.support.stores import SMALL, SMALL_INDEX, copy_store, fill, new_clock
+from tests.support.damage.images import Image, in_segment, slots
+from tests.support.material import golden
+from tests.support.material.records import Record
+from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, fill, new_clock
 
 COUNT = 100
 

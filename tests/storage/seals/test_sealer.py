@@ -22,9 +22,17 @@ from seglog.storage.seals.sealer import Sealer
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes import writer
-from tests.support import golden
-from tests.support.patience import patience_s
-from tests.support.sealed import BODY_BYTES, SEGMENT_BYTES, fill, flip, seal_of, sealed_store, segment
+from tests.support.machine.patience import patience_s
+from tests.support.material import golden
+from tests.support.material.sealed import (
+    BODY_BYTES,
+    SEGMENT_BYTES,
+    fill,
+    flip,
+    seal_of,
+    sealed_store,
+    segment,
+)
 
 FULL = [number * SEGMENT_BYTES for number in range(3)]
 _MESSAGES = 800

@@ -9,7 +9,7 @@ import pytest
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.small_files.config_file import ConfigFile
-from tests.support.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_files import CrashFiles, KilledError
 
 PATH = Path("/store/config/topics.json")
 BACKUP = Path("/store/config/topics.json.bak")

@@ -17,9 +17,18 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.seals.seal_files import read_seal
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.support import golden
-from tests.support.sealed import BLOCK_BYTES, COUNT, SEGMENT_BYTES, fill, flip, seal_of, sealed_store, segment
-from tests.support.stores import SMALL_INDEX
+from tests.support.material import golden
+from tests.support.material.sealed import (
+    BLOCK_BYTES,
+    COUNT,
+    SEGMENT_BYTES,
+    fill,
+    flip,
+    seal_of,
+    sealed_store,
+    segment,
+)
+from tests.support.material.stores import SMALL_INDEX
 
 BEYOND_JAVA = 56
 """Where in a record the store time lies, which no checksum of RocketMQ's covers."""

@@ -10,8 +10,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.golden import extract
-from tests.support.stores import served
+from tests.support.material.golden import extract
+from tests.support.material.stores import served
 
 QUEUE_OFFSET_AT = HEAD_V4.offsets["queue_offset"]
 

@@ -17,9 +17,9 @@ from seglog.storage.files.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage, RawMessage
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.patience import patience_s
-from tests.support.stores import SMALL, new_clock, read_all, writer_of
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.machine.patience import patience_s
+from tests.support.material.stores import SMALL, new_clock, read_all, writer_of
 
 SYNC = Durability.SYNC
 PATIENCE_S = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seglog.storage.store import MessageStore
-from tests.support.images import Image, in_segment, last_end, slots
-from tests.support.stores import SEGMENT_BYTES, SMALL, copy_store, new_clock
+from tests.support.damage.images import Image, in_segment, last_end, slots
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, copy_store, new_clock
 
 COUNT = 100
 STEPS = (8, 19, 60)

@@ -18,10 +18,10 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.writes.flush import Durability
-from tests.support.failing_files import NEEDS_SPACE, FailingFiles, Fault
+from tests.support.crash.failing_files import NEEDS_SPACE, FailingFiles, Fault
+from tests.support.material.stores import SMALL, SMALL_INDEX, SomeLengths, new_clock, served
 from tests.support.narrow import not_none
 from tests.support.scale import is_full
-from tests.support.stores import SMALL, SMALL_INDEX, SomeLengths, new_clock, served
 
 SYNC = Durability.SYNC
 STEP = 1 if is_full() else 3

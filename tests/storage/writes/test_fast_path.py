@@ -20,9 +20,9 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
-from tests.support.fast_paths import contents, fast_paths_of, without_fast_path
-from tests.support.kernels import BOTH
-from tests.support.stores import SMALL, SMALL_INDEX, Lengths, new_clock, read_all, writer_of
+from tests.support.machine.fast_paths import contents, fast_paths_of, without_fast_path
+from tests.support.machine.kernels import BOTH
+from tests.support.material.stores import SMALL, SMALL_INDEX, Lengths, new_clock, read_all, writer_of
 
 IPV6 = Host(bytes(range(16)), 77)
 LIMIT = 600

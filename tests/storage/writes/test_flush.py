@@ -15,8 +15,8 @@ from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.writes import flush
 from seglog.storage.writes.flush import GroupCommit, _Follower
+from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
-from tests.support.patience import patience_s
 
 PATIENCE_S = 20
 

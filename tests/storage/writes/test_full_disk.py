@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.disks import disk, memory_disk, why_not
-from tests.support.patience import patience_s
+from tests.support.machine.disks import disk, memory_disk, why_not
+from tests.support.machine.patience import patience_s
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 

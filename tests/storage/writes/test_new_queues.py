@@ -16,7 +16,7 @@ from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from tests.crash.test_power_loss import IdleKernel, killed, open_store
-from tests.support.stores import SMALL_INDEX
+from tests.support.material.stores import SMALL_INDEX
 
 QUEUES = 12
 NEVER_MS = 3_600_000

@@ -16,9 +16,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
-from tests.support.failing_files import FailingFiles, Fault
-from tests.support.patience import patience_s
-from tests.support.stores import SMALL, OpenOptions, new_clock, read_all, writer_of
+from tests.support.crash.failing_files import FailingFiles, Fault
+from tests.support.machine.patience import patience_s
+from tests.support.material.stores import SMALL, OpenOptions, new_clock, read_all, writer_of
 
 SEGMENT_BYTES = 1 << 20
 PATIENCE_S = 20

@@ -18,7 +18,15 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
-from tests.support.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, as_written, fill, read_all, served
+from tests.support.material.stores import (
+    SEGMENT_BYTES,
+    SMALL,
+    SMALL_INDEX,
+    as_written,
+    fill,
+    read_all,
+    served,
+)
 
 PREPARED, COMMIT, ROLLBACK, INNER_BATCH = 0x4, 0x8, 0xC, 0x80
 

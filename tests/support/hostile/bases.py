@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
-from tests.support import golden
-from tests.support.broker_damage import compacted_once, mixed, table
-from tests.support.packs import entries_of, plant_pack
-from tests.support.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, fill, new_clock
+from tests.support.damage.broker_damage import compacted_once, mixed, table
+from tests.support.damage.packs import entries_of, plant_pack
+from tests.support.material import golden
+from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, fill, new_clock
 
 EXPORTED: Final = "rows.jsonl"
 RECEIPT: Final = {

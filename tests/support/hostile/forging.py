@@ -29,8 +29,8 @@ from seglog.storage.format.ours.seal import Seal, decode_seal, encode_seal
 from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2, SYS_FLAG_AT
+from tests.support.damage.packs import BEGIN, entries_of, file_entry, journal_bytes
 from tests.support.hostile.values import NAMES, noise, number
-from tests.support.packs import BEGIN, entries_of, file_entry, journal_bytes
 
 _T = TypeVar("_T", Seal, RecoveryPoint)
 Forge = Callable[[random.Random, bytes, Path], bytes]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
 from seglog.storage.format.config.config_json import MAX_DEPTH, decode_config, encode_config
-from tests.support.config_files import read_config
+from tests.support.material.config_files import read_config
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "config"
 REAL = sorted(GOLDEN.rglob("*.json"))

@@ -13,7 +13,7 @@ from seglog.errors import CorruptError
 from seglog.storage.format.config.config_json import decode_config, encode_config
 from seglog.storage.format.config.config_refs import MAX_HEIGHT
 from seglog.storage.format.config.config_value import ConfigValue
-from tests.support.golden import config_names, extract
+from tests.support.material.golden import config_names, extract
 
 # Written by fastjson 1.2.83 from maps and lists that share parts.
 WRITTEN_BY_FASTJSON = r"""{

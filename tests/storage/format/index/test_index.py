@@ -32,7 +32,7 @@ from seglog.storage.format.index.string_hash import slice_hashes
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tags import java_string_hash
-from tests.support.index_files import build_index_files, select_from_files
+from tests.support.material.index_files import build_index_files, select_from_files
 from tests.support.narrow import not_none
 
 I64 = st.integers(-(2**63), 2**63 - 1)

@@ -11,9 +11,9 @@ from seglog.storage.format.index.index_geometry import index_damage, infer_index
 from seglog.storage.format.index.index_keys import IndexedRecord, record_keys
 from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.index.index_view import IndexView
-from tests.support.golden import config_names, expected, extract, golden_names
-from tests.support.index_files import build_index_files, indexes_tags, select_from_files
-from tests.support.log_records import iter_log
+from tests.support.material.golden import config_names, expected, extract, golden_names
+from tests.support.material.index_files import build_index_files, indexes_tags, select_from_files
+from tests.support.material.log_records import iter_log
 
 INTACT = golden_names(damaged=False)
 CHUNK_BYTES = 1 << 22

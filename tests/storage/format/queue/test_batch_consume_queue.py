@@ -19,8 +19,8 @@ from seglog.storage.format.queue.batch_consume_queue import (
     view_batch_units,
 )
 from seglog.storage.format.record.properties import encode_properties
-from tests.support.golden import extract
-from tests.support.log_records import iter_log
+from tests.support.material.golden import extract
+from tests.support.material.log_records import iter_log
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 I32 = st.integers(-(2**31), 2**31 - 1)

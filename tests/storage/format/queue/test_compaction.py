@@ -20,9 +20,9 @@ from seglog.storage.format.queue.compaction import (
 )
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import encode_properties
-from tests.support.compactions import is_kept
-from tests.support.golden import config_names, extract, golden_names
-from tests.support.log_records import iter_log
+from tests.support.material.compactions import is_kept
+from tests.support.material.golden import config_names, extract, golden_names
+from tests.support.material.log_records import iter_log
 
 TOPICS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 

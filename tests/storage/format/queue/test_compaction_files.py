@@ -30,9 +30,9 @@ from seglog.storage.format.queue.compaction import (
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.queue.lmq import lmq_names, multi_queues
 from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
-from tests.support.archives import unpack
-from tests.support.compactions import is_kept
-from tests.support.log_records import iter_log
+from tests.support.material.archives import unpack
+from tests.support.material.compactions import is_kept
+from tests.support.material.log_records import iter_log
 
 ARCHIVE = Path(__file__).parents[1] / "stores" / "compaction-5.4.0.tar.xz"
 SIZES = compaction_sizes(10_000, 1000)

@@ -12,7 +12,7 @@ from seglog.storage.format.queue.consume_queue import (
     in_use,
     pre_blanks,
 )
-from tests.support.records import I32, I64
+from tests.support.material.records import I32, I64
 
 
 @given(st.lists(st.tuples(I64, I32, I64)))

@@ -20,15 +20,15 @@ from seglog.storage.format.queue.consume_queue_ext import (
     ext_position,
     is_ext_address,
 )
-from tests.support.ext_units import (
+from tests.support.material.ext_units import (
     END_RESERVE_BYTES,
     encode_ext_unit,
     ext_address,
     ext_positions,
     pack_ext_files,
 )
-from tests.support.golden import config_names, extract
-from tests.support.log_records import iter_log
+from tests.support.material.golden import config_names, extract
+from tests.support.material.log_records import iter_log
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 UNITS = st.builds(ExtUnit, I64, I64, st.binary(max_size=60))

@@ -14,7 +14,7 @@ from seglog.storage.format.record.flipped_bit import (
     mend_record,
     structure_bits,
 )
-from tests.support.records import Record
+from tests.support.material.records import Record
 from tests.support.scale import scaled
 
 PLACE = 123_456

@@ -19,8 +19,8 @@ from seglog.storage.format.record.inner_batch import (
 )
 from seglog.storage.format.record.properties import MAX_PROPERTIES_BYTES
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
-from tests.support.golden import extract
-from tests.support.log_records import iter_log
+from tests.support.material.golden import extract
+from tests.support.material.log_records import iter_log
 
 MESSAGES = st.builds(
     BatchMessage, st.binary(max_size=30), st.binary(max_size=20), st.integers(-(2**31), 2**31 - 1)

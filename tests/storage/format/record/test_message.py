@@ -13,8 +13,8 @@ from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import MAX_INFLATED_BYTES, decode_message, inflate
 from seglog.storage.format.record.properties import decode_properties
+from tests.support.material.records import Record, records
 from tests.support.narrow import not_none
-from tests.support.records import Record, records
 
 
 @given(records())

@@ -18,7 +18,7 @@ from seglog.storage.format.record.properties import (
     split_keys,
     without_crc_property,
 )
-from tests.support.records import property_text
+from tests.support.material.records import property_text
 
 PARSED = {
     "nothing": (b"", {}),

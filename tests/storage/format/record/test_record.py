@@ -19,7 +19,7 @@ from seglog.storage.format.record.record import (
     unit_tags_code,
 )
 from seglog.storage.format.record.tags import tags_code
-from tests.support.records import Record, records
+from tests.support.material.records import Record, records
 
 PLAIN = Record(properties=b"TAGS\x01TagA\x02", phy_offset=4096, queue_offset=7, queue_id=2)
 WITH_CRC = replace(PLAIN, record_crc=True)

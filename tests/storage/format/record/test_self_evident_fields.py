@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.storage.format.record.self_evident_fields import restate, restated_fields
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 PLACE = 70_000
 FRONT = {"size_bytes": slice(0, 4), "magic": slice(4, 8), "phy_offset": slice(28, 36)}

@@ -27,7 +27,7 @@ from seglog.storage.format.record.tombstone import (
     min_tombstone_bytes,
     tombstone_tags_code,
 )
-from tests.support.records import Record
+from tests.support.material.records import Record
 
 NOW_MS = 1_700_000_000_000
 TOPICS = ["T", "orders", "x" * 127, "x" * 128, "x" * 255]

@@ -33,10 +33,10 @@ from seglog.storage.format.timer.timer_checkpoint import (
     decode_timer_checkpoint,
     encode_timer_checkpoint,
 )
-from tests.support.golden import config_names, extract
-from tests.support.log_records import iter_log
+from tests.support.material.golden import config_names, extract
+from tests.support.material.log_records import iter_log
+from tests.support.material.timer_units import decode_timer_unit, iter_timer_chain, timer_log_rolls
 from tests.support.narrow import not_none
-from tests.support.timer_units import decode_timer_unit, iter_timer_chain, timer_log_rolls
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 I32 = st.integers(-(2**31), 2**31 - 1)

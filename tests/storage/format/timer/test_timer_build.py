@@ -22,7 +22,7 @@ from seglog.storage.format.timer.timer_build import (
     unit_positions,
     wheel_slots,
 )
-from tests.support import golden
+from tests.support.material import golden
 
 FILE_BYTES = 4096
 HOUR_MS = 3_600_000

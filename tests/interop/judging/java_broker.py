@@ -1,0 +1,69 @@
+"""The real Apache RocketMQ broker, asked over a connection; :meth:`Judge.broker` starts one."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seglog.remoting.command import Request
+from seglog.storage.format.config.config_json import decode_config
+from tests.interop.judging.wire import WireAnswer, WireRequest, encode_request
+
+
+@dataclass(frozen=True, slots=True)
+class JavaBroker:
+    """A running broker.
+
+    Attributes:
+        port: Where it listens, on 127.0.0.1.
+    """
+
+    port: int
+    _question: Callable[[Mapping[str, object]], list[dict[str, Any]]]
+
+    def ask(self, request: Request, client: str = "") -> WireAnswer:
+        """Sends one of our typed requests; each client has a connection of its own."""
+        return self.ask_wire(encode_request(request), client)
+
+    def ask_code(self, code: int, body: bytes | None = None, **ext: str) -> WireAnswer:
+        """Sends a request that we have no type for."""
+        return self.ask_wire(WireRequest(code, ext, body))
+
+    def topics(self) -> dict[str, Any]:
+        """Returns the settings of every topic, as ``config/topics.json`` holds them."""
+        return self._table(21, "topicConfigTable")
+
+    def groups(self) -> dict[str, Any]:
+        """Returns the settings of every group, as ``config/subscriptionGroup.json`` holds them."""
+        return self._table(201, "subscriptionGroupTable")
+
+    def offsets(self) -> dict[str, dict[int, int]]:
+        """Returns all offsets by ``topic@group`` and queue."""
+        return self._table(43, "offsetTable")
+
+    def _table(self, code: int, name: str) -> dict[str, Any]:
+        table: Any = decode_config(self.ask_code(code).body)
+        found: dict[str, Any] = table[name]
+        return found
+
+    def ask_wire(self, request: WireRequest, client: str = "") -> WireAnswer:
+        """Sends a request, and returns the answer once everything stored is in its queue."""
+        body = None if request.body is None else base64.b64encode(request.body).decode()
+        (answer,) = self._question(
+            {
+                "op": "brokerAsk",
+                "client": client,
+                "code": request.code,
+                "ext": dict(request.ext),
+                "body": body,
+            }
+        )
+        found = answer["body"]
+        return WireAnswer(
+            answer["code"],
+            answer["remark"],
+            answer["ext"] or {},
+            b"" if found is None else base64.b64decode(found),
+        )

@@ -1,0 +1,518 @@
+"""Asks the real Apache RocketMQ store: opens directories with it, writes, holds and measures them.
+
+One JVM answers most questions (a start costs about a second, a question half of one); each question opens and
+closes its own store there. RocketMQ opens every directory read-write, and recovers before it takes its lock:
+ask about a copy when the directory must stay as it is.
+
+``java/`` holds the other side; ``toolchain`` builds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from seglog.storage.reads.offset_by_time import Boundary
+from tests.interop.judging import toolchain
+from tests.interop.judging.java_broker import JavaBroker
+
+Line = dict[str, Any]
+"""One answer: ``kind`` and what belongs to it; ``Any`` because it is JSON."""
+
+QUESTION_LIMIT_S: Final = 120
+
+
+class JudgeError(Exception):
+    """The real store threw where it should have answered; the message holds what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """File sizes that the real store must be told; the defaults are RocketMQ's."""
+
+    segment_size_bytes: int = 1 << 30
+    queue_file_size_bytes: int = 6_000_000
+    index_slots: int = 5_000_000
+    index_entries: int = 20_000_000
+
+
+DEFAULT_GEOMETRY: Final = Geometry()
+SMALL_GEOMETRY: Final = Geometry(64 << 10, 2_000, 500, 2_000)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaHost:
+    """An address and a port; a colon in the address makes it IPv6."""
+
+    address: str = "127.0.0.1"
+    port: int = 10911
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaMessages:
+    """Messages for the real store to append to one queue, numbered from ``first``.
+
+    Everything follows from these fields and the number: the tests know what must come back. Only single
+    messages are compressed.
+    """
+
+    topic: str
+    queue_id: int = 0
+    count: int = 1
+    first: int = 0
+    batch: bool = False
+    inner_batch: bool = False
+    body_bytes: int = 32
+    compressed: bool = False
+    tags: str | None = None
+    keys: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 1_700_000_000_000
+    born_host: JavaHost = JavaHost()
+    store_host: JavaHost = JavaHost()
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+    def body(self, number: int) -> bytes:
+        """Returns the body of message ``number``."""
+        pattern = f"{self.topic}/{self.queue_id}/{number} ".encode()
+        return (pattern * (self.body_bytes // len(pattern) + 1))[: self.body_bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Asks for messages from ``queue_offset`` on, those of ``key``, or the offset at ``timestamp_ms``.
+
+    With ``decode`` messages are stated as a client decodes them, compressed bodies inflated; those of a key
+    always are.
+    """
+
+    topic: str
+    queue_id: int = 0
+    queue_offset: int = 0
+    max_count: int = 32
+    decode: bool = False
+    key: str | None = None
+    timestamp_ms: int | None = None
+    boundary: Boundary = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What the real store serves from a directory."""
+
+    lines: list[Line]
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the store did not open, or None."""
+        return next((line["error"] for line in self.of_kind("openFailed")), None)
+
+    @property
+    def store(self) -> Line:
+        """The ``store`` line."""
+        return self.of_kind("store")[0]
+
+    def of_kind(self, kind: str) -> list[Line]:
+        """Returns the lines of one kind, in order."""
+        return [line for line in self.lines if line["kind"] == kind]
+
+
+class HeldStore:
+    """A store that a process of its own holds open."""
+
+    def __init__(self, process: subprocess.Popen[str], pid: int) -> None:
+        self._process = process
+        self.pid = pid
+
+    def kill(self) -> None:
+        """Ends the process with SIGKILL: the abort file stays, the lock goes."""
+        self._process.kill()
+        self._process.wait()
+
+
+class Judge:
+    """The real store of one RocketMQ version. One thread at a time; close() ends its JVM.
+
+    Args:
+        version: Of RocketMQ.
+        is_bench: Whether it measures: its JVM then has the collector and the compilers of a server.
+    """
+
+    def __init__(self, version: str = toolchain.DEFAULT_VERSION, *, is_bench: bool = False) -> None:
+        self.version = version
+        self._is_bench = is_bench
+        self._class_path: str | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._scratch = tempfile.TemporaryDirectory(prefix="seglog-judge-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def build(self) -> None:
+        """Makes the judge ready; without network after the first time.
+
+        Raises:
+            toolchain.BuildError: It could not be built.
+        """
+        self._class_path = toolchain.build(self.version)
+
+    def close(self) -> None:
+        """Ends the JVM and removes its temporary files."""
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+        self._scratch.cleanup()
+
+    def dump(
+        self,
+        path: Path,
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        probes: Sequence[Probe] = (),
+        **config: object,
+    ) -> Dump:
+        """Returns all that the real store serves from ``path``, after its recovery.
+
+        Args:
+            path: The store directory. It is opened read-write and shut down cleanly.
+            geometry: Sizes to tell the store.
+            probes: What to ask besides; the answers follow in this order.
+            config: Further properties of MessageStoreConfig, by their names in broker.conf.
+        """
+        return Dump(self._ask(_question("dump", probes) | _target(path, geometry, config)))
+
+    def append(
+        self,
+        path: Path,
+        messages: Sequence[JavaMessages],
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        halt: bool = False,
+        **config: object,
+    ) -> list[Line]:
+        """Lets the real store append, and returns an ``appended`` line for each call.
+
+        Args:
+            path: The store directory.
+            messages: What to append, in this order.
+            geometry: Sizes to tell the store.
+            halt: End with Runtime.halt right after the last append: the abort file stays, and records that
+                were not yet dispatched are in the log only.
+            config: Further properties of MessageStoreConfig.
+        """
+        return self._write("append", path, messages, geometry, halt=halt, config=config)
+
+    def write(
+        self,
+        path: Path,
+        messages: Sequence[JavaMessages],
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        halt: bool = False,
+        **config: object,
+    ) -> list[Line]:
+        """Lets the real store make a new directory; else as :meth:`append`."""
+        return self._write("write", path, messages, geometry, halt=halt, config=config)
+
+    def probe(
+        self, path: Path, probes: Sequence[Probe], geometry: Geometry = DEFAULT_GEOMETRY, **config: object
+    ) -> list[Line]:
+        """Returns the real store's answer to each probe: a ``get``, an ``offset`` or a ``query`` line."""
+        return self._ask(_question("probe", probes) | _target(path, geometry, config))
+
+    def compact(
+        self,
+        path: Path,
+        probes: Sequence[Probe] = (),
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        halt: bool = False,
+        **config: object,
+    ) -> tuple[list[Line], list[Line]]:
+        """Lets the real store compact each queue of its compaction topics, as it does by itself in time.
+
+        Args:
+            path: The store directory.
+            probes: What to ask the running store afterwards.
+            geometry: Sizes to tell the store.
+            halt: End with Runtime.halt afterwards: the abort file stays.
+            config: Further properties of MessageStoreConfig.
+
+        Returns:
+            A ``compacted`` line for each queue, and the answers to the probes.
+        """
+        question = _question("compact", probes) | {"halt": halt}
+        lines = self._ask(question | _target(path, geometry, config))
+        compacted = [line for line in lines if line["kind"] == "compacted"]
+        return compacted, lines[len(compacted) :]
+
+    def run_timer(
+        self, path: Path, seconds: float, geometry: Geometry = DEFAULT_GEOMETRY, **config: object
+    ) -> Line:
+        """Lets the real store's timer deliver what is due for some time.
+
+        Args:
+            path: The store directory.
+            seconds: How long it runs.
+            geometry: Sizes to tell the store.
+            config: Further properties of MessageStoreConfig.
+
+        Returns:
+            The ``timer`` line: ``error`` if the timer refused to load, how far it came in its topic else.
+        """
+        question = {"op": "timer", "seconds": seconds} | _target(path, geometry, config)
+        (answer,) = self._ask(question)
+        return answer
+
+    def try_lock(
+        self,
+        path: Path,
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        like_broker: bool = False,
+        **config: object,
+    ) -> str | None:
+        """Loads and starts the real store in ``path``; returns its refusal, or None when it started.
+
+        Args:
+            path: The store directory.
+            geometry: Sizes to tell the store.
+            like_broker: After a refusal go through what the exit hook of the real broker does: it flushes a
+                checkpoint and deletes the abort file, although another process holds the store.
+            config: Further properties of MessageStoreConfig.
+        """
+        question = {"op": "trylock", "likeBroker": like_broker} | _target(path, geometry, config)
+        (answer,) = self._ask(question)
+        refusal: str | None = answer["error"]
+        return refusal
+
+    @contextlib.contextmanager
+    def hold(
+        self, path: Path, geometry: Geometry = DEFAULT_GEOMETRY, *, limit_s: float = 60
+    ) -> Iterator[HeldStore]:
+        """Keeps ``path`` open in a JVM of its own until the block ends; then it shuts down cleanly."""
+        options = ["hold", str(path), "--seconds", str(limit_s), *_options(geometry)]
+        process = self._start(*options)
+        try:
+            (ready,) = self._answers(process, {"op": "hold"}, until="ready")
+            yield HeldStore(process, ready["pid"])
+        finally:
+            _end(process)
+
+    @contextlib.contextmanager
+    def broker(
+        self,
+        path: Path,
+        geometry: Geometry = DEFAULT_GEOMETRY,
+        *,
+        settings: dict[str, object] | None = None,
+        halt: bool = False,
+        **config: object,
+    ) -> Iterator[JavaBroker]:
+        """Runs the real broker on ``path`` until the block ends; this judge does nothing else meanwhile.
+
+        Args:
+            path: The store directory.
+            geometry: Sizes to tell the store.
+            settings: Properties of BrokerConfig.
+            halt: End with Runtime.halt instead of a clean shutdown: the abort file stays, tables are as they
+                were last saved.
+            config: Further properties of MessageStoreConfig.
+        """
+        broker = {name: _java_text(value) for name, value in (settings or {}).items()}
+        question = {"op": "brokerStart", "broker": broker} | _target(path, geometry, config)
+        (started,) = self._ask(question)
+        try:
+            yield JavaBroker(started["port"], lambda asked: self._ask(dict(asked)))
+        finally:
+            if self._process is not None:
+                self._ask({"op": "brokerHalt" if halt else "brokerStop"})
+
+    def bench(
+        self,
+        path: Path,
+        workload: str,
+        config: dict[str, object] | None = None,
+        **options: object,
+    ) -> Line:
+        """Measures the real store; best with a judge made for it, whose JVM stays for the next measurement.
+
+        Args:
+            path: An empty or missing directory; for reopen one that fill has left.
+            workload: write, sync, async, pull, random, fill or reopen; see ``java/.../Bench.java``.
+            config: Further properties of MessageStoreConfig.
+            options: What else the bench reads, by its names in ``java/.../Request.java`` in snake case.
+
+        Returns:
+            ``n``, ``seconds``, ``cpu_seconds``, ``msgs_per_s``, ``log_bytes``, and of a call ``p50_us``,
+            ``p99_us``, ``p999_us`` and ``max_us``.
+        """
+        question = {"op": "bench", "workload": workload} | _camel(options)
+        (result,) = self._ask(question | _target(path, DEFAULT_GEOMETRY, config or {}))
+        return result
+
+    def _write(
+        self,
+        op: str,
+        path: Path,
+        messages: Sequence[JavaMessages],
+        geometry: Geometry,
+        *,
+        halt: bool,
+        config: dict[str, object],
+    ) -> list[Line]:
+        question = {"op": op, "halt": halt, "messages": [_camel(asdict(each)) for each in messages]}
+        return self._ask(question | _target(path, geometry, config))
+
+    def _ask(self, question: Line) -> list[Line]:
+        if self._process is None:
+            self._process = self._start("serve")
+        for log in self._logs():
+            log.write_bytes(b"")  # the JVM appends: what stands there afterwards belongs to this question
+        process = self._process
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+        try:
+            answers = self._answers(process, question)
+        except JudgeError:
+            self._process = None
+            _end(process)
+            raise
+        if not self._is_sound:
+            self._process = None
+            _end(process)
+        return answers
+
+    def _answers(self, process: subprocess.Popen[str], question: Line, until: str = "end") -> list[Line]:
+        """Reads answers up to the line of kind ``until``, which counts as an answer unless it is ``end``."""
+        answers: list[Line] = []
+        assert process.stdout is not None
+        with _killed_after(process, QUESTION_LIMIT_S):
+            for text in process.stdout:
+                line: Line = json.loads(text)
+                if line["kind"] == "failed":
+                    raise JudgeError(f"{question['op']}: {line['error']}\n{self._said()}")
+                if line["kind"] == "end":
+                    self._is_sound = bool(line["sound"])
+                    return answers
+                answers.append(line)
+                if line["kind"] == until:
+                    return answers
+        raise JudgeError(f"{question['op']}: the JVM ended without an answer\n{self._said()}")
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+        if self._class_path is None:
+            self._class_path = toolchain.build(self.version)
+        scratch = Path(self._scratch.name)
+        quick = ("-XX:+UseSerialGC", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+        measured = ("-XX:+UseG1GC", "-Xms1g", "-Xmx2g", "-Djudge.level=ERROR")
+        command = toolchain.command_line(
+            self._class_path,
+            *(measured if self._is_bench else quick),
+            f"-Duser.home={scratch}",
+            f"-Djava.io.tmpdir={scratch}",
+            f"-Djudge.log={scratch / 'rocketmq.log'}",
+        )
+        with (scratch / "stderr").open("a") as stderr:
+            return subprocess.Popen(
+                [*command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                encoding="utf-8",
+            )
+
+    def _said(self) -> str:
+        """Returns what the JVM and RocketMQ said besides answers, since the question was asked."""
+        return "\n".join(file.read_text(errors="replace")[-3000:] for file in self._logs() if file.exists())
+
+    def _logs(self) -> list[Path]:
+        return [Path(self._scratch.name, name) for name in ("stderr", "rocketmq.log")]
+
+
+@contextlib.contextmanager
+def _killed_after(process: subprocess.Popen[str], limit_s: float) -> Iterator[None]:
+    watchdog = threading.Timer(limit_s, process.kill)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Closes the pipes, which tells the JVM to finish, and waits until it is gone."""
+    pipes: list[IO[str] | None] = [process.stdin, process.stdout]
+    with contextlib.suppress(BrokenPipeError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in pipes:
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+def _question(op: str, probes: Sequence[Probe]) -> Line:
+    return {"op": op, "probes": [_camel(asdict(probe)) for probe in probes]}
+
+
+def _target(path: Path, geometry: Geometry, config: dict[str, object]) -> Line:
+    """``topics`` among the properties is no property: attributes by topic, as ``config/topics.json`` has."""
+    config = dict(config)
+    return {
+        "topics": config.pop("topics", {}),
+        "dir": str(path),
+        "segmentBytes": geometry.segment_size_bytes,
+        "queueBytes": geometry.queue_file_size_bytes,
+        "config": _index_sizes(geometry) | {name: _java_text(value) for name, value in config.items()},
+    }
+
+
+def _options(geometry: Geometry) -> list[str]:
+    sizes = [
+        "--segment-bytes",
+        str(geometry.segment_size_bytes),
+        "--queue-bytes",
+        str(geometry.queue_file_size_bytes),
+    ]
+    for name, value in _index_sizes(geometry).items():
+        sizes += ["--set", f"{name}={value}"]
+    return sizes
+
+
+def _index_sizes(geometry: Geometry) -> dict[str, str]:
+    return {"maxHashSlotNum": str(geometry.index_slots), "maxIndexNum": str(geometry.index_entries)}
+
+
+def _java_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _camel(fields: dict[str, Any]) -> Line:
+    """Renames snake_case keys, also in nested objects; what properties are called is left alone."""
+    renamed: Line = {}
+    for name, value in fields.items():
+        head, *tail = name.split("_")
+        nested = isinstance(value, dict) and name != "properties"
+        renamed[head + "".join(word.title() for word in tail)] = _camel(value) if nested else value
+    return renamed

@@ -1,0 +1,180 @@
+"""Builds the judge (``java/``) once, into a cache outside the tree; afterwards nothing needs the network.
+
+The cache is ``$SEGLOG_INTEROP_CACHE``, or ``seglog/interop`` under ``$XDG_CACHE_HOME`` or ``~/.cache``:
+``<version>/jars-<hash>`` holds RocketMQ as Maven resolved it, ``<version>/classes-<hash>`` what javac made
+of our sources. Both are named after what went into them and appear in one rename, so a changed source never
+meets a running process. A file lock lets one process build while others wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+PROJECT: Final = Path(__file__).parents[1] / "java"
+DEFAULT_VERSION: Final = "5.4.0"
+NEWEST_VERSION: Final = "5.5.1"
+COMPANIONS: Final = {"5.5.1": "5.5.0"}
+"""Release of the modules that the store does not call, where repositories have no newer one of them yet."""
+MIN_JDK: Final = 17
+BUILD_LIMIT_S: Final = 600
+
+# RocketMQ unmaps its files through internals of the JDK; its own start scripts open the same doors.
+JVM_DOORS: Final = (
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+
+
+class BuildError(Exception):
+    """Maven or javac failed; the message holds what they said."""
+
+
+def cache_dir() -> Path:
+    """Returns where builds are kept."""
+    chosen = os.environ.get("SEGLOG_INTEROP_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "seglog" / "interop"
+
+
+def jdk_tool(name: str) -> str | None:
+    """Returns the path of ``java`` or ``javac``, that of ``$JAVA_HOME`` first, or None."""
+    java_home = os.environ.get("JAVA_HOME")
+    in_home = shutil.which(name, path=f"{java_home}/bin") if java_home else None
+    return in_home or shutil.which(name)
+
+
+def missing_tool() -> str | None:
+    """Says which tool is missing and what to install, or None when all are there."""
+    tools = {"java": jdk_tool("java"), "javac": jdk_tool("javac"), "mvn": shutil.which("mvn")}
+    for name, path in tools.items():
+        if path is None:
+            return f"no {name} on PATH; the real RocketMQ needs a JDK {MIN_JDK} or newer and Maven"
+    said = subprocess.run(
+        [str(tools["javac"]), "-version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    version = said.stdout.strip() or said.stderr.strip()
+    release = re.search(r"javac (\d+)", version)
+    if release is None or int(release[1]) < MIN_JDK:
+        return f"{version or 'javac'} is too old; the real RocketMQ needs JDK {MIN_JDK} or newer"
+    return None
+
+
+def build(version: str = DEFAULT_VERSION) -> str:
+    """Returns the class path of the judge over RocketMQ ``version``, built when it is not in the cache.
+
+    Raises:
+        BuildError: The jars could not be resolved (no network, no such version) or the sources not compiled.
+    """
+    companions = COMPANIONS.get(version, version)
+    definitions = (f"-Drocketmq.version={version}", f"-Drocketmq.companions.version={companions}")
+    return build_project(PROJECT, version, *definitions)
+
+
+def build_project(project: Path, name: str, *definitions: str) -> str:
+    """Returns the class path of a Maven project, built when it is not in the cache.
+
+    Args:
+        project: Its directory.
+        name: Its directory in the cache.
+        definitions: Properties for Maven.
+
+    Raises:
+        BuildError: As :func:`build`.
+    """
+    home = cache_dir() / name
+    home.mkdir(parents=True, exist_ok=True)
+    pom = project / "pom.xml"
+    sources = sorted((project / "src").rglob("*.*"))
+    with _locked(home / "lock"):
+        jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, definitions, into))
+        classes = _made_once(
+            home / f"classes-{_digest([pom, *sources])}", lambda into: _compile(sources, jars, into)
+        )
+    return f"{classes}:{jars}/*"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _made_once(path: Path, make: Callable[[Path], None]) -> Path:
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="new-") as scratch:
+            new = Path(scratch) / path.name
+            make(new)
+            new.rename(path)
+    return path
+
+
+def _resolve(pom: Path, definitions: Sequence[str], into: Path) -> None:
+    _run(
+        *("mvn", "-q", "-B", "-f", pom),
+        *definitions,
+        *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
+    )
+
+
+def _compile(sources: list[Path], jars: Path, into: Path) -> None:
+    java = [source for source in sources if source.suffix == ".java"]
+    _run(
+        jdk_tool("javac") or "javac",
+        "--release",
+        str(MIN_JDK),
+        "-nowarn",
+        "-d",
+        into,
+        "-cp",
+        f"{jars}/*",
+        *java,
+    )
+    for resource in (source for source in sources if source.suffix != ".java"):
+        shutil.copy(resource, into)
+
+
+def _run(*command: str | Path) -> None:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BUILD_LIMIT_S,
+    )
+    if done.returncode != 0:
+        raise BuildError(f"{command[0]} failed ({done.returncode}): {(done.stdout + done.stderr)[-2000:]}")
+
+
+def command_line(class_path: str, *jvm_options: str) -> list[str]:
+    """Returns the command that runs the judge; its arguments follow."""
+    logging = "-Drmq.logback.configurationFile=judge-logback.xml"
+    options = [*JVM_DOORS, logging, *jvm_options]
+    return [jdk_tool("java") or "java", *options, "-cp", class_path, "seglog.judge.Judge"]
+
+
+if __name__ == "__main__":
+    program, *arguments = [*command_line(build(), "-XX:+UseSerialGC"), *sys.argv[1:]]
+    os.execvp(program, [program, *arguments])  # noqa: S606 - the point: this process becomes the judge

@@ -1,0 +1,1 @@
+"""What tests need of the machine: disks, memory, patience, kernels, Spark."""

@@ -1,0 +1,120 @@
+"""A Spark cluster on the loopback interface: a master and workers, each a process group of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+import seglog
+from tests.support.machine.patience import patience_s
+
+_LOOPBACK: Final = "127.0.0.1"
+_DEPLOY: Final = "org.apache.spark.deploy"
+_START_LIMIT_S: Final = 60.0
+_STEP_S: Final = 0.1
+_JAVA: Final = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+class Cluster:
+    """A master and its workers.
+
+    Attributes:
+        address: What a session takes as its master.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as free:
+            free.bind((_LOOPBACK, 0))
+            self._port = free.getsockname()[1]
+        self.address = f"spark://{_LOOPBACK}:{self._port}"
+
+    def start(self, workers: int) -> None:
+        """Starts all of it, and returns once the master listens."""
+        self._start("master.Master", "--port", str(self._port), "--webui-port", "0")
+        until = time.monotonic() + patience_s(_START_LIMIT_S)
+        while not _listens(self._port):
+            assert time.monotonic() < until, "the master does not start"
+            time.sleep(_STEP_S)
+        for number in range(workers):
+            folder = self._folder / f"worker-{number}"
+            self._start(
+                "worker.Worker",
+                *("--cores", "1", "--memory", "1g", "--webui-port", "0"),
+                *("--work-dir", str(folder), self.address),
+            )
+
+    def kill_worker(self, number: int) -> None:
+        """Kills a worker and its executors, all at once."""
+        _kill(self._processes[1 + number])
+
+    def stop(self) -> None:
+        """Stops all that was started."""
+        for process in self._processes:
+            _kill(process)
+
+    def _start(self, name: str, *arguments: str) -> None:
+        home = Path(pyspark.__file__).parent
+        # Without it a worker looks for a source tree to learn which Scala it is of.
+        scala = next((home / "jars").glob("spark-core_*.jar")).name.split("_")[1].split("-")[0]
+        environment = os.environ | {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": _LOOPBACK,
+            "SPARK_SCALA_VERSION": scala,
+        }
+        with (self._folder / f"{name}-{len(self._processes)}.log").open("wb") as log:
+            command = ["java", *_JAVA, "-cp", f"{home}/jars/*", f"{_DEPLOY}.{name}", "--host", _LOOPBACK]
+            self._processes.append(
+                subprocess.Popen(
+                    [*command, *arguments],
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    cwd=self._folder,
+                    start_new_session=True,
+                )
+            )
+
+
+@contextmanager
+def running_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+    """Runs a cluster for as long as the block lasts."""
+    cluster = Cluster(folder)
+    try:
+        cluster.start(workers)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def zip_package(target: Path) -> Path:
+    """Writes the package as ``addPyFile`` takes it: Python and data, nothing compiled."""
+    root = Path(seglog.__path__[0])
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(root.rglob("*")):
+            is_data = path.suffix in (".py", ".xz") or path.name == "py.typed"
+            if path.is_file() and is_data and "__pycache__" not in path.parts:
+                archive.write(path, Path("seglog") / path.relative_to(root))
+    return target
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((_LOOPBACK, port)) == 0

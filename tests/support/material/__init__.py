@@ -1,0 +1,1 @@
+"""Stores, records and files that tests work on."""
