@@ -18,11 +18,9 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Returns milliseconds since the epoch; may jump when the machine's time is set."""
-        ...
 
     def monotonic_ms(self) -> float:
         """Returns milliseconds since an arbitrary moment; never goes back."""
-        ...
 
     def wait(self, condition: threading.Condition, timeout_ms: float | None) -> bool:
         """Waits on ``condition``, which the caller holds, until notified or ``timeout_ms`` have passed.
@@ -30,7 +28,6 @@ class Clock(Protocol):
         Returns:
             False if the time passed, True otherwise; the caller checks its own predicate again.
         """
-        ...
 
 
 CLOCK_CALLS: Final = ("now_ms", "monotonic_ms", "wait")

@@ -21,7 +21,6 @@ class BrokerLink(Protocol):
     @property
     def client_id(self) -> str:
         """What this end is called, unique among the clients of the broker."""
-        ...
 
     def invoke(self, request: Request, timeout_ms: int | None = None) -> Response:
         """Returns the broker's answer, refusals included.
@@ -33,7 +32,6 @@ class BrokerLink(Protocol):
         Raises:
             ProtocolError: There is no answer: the link is gone or the time has passed.
         """
-        ...
 
 
 def clock_for(link: BrokerLink, clock: Clock | None) -> Clock:

@@ -72,12 +72,10 @@ class FoundRecords(Protocol):
     @property
     def records(self) -> Sequence[memoryview]:
         """Each record by itself."""
-        ...
 
     @property
     def runs(self) -> Sequence[memoryview]:
         """The same bytes in as few pieces as possible."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

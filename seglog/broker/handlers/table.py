@@ -32,26 +32,21 @@ class AnyHandler(Protocol):
     @property
     def code(self) -> RequestCode:
         """What it answers."""
-        ...
 
     @property
     def header_type(self) -> type[Header]:
         """Class of the request's header."""
-        ...
 
     @property
     def function(self) -> Callable[..., Response | HeldPull]:
         """What answers."""
-        ...
 
     @property
     def wire_names(self) -> WireNames | None:
         """Names of the header's fields on the wire, where they are not those of its class."""
-        ...
 
     def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
         """Returns the answer, or that the request is to be held."""
-        ...
 
 
 def _by_code(*families: Iterable[AnyHandler]) -> Sequence[AnyHandler | None]:

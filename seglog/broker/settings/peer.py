@@ -22,7 +22,6 @@ class Channel(Hashable, Protocol):
         Called from any thread, that of another client's request too: it hands the request on and returns,
         neither waiting nor raising.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

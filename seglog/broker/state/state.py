@@ -28,11 +28,9 @@ class SavedTable(Protocol):
     @property
     def is_dirty(self) -> bool:
         """Whether :meth:`persist` has something to save."""
-        ...
 
     def persist(self) -> None:
         """Saves what has changed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

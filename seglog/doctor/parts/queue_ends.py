@@ -12,12 +12,10 @@ class QueueEnds(Protocol):
     @property
     def min_offset(self) -> int:
         """Queue offset of the first message."""
-        ...
 
     @property
     def max_offset(self) -> int:
         """Queue offset of the next message."""
-        ...
 
 
 Queues: TypeAlias = Mapping[tuple[str, int], QueueEnds]

@@ -22,11 +22,9 @@ class Patch(Protocol):
 
     def next_at(self, position_bytes: int) -> int | None:
         """Returns where the next byte is, at or behind a position, that it says something of."""
-        ...
 
     def lay(self, chunk: memoryview, position_bytes: int) -> None:
         """Lays what it has over a piece of the file that starts at a position."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

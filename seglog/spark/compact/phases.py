@@ -56,27 +56,22 @@ class Runner(Protocol):
 
     def scan(self, plan: AuditPlan) -> Iterable[Stretch]:
         """Walks the log, checksums and all."""
-        ...
 
     def check(self, root: Path) -> CheckReport:
         """Looks at everything in a store, as `seglog check` does."""
-        ...
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 1 to 3; keeps the verdicts if a store is to be made."""
-        ...
 
     def write_segments(
         self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
     ) -> Sequence[WrittenSegment]:
         """Runs phase 4."""
-        ...
 
     def write_queues(
         self, staged: Path, queues: Mapping[Key, Sequence[QueueSlice]], file_bytes: int
     ) -> Mapping[Key, int]:
         """Runs phase 5; returns how many units each queue has."""
-        ...
 
 
 def queue_order(task: Task) -> list[Key]:

@@ -48,11 +48,9 @@ class Watch(Protocol):
     @property
     def tags(self) -> bool:
         """Whether tags are among the keys that it wants to be told."""
-        ...
 
     def begin(self, phy_offset: int) -> None:
         """Told where a stretch begins."""
-        ...
 
     def note(self, rows: Rows, keys: RecordKeys) -> None:
         """Told of the next records of the stretch.
@@ -61,11 +59,9 @@ class Watch(Protocol):
             rows: ``(n,) ROW``, valid during the call.
             keys: Their keys, valid during the call.
         """
-        ...
 
     def end(self, stretch: Stretch) -> None:
         """Told of the stretch as it is."""
-        ...
 
 
 class SplitScan:

@@ -64,31 +64,25 @@ class OpenFile(Protocol):
     @property
     def size_bytes(self) -> int:
         """Length of the file now."""
-        ...
 
     @property
     def descriptor(self) -> int:
         """The operating system's number of the file, to be written to beside this object; -1 for none."""
-        ...
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         """Reads up to ``len(buffer)`` bytes; fewer only at the end of the file. Returns how many."""
-        ...
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Writes all of ``data``."""
-        ...
 
     def next_data(self, position: int) -> int | None:
         """Returns where the next bytes that were ever written start, None if only holes follow.
 
         A file system that knows no holes may return ``position`` itself.
         """
-        ...
 
     def set_size(self, size_bytes: int) -> None:
         """Cuts the file or extends it by a hole."""
-        ...
 
     def reserve(self, position: int, size_bytes: int) -> None:
         """Makes sure that writes to the range find space.
@@ -96,19 +90,15 @@ class OpenFile(Protocol):
         Raises:
             FullError: The file system has not enough space; what is in the file stays.
         """
-        ...
 
     def map(self) -> memoryview:
         """Returns the whole file as writable memory, which stays valid as long as a view of it lives."""
-        ...
 
     def sync(self) -> None:
         """Returns once all data of the file, and the size it needs, is on the disk."""
-        ...
 
     def close(self) -> None:
         """Gives the descriptor back; maps stay."""
-        ...
 
 
 class HeldLock(Protocol):
@@ -116,15 +106,12 @@ class HeldLock(Protocol):
 
     def is_marked(self) -> bool:
         """Returns whether the mark is still there: no RocketMQ has started on the store since."""
-        ...
 
     def mark(self) -> None:
         """Leaves a mark in the ``lock`` file that a RocketMQ overwrites when it starts, durably."""
-        ...
 
     def release(self) -> None:
         """Lets others in; a second call does nothing."""
-        ...
 
 
 class Files(Protocol):
@@ -132,23 +119,18 @@ class Files(Protocol):
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
-        ...
 
     def exists(self, path: Path) -> bool:
         """Whether there is anything of that name."""
-        ...
 
     def is_dir(self, path: Path) -> bool:
         """Whether there is a directory of that name."""
-        ...
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
         """Opens an existing file; one that is to be written gets bytes that no other name shares."""
-        ...
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
         """Creates a file of that size, all holes; it must not exist."""
-        ...
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content.
@@ -156,35 +138,27 @@ class Files(Protocol):
         Raises:
             CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`.
         """
-        ...
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         """Creates or replaces a small file in place; not atomic."""
-        ...
 
     def make_dirs(self, path: Path, *, sync: bool = True) -> None:
         """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
-        ...
 
     def rename(self, source: Path, target: Path) -> None:
         """Renames atomically, replacing ``target``."""
-        ...
 
     def remove(self, path: Path) -> None:
         """Removes a file."""
-        ...
 
     def remove_dir(self, path: Path) -> None:
         """Removes an empty directory."""
-        ...
 
     def sync_dir(self, path: Path) -> None:
         """Returns once the names in the directory are on the disk."""
-        ...
 
     def usage(self, path: Path) -> DiskUsage:
         """Returns how full the file system is that a folder lies on."""
-        ...
 
     def lock(self, root: Path) -> HeldLock:
         """Takes the lock of a store directory, and creates its ``lock`` file where it is missing.
@@ -193,7 +167,6 @@ class Files(Protocol):
             StoreLockedError: Another process, or this one, holds it.
             ReadOnlyError: The directory cannot be written.
         """
-        ...
 
 
 class Stamp(NamedTuple):
@@ -208,7 +181,6 @@ class StampingFiles(Files, Protocol):
 
     def set_stamp(self, path: Path, stamp: Stamp) -> None:
         """Gives a file rights and a time."""
-        ...
 
 
 class RestoringFiles(StampingFiles, Protocol):
@@ -216,7 +188,6 @@ class RestoringFiles(StampingFiles, Protocol):
 
     def stamp(self, path: Path) -> Stamp:
         """Returns the rights and the time of a file."""
-        ...
 
 
 class SwappingFiles(RestoringFiles, Protocol):
@@ -224,7 +195,6 @@ class SwappingFiles(RestoringFiles, Protocol):
 
     def exchange(self, first: Path, second: Path) -> bool:
         """Exchanges two folders at once; returns False, and does nothing, where the system cannot."""
-        ...
 
 
 class RealFiles:

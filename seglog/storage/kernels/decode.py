@@ -14,7 +14,6 @@ class DecodeMessage(Protocol):
 
     def __call__(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
         """Returns the message of a whole record."""
-        ...
 
 
 decode_message: DecodeMessage = python_decode_message

@@ -34,30 +34,24 @@ class BatchUnitSource(Protocol):
     @property
     def min_offset(self) -> int:
         """Queue offset of the first message."""
-        ...
 
     @property
     def max_offset(self) -> int:
         """Queue offset of the next message."""
-        ...
 
     @property
     def first_index(self) -> int:
         """Number of the first unit."""
-        ...
 
     @property
     def end_index(self) -> int:
         """Number of the next unit."""
-        ...
 
     def file_end(self, index: int) -> int:
         """Returns the number of the first unit behind the file of a unit."""
-        ...
 
     def units(self, index: int, count: int) -> BatchUnits:
         """Returns up to ``count`` units from number ``index`` on."""
-        ...
 
 
 @dataclass(slots=True)

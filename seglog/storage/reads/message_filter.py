@@ -27,11 +27,9 @@ class MessageFilter(Protocol):
 
     def matches_codes(self, tags_codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Returns which units may lead to a wanted message; ``(n,)`` for ``(n,)``."""
-        ...
 
     def matches(self, record: memoryview) -> bool:
         """Returns whether a record that passed is wanted."""
-        ...
 
 
 class TagFilter:

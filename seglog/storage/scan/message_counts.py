@@ -30,22 +30,18 @@ class QueueEnds(Protocol):
     @property
     def topic(self) -> str:
         """Its topic."""
-        ...
 
     @property
     def queue_id(self) -> int:
         """Its number."""
-        ...
 
     @property
     def min_offset(self) -> int:
         """Queue offset of its first message."""
-        ...
 
     @property
     def max_offset(self) -> int:
         """The queue offset that the next message gets."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,20 +31,16 @@ class SeenQueues(Protocol):
     @property
     def plain(self) -> Collection[Key]:
         """Plain queues of which the log has a record with a place in them."""
-        ...
 
     @property
     def batch(self) -> Collection[Key]:
         """Batch queues of which the log has a record."""
-        ...
 
     def overlay(self, queue: QueueFiles) -> QueueState:
         """Returns what a plain queue must hold, held against its files, of which there may be none."""
-        ...
 
     def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
         """Returns what a batch queue must hold, held against its files, of which there may be none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ class LogRecords(Protocol):
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a record, None where none can be read."""
-        ...
 
 
 class CompactionWriter:
