@@ -30,8 +30,7 @@ from seglog.broker.offsets.broadcast_offsets import BroadcastScan
 from seglog.broker.offsets.history_tidying import HistoryTidying
 from seglog.broker.offsets.offset_history_query import OffsetPast
 from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
-from seglog.broker.pulls.expire_held_pulls import HoldSweep
-from seglog.broker.pulls.held_pulls import HeldPulls, ParkedPull
+from seglog.broker.pulls.held_pulls import HeldPulls, HoldSweep, ParkedPull
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings.config import BrokerConfig

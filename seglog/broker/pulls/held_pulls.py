@@ -19,9 +19,12 @@ import itertools
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
+
+from typing_extensions import override
 
 from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.tasks.background_tasks import Duty
 from seglog.clock import Clock
 from seglog.errors import SeglogError
 from seglog.storage.format.get_status import GetStatus
@@ -290,3 +293,25 @@ class HeldPulls:
         there.pulls.update(crowd.pulls)
         crowd.pulls = {}
         return there
+
+
+class HoldSweep(Duty):
+    """Ends held pulls whose time has passed; every five seconds, those whose queue has grown too.
+
+    It is woken when a pull comes that ends before all others.
+    """
+
+    name: ClassVar[str] = "hold-sweep"
+
+    def __init__(self, held: HeldPulls) -> None:
+        super().__init__()
+        self._held = held
+        held.due_earlier = self.wake
+
+    @override
+    def left_ms(self) -> float | None:
+        return self._held.left_ms()
+
+    @override
+    def run(self) -> None:
+        self._held.sweep()
