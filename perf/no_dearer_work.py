@@ -16,9 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check.check import check_store
-from seglog.storage.store import MessageStore
-from seglog.storage.writes.flush import Durability
+from seglog import Durability, MessageStore
+from seglog.doctor.check import check_store
 
 COUNTING: Final = "SEGLOG_PERF_COUNTS"
 """A variable of the environment that is there while callgrind runs this program."""
