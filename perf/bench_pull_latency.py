@@ -32,6 +32,7 @@ from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import PullMessageHeader
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.tags import tags_code
+from seglog.storage.writes.writer import Writer
 
 _TOPIC: Final = "Bench"
 _BODY: Final = bytes(128)
@@ -75,6 +76,9 @@ def measure(broker: Broker, title: str, wait: Wait, rounds: int) -> Latency:
         rounds: Messages.
     """
     store = broker.store
+    core = store._core
+    if not isinstance(core, Writer):
+        raise TypeError("a broker's store is open for writing")
     first = store.max_offset(_TOPIC, 0)
     began_ns = 0
     taken_us: list[float] = []
@@ -89,7 +93,7 @@ def measure(broker: Broker, title: str, wait: Wait, rounds: int) -> Latency:
     thread = threading.Thread(target=waiter)
     thread.start()
     for _ in range(rounds):
-        while (_TOPIC, 0) not in store._waiters.waiting:
+        while (_TOPIC, 0) not in core.waiters.waiting:
             time.sleep(_ASLEEP_S / 10)
         time.sleep(_ASLEEP_S)
         began_ns = time.perf_counter_ns()

@@ -85,7 +85,7 @@ def bench_views(root: Path, count: int, rounds: int) -> list[Figure]:
 
 def _rest(store: MessageStore) -> None:
     """Stops the background of a store that was just made: it would index ten million messages meanwhile."""
-    side = store._side
+    side = store._core
     if isinstance(side, Writer):
         side._indexer.stop()
         side._sealer.stop()

@@ -21,6 +21,7 @@ from seglog.errors import (
 from seglog.storage.certain_mends import certain_mends, mended_survey
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.withheld import withhold
+from seglog.storage.core import StoreCore
 from seglog.storage.directory.broker_conf import read_lengths, write_lengths
 from seglog.storage.directory.directory_listing import check_is_store
 from seglog.storage.directory.file_facts import Certainty
@@ -45,6 +46,10 @@ from seglog.storage.survey.incremental_survey import survey_from_point
 from seglog.storage.survey.moving_store import look_again, survey_moving
 from seglog.storage.survey.survey import Survey, survey
 from seglog.storage.threads.waiters import Waiters
+from seglog.storage.writes.appender import Appender
+from seglog.storage.writes.appends import Appends, PutSettings
+from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
+from seglog.storage.writes.fast_path_opening import open_fast_path
 from seglog.storage.writes.writer import Writer
 
 _NO_FINDINGS: tuple[Finding, ...] = ()
@@ -54,13 +59,25 @@ _FROM_FILES = (Certainty.BY_SIZE, Certainty.WRITTEN)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open store: the side that serves it, its files behind its latch, and what opening it did."""
+    """An open store.
 
-    side: Writer | Reader
+    Attributes:
+        core: The side that serves it.
+        appends: What appends to it, or refuses to.
+        files: Its files; a writer's are behind its latch.
+        lock: A writer's.
+        record_crc: Whether new records carry ``__CRC32#``.
+        report: What opening it did.
+        fast_path: What appends are tried with first.
+    """
+
+    core: StoreCore
+    appends: Appends
     files: Files
     lock: HeldLock | None
     record_crc: bool
     report: RecoveryReport
+    fast_path: FastPath = NO_FAST_PATH
 
 
 def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
@@ -82,7 +99,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         records = len(found.rows)
         with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
             withhold(found, certain_mends(found, files))
-        side = Reader(found, files, clock)
+        reader = Reader(found, files, clock)
     if isinstance(met, ReadingRoot):
         found.findings += met.findings
     report = RecoveryReport(
@@ -92,7 +109,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
     )
-    return Opened(side, files, None, found.record_crc, report)
+    return Opened(reader, reader, files, None, found.record_crc, report)
 
 
 def open_writer(
@@ -106,6 +123,7 @@ def open_writer(
     *,
     create: bool,
     recovery_step_bytes: int,
+    puts: PutSettings,
 ) -> Opened:
     """Opens a store for writing; creates it where nothing is, if ``create``.
 
@@ -120,6 +138,7 @@ def open_writer(
         compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
         recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
+        puts: What appends do unless the call says otherwise.
 
     Raises:
         NotFoundError: There is none, and ``create`` is false.
@@ -142,7 +161,7 @@ def open_writer(
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = files.lock(root)
-        report, side = None, None
+        report, writer = None, None
         try:
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
@@ -167,8 +186,7 @@ def open_writer(
                 report = recover(found, files, os.getpid(), clock.now_ms())
             # A folder of ours alone is no store: lengths come behind what RocketMQ knows.
             write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
-            crc = found is None or found.record_crc
-            side = Writer(
+            writer = Writer(
                 root,
                 geometry,
                 found,
@@ -181,20 +199,25 @@ def open_writer(
                 recovery_step_bytes=recovery_step_bytes,
                 mark=lock.mark,
             )
-            if side.index.had_files and side.index.geometry != index_geometry:
+            if writer.index.had_files and writer.index.geometry != index_geometry:
                 # For the day on which no index file is left: repair goes by it, as the next opening does.
-                write_lengths(files, root, _to_write_down(found, geometry, side.index.geometry))
-            findings = (*doubts, *report.findings, *side.index_findings)
+                write_lengths(files, root, _to_write_down(found, geometry, writer.index.geometry))
+            findings = (*doubts, *report.findings, *writer.index_findings)
             report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
+            if puts.record_crc is None:
+                puts = replace(puts, record_crc=found is None or found.record_crc)
+            appender = Appender(writer.appends, writer.commit, clock, puts)
+            fast_path = open_fast_path(appender, writer.appends, writer.log.tail, waiters)
+            writer.start_background(puts.flush_interval_ms)
         except BaseException:
             with suppress(OSError, StoreError):
-                if side is not None:
-                    side.close()
+                if writer is not None:
+                    writer.close()
                 elif report is not None and _changed_nothing(report):
                     files.remove(root / ABORT_FILE)
             lock.release()
             raise
-    return Opened(side, files, lock, crc, report)
+    return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path)
 
 
 def _survey_to_write(

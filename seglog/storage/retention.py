@@ -10,11 +10,11 @@ Source: ``MappedFileQueue.java deleteExpiredFileByTime``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seglog.arguments import as_int, as_text
-from seglog.errors import ReadOnlyError
+from seglog.storage.core import StoreCore
 from seglog.storage.format.record.record import (
     FILLER,
     MAGIC_V1,
@@ -24,9 +24,7 @@ from seglog.storage.format.record.record import (
 )
 from seglog.storage.reads.get import RecordSource
 from seglog.storage.reads.offset_by_position import offsets_from
-from seglog.storage.reads.reader import Reader
 from seglog.storage.writes.log_trimmer import Trimmed
-from seglog.storage.writes.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +46,18 @@ class Retention:
     """What can be deleted of one open store.
 
     Args:
-        side: The store.
-        segment_size_bytes: Returns the length of the log's files.
-        forget_queues: Called when queues have got other minimums.
+        core: The store.
 
     Thread rule: any thread.
     """
 
-    def __init__(
-        self, side: Writer | Reader, segment_size_bytes: Callable[[], int], forget_queues: Callable[[], None]
-    ) -> None:
-        self._side = side
-        self._segment_size_bytes = segment_size_bytes
-        self._forget_queues = forget_queues
+    def __init__(self, core: StoreCore) -> None:
+        self._core = core
 
     @property
     def compaction_topics(self) -> frozenset[str]:
         """Topics that are served from logs of their own, which retention leaves alone."""
-        return self._side.compaction_topics
+        return self._core.queues.kinds.compaction
 
     def segments(self) -> list[LogSegment]:
         """Returns the files of the log that may go, oldest first, up to one of unknown age."""
@@ -76,20 +68,19 @@ class Retention:
         return next(self._iter_segments(), None)
 
     def _iter_segments(self) -> Iterator[LogSegment]:
-        side, size = self._side, self._segment_size_bytes()
-        low = side.min_phy_offset if isinstance(side, Reader) else side.log.min_phy_offset
-        last = side.last_phy_offset if isinstance(side, Reader) else side.log.last_phy_offset
+        log, size = self._core.log, self._core.geometry.segment_size_bytes
+        low, last = log.min_phy_offset, log.last_phy_offset
         if last < 0 or low < 0:
             return
         last_file = last - last % size
         for first in range(low, last_file, size):
             following = range(first + size, last_file + 1, size)
-            times_ms = (_store_ms(side.log, at) for at in following)
+            times_ms = (_store_ms(log, at) for at in following)
             later_ms = next((ms for ms in times_ms if ms is not None), None)
             if later_ms is None:
                 return
             # The clock may have been set back in between.
-            yield LogSegment(first, first + size, max(later_ms, _store_ms(side.log, first) or 0))
+            yield LogSegment(first, first + size, max(later_ms, _store_ms(log, first) or 0))
 
     def offsets_from(self, phy_offsets: Sequence[int]) -> Mapping[tuple[str, int], list[int]]:
         """Returns by topic and queue the queue offsets of the first messages at or behind some places.
@@ -101,8 +92,7 @@ class Retention:
             InvalidArgumentError: One of them is no integer.
         """
         phy_offsets = [as_int("phy_offsets", one) for one in phy_offsets]
-        queues = self._side.queues()
-        return {(queue.topic, queue.queue_id): offsets_from(queue, phy_offsets) for queue in queues}
+        return offsets_from(self._core.queues, phy_offsets)
 
     def delete_before(self, phy_offset: int) -> Trimmed:
         """Deletes every file of the log that ends at or below a place, and what leads to its messages only.
@@ -112,12 +102,7 @@ class Retention:
             ReadOnlyError: The store was opened for reading.
             StoreError: As ``LogTrimmer.trim``.
         """
-        phy_offset = as_int("phy_offset", phy_offset)
-        if isinstance(self._side, Reader):
-            raise ReadOnlyError("a store that was opened for reading keeps what it has")
-        trimmed = self._side.trimmer.trim(phy_offset)
-        self._forget_queues()
-        return trimmed
+        return self._core.trim(as_int("phy_offset", phy_offset))
 
     def delete_topic(self, topic: str) -> int:
         """Deletes the queues of a topic, so that nobody finds its messages, which the log keeps for now.
@@ -130,12 +115,7 @@ class Retention:
             InvalidArgumentError: It is a compaction topic, or no text.
             StoreError: A file could not be deleted.
         """
-        topic = as_text("topic", topic)
-        if isinstance(self._side, Reader):
-            raise ReadOnlyError("a store that was opened for reading keeps what it has")
-        count = self._side.drop_topic(topic)
-        self._forget_queues()
-        return count
+        return self._core.drop_topic(as_text("topic", topic))
 
 
 def _store_ms(log: RecordSource, phy_offset: int) -> int | None:

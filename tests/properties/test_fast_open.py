@@ -106,7 +106,7 @@ class Life:
                     self.bodies[topic, queue_id, put.queue_offset] = body
             case "point":
                 self.store.flush()
-                side = self.store._side
+                side = self.store._core
                 assert isinstance(side, Writer)
                 side._points.finish()
             case "seal":
@@ -289,7 +289,7 @@ def everything(store: MessageStore) -> dict[str, object]:
         "queues": queues,
         "messages": [read_all(store, queue.topic, queue.queue_id) for queue in queues],
         "log": (store.min_phy_offset, store.max_phy_offset),
-        "holes": store._side.holes,
+        "holes": store._core.holes,
         "crc": store.record_crc,
         "mode": store.recovery.mode,
         "rewritten": store.recovery.rewritten_queue_files,

@@ -45,7 +45,7 @@ def test_unreadable_messages_are_null(tmp_path, share):
         for number in range(10):
             store.put("orders", b"%d" % number)
         row = store.queue("orders", 0).units()[4].tolist()
-        store._side.log.holes = HoleMap([Hole(row[0], row[1], "test")])
+        store._core.log.holes = HoleMap([Hole(row[0], row[1], "test")])
         batch = queue_arrow.queue_batch(store.queue("orders", 0), share=share)
         batch.validate(full=True)
         assert batch["body"].to_pylist() == [b"%d" % n if n != 4 else None for n in range(10)]

@@ -42,7 +42,7 @@ def mend_compaction(found: Survey, files: Files) -> None:
     if not found.compaction:
         return
     reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None)
+    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None, {})
     try:
         writer.open(found)
         writer.sync()

@@ -76,6 +76,23 @@ class CompactionQueue:
             at = at.behind(size)
         return places
 
+    def room(self, sizes_bytes: Sequence[int]) -> list[Position] | None:
+        """Returns where the next records go; None until :meth:`prepare` has made files and space for them.
+
+        Raises:
+            OSError: A file cannot be opened or mapped.
+        """
+        at = self.units.end
+        places: list[Position] = []
+        for size in sizes_bytes:
+            before, at = at, place(at, size, self.units.sizes)
+            ends_file = before.first != at.first and before.first in self._pairs
+            if (ends_file and not self._has(before, FILLER_BYTES)) or not self._has(at, size):
+                return None
+            places.append(at)
+            at = at.behind(size)
+        return places
+
     def append(
         self,
         at: Position,
@@ -84,7 +101,7 @@ class CompactionQueue:
         store_timestamp_ms: int,
         queue_offset: int,
     ) -> None:
-        """Copies a record of the commit log to where :meth:`prepare` said."""
+        """Copies a record of the commit log to where :meth:`room` or :meth:`prepare` said."""
         end = self.units.end
         if at.first != end.first and end.first in self._pairs:
             self._finish(end)
@@ -137,9 +154,24 @@ class CompactionQueue:
         self._unsynced.add(end.first)
 
     def _reserve(self, at: Position, size_bytes: int) -> None:
-        pair = self._pairs[at.first]
-        pair.log.reserve(at.log_bytes, min(at.log_bytes + size_bytes, pair.log.size_bytes))
-        pair.queue.reserve(at.queue_bytes, min(at.queue_bytes + BATCH_UNIT_BYTES, pair.queue.size_bytes))
+        for file, start, end in self._ranges(at, size_bytes):
+            file.reserve(start, end)
+
+    def _has(self, at: Position, size_bytes: int) -> bool:
+        """Returns whether a record has its place in both files, and maps them."""
+        if at.first not in self._pairs:
+            return False
+        ranges = self._ranges(at, size_bytes)
+        return all(file.has_reserved(start, end) and bool(file.view) for file, start, end in ranges)
+
+    def _ranges(self, at: Position, size_bytes: int) -> tuple[tuple[MappedFile, int, int], ...]:
+        """Returns the range of a record in the log file and that of its unit in the queue file."""
+        log, queue = self._pairs[at.first]
+        log_end, queue_end = at.log_bytes + size_bytes, at.queue_bytes + BATCH_UNIT_BYTES
+        return (
+            (log, at.log_bytes, min(log_end, log.size_bytes)),
+            (queue, at.queue_bytes, min(queue_end, queue.size_bytes)),
+        )
 
     def _create(self, first: int) -> None:
         for folder in self._folders:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from seglog.errors import StoreFailedError
+from seglog.errors import StoreError, StoreFailedError, TruncatedError
 from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
-from seglog.storage.files.os_errors import is_passing
+from seglog.storage.files.os_errors import explain_os_error, is_passing
 
 _OF_NAMES: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
@@ -84,6 +85,26 @@ class Latch:
             help=f"look at the disk (dmesg), end this process, run `seglog verify {self._root}`,"
             " and open the store again: recovery finds what is really there",
         )
+
+    @contextmanager
+    def failing(self, what: str) -> Iterator[None]:
+        """Raises what the disk did to the block as the error that explains it, see :meth:`explained`."""
+        try:
+            yield
+        except (OSError, TruncatedError) as error:
+            raise self.explained(error, what) from error
+
+    def explained(self, error: OSError | TruncatedError, what: str) -> StoreError:
+        """Returns what to raise; closes the latch unless the machine only lacked something for a moment.
+
+        Args:
+            error: What the operating system said, or a file that another process cut.
+            what: The call that failed.
+        """
+        if isinstance(error, OSError) and is_passing(error):
+            return self.error() if self.is_closed else explain_os_error(error)
+        self.fail(error, what if isinstance(error, OSError) else "writing")
+        return self.error()
 
     def name_of(self, path: Path) -> str:
         """Returns how messages call a file."""

@@ -11,11 +11,11 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import Message
 from seglog.storage.kernels.fast_path import FastPathOwner
 from seglog.storage.kernels.read_result import PythonReadResult
-from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
+_C = TypeVar("_C")
 _F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 
 CRC32_WAY: str
@@ -275,7 +275,7 @@ def populate(pages: memoryview, /) -> bool:
     """
 
 class PendingRecord:
-    """A ``PythonPendingRecord`` in C, for usual values; of all others the call makes the Python one.
+    """A ``PythonPendingRecord`` in C, for usual values; of any others the Python one is made.
 
     Usual are topics of one length byte but the delay topic, and properties that are stored as they are given.
     """
@@ -345,32 +345,44 @@ class QueueTail(_Tail):
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
 
 class FastPath(Generic[_R, _B, _D]):
-    """What ``PythonFastPath`` is; it takes batches and messages of brokers too.
+    """What ``PythonFastPath`` is; it takes batches of any messages.
 
-    It holds the GIL from reading the tails until it has changed them, so puts need no lock. While ``is_shut``
-    of the log's tail says that the append lock is held, it leaves them to the ordinary way.
+    It never lets go of the GIL between looking at the tails and changing them, so puts need no lock. While
+    ``is_shut`` of the log's tail says that the append lock is held, it leaves them to the ordinary way.
     """
+
+    lacks_window: bool
 
     def __init__(self, tail: LogTail, owner: FastPathOwner[_R, _B, _D], /) -> None: ...
     def add(self, topic: str, queue_id: int, tail: QueueTail, /) -> None: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...
-    def put(
+    def try_put(
         self,
         topic: str,
         body: bytes | memoryview,
-        *,
-        queue_id: int = 0,
-        tags: str | None = None,
-        keys: str | Iterable[str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        flag: int = 0,
-        durability: _D | None = None,
-    ) -> _R: ...
-    try_put: Callable[..., _R | None]
-    put_batch: Callable[..., _B]
-    append: Callable[..., _R]
-    append_batch: Callable[..., _B]
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: _D | None,
+        /,
+    ) -> _R | None: ...
+    def try_put_batch(
+        self, topic: str, messages: Sequence[Any], queue_id: int, durability: _D | None, /
+    ) -> _B | None: ...
+
+def store_calls(python: type[_C], documents: dict[str, str], /) -> type[_C]:
+    """Returns a subclass whose put, append, put_batch, append_batch and get are tried natively first.
+
+    Where that is not possible the methods of ``python`` make them. A method ``_serve_natively`` takes the
+    store's fast path and reads, as far as they are native, and returns whether the fast path is.
+
+    Args:
+        python: States the calls; its instances have no fields of their own.
+        documents: By name what the calls are documented by: signature, ``--`` and text.
+    """
 
 class ReadResult:
     """``PythonReadResult`` whose runs and records are made when they are first asked for."""
@@ -460,7 +472,7 @@ class TagSet:
     def __init__(self, codes: tuple[int, ...], tags: tuple[bytes, ...] | None, /) -> None: ...
 
 class Reads(Generic[_F]):
-    """Serves plain reads of one store; hands all others to the Python method.
+    """Serves plain reads of one store; all others are Python's.
 
     Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
     nothing that may have been lost.
@@ -468,26 +480,26 @@ class Reads(Generic[_F]):
 
     def __init__(
         self,
-        slow_get: Callable[..., _F],
         result_type: type[_F],
         filter_type: type,
         found: GetStatus,
         no_match: GetStatus,
-        log_tail: LogTail | PythonLogTail,
+        log_tip: object,
         log_maps: Maps,
         limits: tuple[int, int, int],
         /,
     ) -> None:
         """As :func:`seglog.storage.kernels.native_reads.new_reads` says."""
-    get: Callable[..., _F]
-    """Takes the arguments of ``MessageStore.get``."""
+    def try_get(self, *arguments: object, **named: object) -> _F | None:
+        """Takes the arguments of ``MessageStore.get``; None for a read that is Python's."""
+
     def record_at(self, phy_offset: int, /) -> memoryview | None:
         """Returns what looks like a record there that stands for no loss; None if Python must look.
 
         Its checksums and its own offset are not looked at.
         """
 
-    def add(self, topic: str, queue_id: int, tail: QueueTail | PythonQueueTail, maps: Maps, /) -> None:
+    def add(self, topic: str, queue_id: int, tail: object, maps: Maps, /) -> None:
         """Tells of a queue of 20-byte units."""
 
     def know(self, expression: str, tags: TagSet | None, /) -> None:

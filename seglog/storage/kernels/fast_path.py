@@ -1,12 +1,13 @@
 """The fast path: puts of usual messages to queues that have room, with no step more than they need.
 
-A fast path has the tails of log and queues, and write windows of their files: memory up to where there is
-space. Messages that do not fit, and unusual or wrong ones, it leaves to the ordinary way, which decides what
-is right and makes the room; then the windows are granted anew. One behaviour, two speeds.
+A fast path knows where log and queues end, and has write windows of their files granted: memory up to where
+there is space. What does not fit, and what is unusual or wrong, it leaves to the ordinary way, which raises
+what is right, makes the room, and grants the windows anew. One behaviour, two speeds.
 
-A process that ignores the lock of a store can cut its files, and a write to a page after the end of a file
-raises SIGBUS, which ends the writer. The ordinary way asks for the lengths before every write; the fast path
-does once in a millisecond, and before every write that is to be on the disk when it is acknowledged.
+Nobody has a right to cut the files of a store that is locked, but a process that was never told of the
+lock can, and a write to a page of a map after the end of its file ends the process with SIGBUS. The ordinary
+way asks for the lengths before every write; a fast path does once in a millisecond, and before every write
+that is to be on the disk when it is acknowledged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.put_properties import encode_all_properties
-from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1, topic_field
+from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes
 from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
@@ -39,8 +40,6 @@ _CRC32: Final = zlib.crc32
 _SEQUENCES: Final = (list, tuple)
 _BARE: Final = {bytes}
 _NEW_TUPLE: Final = tuple.__new__
-_PHY_OFFSET, _SIZE, _DURABILITY = 3, 4, 7
-"""Fields of a PutResult."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,6 @@ class FastPathOwner(Generic[R, B, D]):
     """What a fast path works for.
 
     Attributes:
-        put: The ordinary way: :meth:`MessageStore.put`.
-        put_batch: That of batches.
-        append: That of messages of brokers.
-        append_batch: That of their batches.
-        grant: Grants the windows of a topic and queue anew, and adds the queue.
         notify: Wakes who waits for a topic and queue.
         ensure: Waits until the log below an offset is on the disk.
         waiting: Empty as long as nobody waits.
@@ -70,11 +64,6 @@ class FastPathOwner(Generic[R, B, D]):
         lock: The append lock.
     """
 
-    put: Callable[..., R]
-    put_batch: Callable[..., B]
-    append: Callable[..., R]
-    append_batch: Callable[..., B]
-    grant: Callable[[str, int], None]
     notify: Callable[[str, int], None]
     ensure: Callable[[int], None]
     waiting: Mapping[tuple[str, int], object]
@@ -93,19 +82,24 @@ class FastPathOwner(Generic[R, B, D]):
 
 
 class _Queue:
-    """A queue of the fast path: what the records of all its messages share."""
+    """A queue of a fast path: what the records of all its messages share."""
 
     __slots__ = ("bare_bytes", "ending", "tail", "topic_field")
 
     def __init__(self, topic: str, tail: PythonQueueTail, head_bytes: int, crc_bytes: int) -> None:
         self.tail = tail
-        _magic, self.topic_field = topic_field(topic.encode())
+        name = topic.encode()
+        self.topic_field = bytes((len(name),)) + name
         self.ending = self.topic_field + I16.pack(crc_bytes)
         self.bare_bytes = head_bytes + len(self.ending) + crc_bytes
 
 
 class PythonFastPath(Generic[R, B, D]):
     """Puts messages.
+
+    Attributes:
+        lacks_window: Whether an append was left to the ordinary way that a window would have spared it; who
+            grants windows says False.
 
     Thread rule: any thread.
     """
@@ -114,13 +108,10 @@ class PythonFastPath(Generic[R, B, D]):
         self._tail = tail
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._is_closed = False
+        self.lacks_window = False
         self._lock = owner.lock
         self._now_ms = owner.clock.now_ms
-        self._put = owner.put
-        self._put_batch = owner.put_batch
-        self._grant = owner.grant
         self._notify = owner.notify
-        self._ensure = owner.ensure
         self._waiting = owner.waiting
         self._result = owner.put_result
         self._batch_result = owner.batch_result
@@ -150,59 +141,19 @@ class PythonFastPath(Generic[R, B, D]):
         self._is_closed = True
         self._queues.clear()
 
-    def put(
-        self,
-        topic: str,
-        body: bytes | memoryview,
-        *,
-        queue_id: int = 0,
-        tags: str | None = None,
-        keys: str | Iterable[str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        flag: int = 0,
-        durability: D | None = None,
-    ) -> R:
-        """Appends one message as :meth:`MessageStore.put` does."""
-        result = self.try_put(
-            topic,
-            body,
-            queue_id=queue_id,
-            tags=tags,
-            keys=keys,
-            properties=properties,
-            flag=flag,
-            durability=durability,
-        )
-        if result is not None:
-            if result[_DURABILITY] is self._sync:
-                self._ensure(result[_PHY_OFFSET] + result[_SIZE])
-            return result
-        result = self._put(
-            topic,
-            body,
-            queue_id=queue_id,
-            tags=tags,
-            keys=keys,
-            properties=properties,
-            flag=flag,
-            durability=durability,
-        )
-        self._grant(topic, queue_id)
-        return result
-
     def try_put(
         self,
         topic: str,
         body: bytes | memoryview,
-        *,
-        queue_id: int = 0,
-        tags: str | None = None,
-        keys: str | Iterable[str] | None = None,
-        properties: Mapping[str, str] | None = None,
-        flag: int = 0,
-        durability: D | None = None,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: D | None,
+        /,
     ) -> R | None:
-        """Appends one message as :meth:`put` does but waits for nothing.
+        """Appends one message as :meth:`MessageStore.put` does, but waits for nothing.
 
         Returns:
             None if the ordinary way must do it; nothing was done.
@@ -220,6 +171,7 @@ class PythonFastPath(Generic[R, B, D]):
             or type(flag) is not int
             or type(reached) is not self._durability_type
         ):
+            self.lacks_window |= queue is None
             return None
         size, ending, code = queue.bare_bytes + len(body), queue.ending, 0
         if not (tags is keys is properties is None):
@@ -284,6 +236,7 @@ class PythonFastPath(Generic[R, B, D]):
                 except (struct.error, OSError):
                     pass
         if not is_made:
+            self.lacks_window = True
             return None
         if self._waiting:
             self._notify(topic, queue_id)
@@ -291,37 +244,38 @@ class PythonFastPath(Generic[R, B, D]):
             self._result, (topic, queue_id, queue_offset, at, size, now_ms, self._host, reached)
         )
 
-    def put_batch(
-        self, topic: str, messages: Sequence[Any], *, queue_id: int = 0, durability: D | None = None
-    ) -> B:
-        """Appends bare messages as :meth:`MessageStore.put_batch` does, and leaves it all others."""
-        made = None
+    def try_put_batch(
+        self, topic: str, messages: Sequence[Any], queue_id: int, durability: D | None, /
+    ) -> B | None:
+        """Appends bare messages as :meth:`MessageStore.put_batch` does, but waits for nothing.
+
+        Returns:
+            None if the ordinary way must do it; nothing was done.
+        """
         try:
             queue = self._queues.get((topic, queue_id))
         except TypeError:
-            queue = None
+            return None
         reached = self._usual_durability if durability is None else durability
-        are_bare = (
-            queue is not None
-            and type(reached) is self._durability_type
-            and not self._record_crc
-            and type(queue_id) is int
-            and type(messages) in _SEQUENCES
-            and set(map(type, messages)) == _BARE
-            and max(map(len, messages)) <= self._max_body_bytes
-        )
-        if are_bare and queue is not None:
-            made = self._append_bare(queue, queue_id, messages, is_sync=reached is self._sync)
+        if queue is None:
+            self.lacks_window = True
+            return None
+        if (
+            type(reached) is not self._durability_type
+            or self._record_crc
+            or type(queue_id) is not int
+            or type(messages) not in _SEQUENCES
+            or set(map(type, messages)) != _BARE
+            or max(map(len, messages)) > self._max_body_bytes
+        ):
+            return None
+        made = self._append_bare(queue, queue_id, messages, is_sync=reached is self._sync)
         if made is None:
-            result = self._put_batch(topic, messages, queue_id=queue_id, durability=durability)
-            if queue is None or are_bare:
-                self._grant(topic, queue_id)
-            return result
+            self.lacks_window = True
+            return None
         queue_offset, bounds, now_ms = made
         if self._waiting:
             self._notify(topic, queue_id)
-        if reached is self._sync:
-            self._ensure(bounds[-1])
         size_bytes = bounds[-1] - bounds[0]
         return self._batch_result(
             topic, queue_id, queue_offset, bounds[:-1], size_bytes, now_ms, self._host, reached

@@ -7,12 +7,11 @@ of these objects, and Python does everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.kernels.tails import LogTail
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -47,18 +46,16 @@ def new_tag_set(codes: Iterable[int], tags: Iterable[bytes] | None) -> _native.T
 
 
 def new_reads(
-    slow_get: Callable[..., F],
     result_type: type[F],
     filter_type: type,
     statuses: tuple[GetStatus, GetStatus],
-    log: tuple[LogTail, _native.Maps | None],
+    log: tuple[object, _native.Maps | None],
     limits: tuple[int, int, int],
 ) -> _native.Reads[F] | None:
     """Returns what serves plain reads of a store that is open for writing.
 
     Args:
-        slow_get: The Python method.
-        result_type: What it returns.
+        result_type: What they return.
         filter_type: Filters of exactly this type have their ``tag_set``.
         statuses: Of a read that found something, and of one whose filter left nothing.
         log: Its tail and its maps.
@@ -68,4 +65,4 @@ def new_reads(
     tail, maps = log
     if native_reads is None or maps is None:
         return None
-    return native_reads(slow_get, result_type, filter_type, *statuses, tail, maps, limits)
+    return native_reads(result_type, filter_type, *statuses, tail, maps, limits)

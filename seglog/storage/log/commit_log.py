@@ -74,9 +74,12 @@ class CommitLog:
         tail: Where it ends.
         holes: Its unreadable stretches.
         guard: Checks records that opening did not walk, None if it walked all.
+        withheld: Where records lie that are not served although they are whole: none, as opening mended them.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
     """
+
+    withheld: frozenset[int] = frozenset()
 
     def __init__(
         self,

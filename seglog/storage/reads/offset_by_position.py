@@ -11,22 +11,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.queue_table import QueueKey
+from seglog.storage.reads.batch_get import BatchUnitSource
 from seglog.storage.reads.get import Queue
-from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
-
-AnyQueue = Queue | BatchQueue | SnapshotBatchQueue
+from seglog.storage.reads.open_queues import OpenQueues
 
 
-def offsets_from(queue: AnyQueue, phy_offsets: Sequence[int]) -> list[int]:
-    """Returns the queue offset of the first message at or behind each of some places, the maximum if none.
+def offsets_from(queues: OpenQueues, phy_offsets: Sequence[int]) -> dict[QueueKey, list[int]]:
+    """Returns, by queue, the queue offset of the first message at or behind each of some places.
 
     Args:
-        queue: The queue, as it is now.
+        queues: The queues, as they are now; where one has no such message, its maximum is returned.
         phy_offsets: Places in the log, ascending.
     """
-    if isinstance(queue, BatchQueue | SnapshotBatchQueue):
-        return _batch_offsets_from(queue, phy_offsets)
+    plain = {key: _plain_offsets(queue, phy_offsets) for key, queue in list(queues.plain.items())}
+    return plain | {key: _batch_offsets(queue, phy_offsets) for key, queue in list(queues.batch.items())}
+
+
+def _plain_offsets(queue: Queue, phy_offsets: Sequence[int]) -> list[int]:
     found: list[int] = []
     at, end = queue.min_offset, queue.max_offset
     for wanted in phy_offsets:
@@ -49,7 +51,7 @@ def _within(queue: Queue, start: int, end: int, phy_offset: int) -> int:
     return start + int(there.argmax()) if there.any() else end
 
 
-def _batch_offsets_from(queue: BatchQueue | SnapshotBatchQueue, phy_offsets: Sequence[int]) -> list[int]:
+def _batch_offsets(queue: BatchUnitSource, phy_offsets: Sequence[int]) -> list[int]:
     units = queue.units(queue.first_index, queue.end_index - queue.first_index)
     indexes = np.searchsorted(units["phy_offset"].astype(np.int64), phy_offsets)
     bases = [int(units[at]["base_queue_offset"]) if at < len(units) else queue.max_offset for at in indexes]

@@ -7,173 +7,51 @@ wrong or gone.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
-
-import numpy as np
-import numpy.typing as npt
+from typing import Final, NoReturn
 
 from seglog.clock import Clock
+from seglog.errors import ClosedError, ReadOnlyError
 from seglog.storage.compaction.files import CompactionState, infer_compaction_sizes, list_compaction_files
 from seglog.storage.compaction.units import CompactionUnits
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.log_files import LogReader, list_log_files, place_log_files
 from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explained
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import can_name_directory
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, Units
-from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.overlay.batch_overlay import BatchQueueState, units_of_rows
 from seglog.storage.overlay.lost_messages import LostMessages, lost_in_gaps
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.queues.queue_table import QueueKey, QueueTable
 from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.reads.snapshot_compaction import SnapshotCompactionQueue
+from seglog.storage.reads.snapshot_log import SnapshotLog
+from seglog.storage.reads.snapshot_queue import SnapshotQueue
 from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.survey.survey import Survey, survey
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.walk.log_scan import Hole
-from seglog.storage.walk.queue_offsets import with_queue_offset
 
 _POLL_MS: Final = 20
-_MIN_CAPACITY: Final = 64
-_MAX_GAP: Final = 1 << 20
-
-
-class SnapshotQueue:
-    """A queue in memory, which grows as the log does.
-
-    Attributes:
-        min_offset: Queue offset of the first message that the log holds.
-        max_offset: Queue offset of the next message.
-        max_phy_offset: Where the record of the last unit ends, -1 before the first.
-    """
-
-    def __init__(self, state: QueueState, units_per_file: int) -> None:
-        self.topic = state.topic
-        self.queue_id = state.queue_id
-        self.units_per_file = units_per_file
-        self.min_offset = state.min_offset
-        self.max_offset = state.max_offset
-        self.max_phy_offset = state.max_phy_offset
-        self._first_slot = state.first_slot
-        self._units = state.units
-
-    @property
-    def tail(self) -> SnapshotQueue:
-        """Where it begins and ends: what it says itself."""
-        return self
-
-    def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """Returns physical offset, size and tags code of one unit of the queue; zeros in front of them."""
-        index = queue_offset - self._first_slot
-        phy_offset, size_bytes, tags_code = self._units[index].item() if index >= 0 else (0, 0, 0)
-        return phy_offset, size_bytes, tags_code
-
-    def recheck(self) -> None:
-        """Does nothing: units are in memory of this process."""
-
-    def units(self, queue_offset: int, count: int) -> Units:
-        """Returns up to ``count`` units from ``queue_offset`` on."""
-        start = max(0, queue_offset - self._first_slot)
-        return self._units[start : min(start + max(0, count), self.max_offset - self._first_slot)]
-
-    def extend(self, rows: Rows) -> None:
-        """Adds the units of records that came since; slots given before keep their message.
-
-        A queue offset out of all reason is left to the next open, which sees all records of the queue.
-        """
-        rows = rows[rows["queue_offset"] >= self.max_offset]
-        if not len(rows):
-            return
-        if self.max_offset == self.min_offset == self._first_slot:
-            self._first_slot = self.min_offset = self.max_offset = int(rows["queue_offset"].min())
-        rows = rows[rows["queue_offset"] - self.max_offset <= len(rows) + _MAX_GAP]
-        slots = rows["queue_offset"] - self._first_slot
-        top = int(slots.max()) + 1
-        if top > len(self._units):
-            grown = np.zeros(max(top, 2 * len(self._units), _MIN_CAPACITY), CQ_UNIT.dtype)
-            grown[: len(self._units)] = self._units
-            self._units = grown
-        for name in ("phy_offset", "size_bytes", "tags_code"):
-            self._units[name][slots] = rows[name]
-        last = rows[-1]
-        self.max_phy_offset = int(last["phy_offset"]) + int(last["size_bytes"])
-        self.max_offset = self._first_slot + top
-
-    def raise_min(self, min_phy_offset: int) -> None:
-        """Moves the minimum behind messages that retention took away."""
-        units = self.units(self.min_offset, self.max_offset - self.min_offset)
-        there = is_message(units) & (units["phy_offset"] >= min_phy_offset)
-        self.min_offset = self.min_offset + int(there.argmax()) if there.any() else self.max_offset
-
-
-class SnapshotLog:
-    """The log through ``pread``.
-
-    Attributes:
-        holes: Its unreadable stretches.
-        mended: Queue offset by physical offset of records that say another one of themselves.
-        withheld: Where records lie that a repair would serve otherwise.
-        end_phy_offset: Where it ended when it was last looked at. Queues may know places behind it: of
-            messages that were lost with the log's end.
-    """
-
-    def __init__(self, reader: LogReader, end_phy_offset: int) -> None:
-        self._reader = reader
-        self.end_phy_offset = end_phy_offset
-        self._lock = threading.Lock()
-        self.holes = HoleMap(())
-        self.mended: Mapping[int, int] = {}
-        self.withheld: frozenset[int] = frozenset()
-
-    def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of a record's bytes, None if they are gone."""
-        if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
-            return None
-        if phy_offset in self.withheld:
-            return None
-        with self._lock:
-            record = self._reader.read(phy_offset, size_bytes)
-        if len(record) != size_bytes:
-            return None
-        if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
-            return with_queue_offset(record, self.mended[phy_offset])
-        return record
-
-    def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
-        if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended or self.withheld:
-            return None
-        return self.stretch(phy_offset, size_bytes)
-
-    def recheck(self) -> None:
-        """Does nothing: each read asks the system."""
-
-    def can_serve(
-        self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        """Returns which of many records are served; all were looked at when the store was opened."""
-        if not self.withheld:
-            return np.ones(len(phy_offsets), np.bool_)
-        return ~np.isin(phy_offsets, list(self.withheld))
-
-    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of bytes of one file, whatever they hold; None if they are gone."""
-        with self._lock:
-            found = self._reader.read(phy_offset, size_bytes)
-        return found if len(found) == size_bytes else None
-
-    def close(self) -> None:
-        """Closes the open file."""
-        with self._lock:
-            self._reader.close()
+SnapshotTable = QueueTable[SnapshotQueue, SnapshotBatchQueue, SnapshotCompactionQueue]
 
 
 class Reader:
-    """A store opened for reading."""
+    """A store opened for reading: a :class:`~seglog.storage.core.StoreCore` that refuses every change.
+
+    Attributes:
+        read_only: True.
+        log: Its log; another one once nothing is left of what was seen.
+        queues: Its queues, in the same way.
+    """
+
+    read_only = True
 
     def __init__(self, found: Survey, files: Files, clock: Clock) -> None:
         self._files = files
@@ -181,30 +59,24 @@ class Reader:
         self._lock = threading.Lock()
         self._closing = threading.Condition()
         self._closed = False
+        self._changed: Callable[[], None] = _nothing
         self._serve(found)
 
     def _serve(self, found: Survey) -> None:
         self._found = found
         self._units_per_file = found.geometry.units_per_file
-        self._queues = {
-            key: SnapshotQueue(state, self._units_per_file) for key, state in found.queues.items()
-        }
-        self._batch_queues = {
-            key: SnapshotBatchQueue(state, found.geometry.batch_file_size_bytes)
-            for key, state in found.batch_queues.items()
-        }
+        queues = SnapshotTable(found.kinds)
+        for key, state in found.queues.items():
+            queues.plain[key] = SnapshotQueue(state, self._units_per_file)
+        for key, batch in found.batch_queues.items():
+            queues.batch[key] = SnapshotBatchQueue(batch, found.geometry.batch_file_size_bytes)
         reader = LogReader(self._files, found.root, found.geometry.segment_size_bytes)
-        self.log = SnapshotLog(reader, found.max_phy_offset)
-        self.log.holes = HoleMap(found.holes)
-        self.log.mended = found.mended
-        self.log.withheld = found.withheld
-        self.min_phy_offset = found.min_phy_offset
-        self._compaction = {
-            key: SnapshotCompactionQueue(state, self._files, self.log)
-            for key, state in found.compaction.items()
-        }
+        self.log = SnapshotLog(reader, found)
+        for key, compaction in found.compaction.items():
+            queues.compaction[key] = SnapshotCompactionQueue(compaction, self._files, self.log)
         for key, rows in found.compaction_rows.items():
-            self._compaction[key].extend(rows)
+            queues.compaction[key].extend(rows)
+        self.queues = queues
         # What was worked out from them is here; they would take as much as all of it together.
         found.rows, found.compaction_rows = found.rows[:0].copy(), {}
         self._leave_front()
@@ -215,16 +87,6 @@ class Reader:
         return self._found.geometry
 
     @property
-    def end_phy_offset(self) -> int:
-        """Where the log ends, as far as was looked."""
-        return self._found.max_phy_offset
-
-    @property
-    def last_phy_offset(self) -> int:
-        """Where the last record starts, as far as was looked; -1 before the first."""
-        return self._found.scan.last_phy_offset
-
-    @property
     def holes(self) -> tuple[Hole, ...]:
         """Unreadable stretches of the log."""
         return tuple(self._found.holes)
@@ -233,29 +95,30 @@ class Reader:
         """Returns the messages that the log has other records in place of."""
         return [lost for state in self._found.queues.values() for lost in lost_in_gaps(state)]
 
-    def queue(self, topic: str, queue_id: int) -> SnapshotQueue | SnapshotBatchQueue | None:
-        """Returns a queue that had a message."""
-        return self._queues.get((topic, queue_id)) or self._batch_queues.get((topic, queue_id))
-
-    def queues(self) -> list[SnapshotQueue | SnapshotBatchQueue]:
-        """Returns all queues."""
-        return [*self._queues.values(), *self._batch_queues.values()]
-
     def repairable(self, topic: str, queue_id: int) -> frozenset[int]:
         """Returns the queue offsets of a queue whose messages a repair would bring back."""
         return self._found.repairable.get((topic, queue_id), frozenset())
 
     @property
-    def compaction_topics(self) -> frozenset[str]:
-        """Topics that are read from a log of their own."""
-        return self._found.kinds.compaction
+    def later_findings(self) -> tuple[Finding, ...]:
+        """Nothing: all records were looked at when the store was opened."""
+        return ()
 
-    def compaction_queue(self, topic: str, queue_id: int) -> SnapshotCompactionQueue | None:
-        """Returns a queue of such a topic."""
-        return self._compaction.get((topic, queue_id))
+    def indexed(self) -> None:
+        """Returns None: the index is its writer's."""
+
+    def on_change(self, forget: Callable[[], None]) -> None:
+        """Has ``forget`` called when queues may have become others."""
+        self._changed = forget
 
     def refresh(self) -> int:
         """Looks for what was written since; returns how many records that were."""
+        with explained():
+            count = self._look_again()
+        self._changed()
+        return count
+
+    def _look_again(self) -> int:
         with self._lock:
             return look_again(self._refresh)
 
@@ -283,8 +146,7 @@ class Reader:
             rows = found.scan.run()
         finally:
             found.scan.close()
-        self.log.holes = HoleMap(found.holes)
-        self.log.end_phy_offset = found.max_phy_offset
+        self.log.follow(found)
         self._add(rows)
         self._raise_min(found.min_phy_offset)
         self._leave_front()
@@ -293,7 +155,7 @@ class Reader:
     def _leave_front(self) -> bool:
         found = self._found
         start = start_now(found, found.root, self._files)
-        if start <= self.min_phy_offset:
+        if start <= self.log.min_phy_offset:
             return False
         leave_front(found, start)
         self.log.holes = HoleMap(found.holes)
@@ -301,57 +163,67 @@ class Reader:
         return True
 
     def _raise_min(self, start: int) -> None:
-        if start > self.min_phy_offset >= 0:
-            for queue in self.queues():
+        if start > self.log.min_phy_offset >= 0:
+            for queue in self.queues:
                 queue.raise_min(start)
-        self.min_phy_offset = start
+        self.log.min_phy_offset = start
 
     def _add(self, rows: Rows) -> None:
-        found = self._found
-        plain_topics = {topic for topic, _queue_id in self._queues}
+        found, queues = self._found, self.queues
+        plain_topics = {topic for topic, _queue_id in queues.plain}
         inner = topics_with_inner_batches(rows, found.scan.queues) - plain_topics
-        found.kinds = replace(found.kinds, batch=found.kinds.batch | inner)
+        queues.kinds = found.kinds = replace(found.kinds, batch=found.kinds.batch | inner)
         further = found.scan.inner.take_further()
         placed = dispatch(rows, further, found.scan.queues, found.kinds.batch)
         for key, added in placed.plain.items():
             if not can_name_directory(key[0]):
                 continue
-            queue = self._queues.get(key) or SnapshotQueue(QueueState.empty(*key), self._units_per_file)
+            queue = queues.plain.get(key) or SnapshotQueue(QueueState.empty(*key), self._units_per_file)
             queue.extend(added)
-            self._queues[key] = queue
+            queues.plain[key] = queue
             if key[0] in found.kinds.compaction:
                 self._extend_compaction(key, added)
         for key, added in placed.batch.items():
             if not can_name_directory(key[0]):
                 continue
-            batch_queue = self._batch_queues.get(key) or SnapshotBatchQueue(
+            batch_queue = queues.batch.get(key) or SnapshotBatchQueue(
                 BatchQueueState.empty(*key), found.geometry.batch_file_size_bytes
             )
             batch_queue.extend(units_of_rows(added, found.scan.inner.ranges))
-            self._batch_queues[key] = batch_queue
+            queues.batch[key] = batch_queue
 
-    def _extend_compaction(self, key: tuple[str, int], rows: Rows) -> None:
-        queue = self._compaction.get(key)
+    def _extend_compaction(self, key: QueueKey, rows: Rows) -> None:
+        queue = self.queues.compaction.get(key)
         if queue is None:
             sizes = infer_compaction_sizes([state.files for state in self._found.compaction.values()])
             nothing = list_compaction_files(self._files, self._found.root, *key)
             state = CompactionState(nothing, CompactionUnits(sizes))
             queue = SnapshotCompactionQueue(state, self._files, self.log)
         queue.extend(rows)
-        self._compaction[key] = queue
+        self.queues.compaction[key] = queue
 
-    def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
+    def wait_for_any(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
         """Looks again and again until a queue goes beyond its offset or the time is over."""
+        with explained():
+            has_any = self._poll(queues, timeout_ms)
+        self._changed()
+        return has_any
+
+    async def wait_for_any_async(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
+        """Waits as :meth:`wait_for_any` does; a thread looks meanwhile."""
+        return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
+
+    def _poll(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while not self._closed:
             for key, queue_offset in queues.items():
-                queue = self.queue(*key)
+                queue = self.queues.find(*key)
                 if queue is not None and queue.max_offset > queue_offset:
                     return True
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 return False
-            if not self.refresh():
+            if not self._look_again():
                 with self._closing:
                     if not self._closed:
                         self._clock.wait(self._closing, min(_POLL_MS, left_ms))
@@ -363,3 +235,25 @@ class Reader:
             self._closed = True
             self._closing.notify_all()
         self.log.close()
+
+    def unlisten(self, _topic: str, _queue_id: int, _wake: Callable[[], None]) -> None:
+        """Does nothing: nobody listens to a reader."""
+
+    def _refuse(self, *_arguments: object, **_named: object) -> NoReturn:
+        """Refuses what only a writer can do."""
+        root = self._found.root
+        if self._closed:
+            raise ClosedError(f"the store {root} was closed")
+        raise ReadOnlyError(f"{root} was opened for reading", help="open it without read_only=True")
+
+    put = append = new_drafts = raw_drafts = put_drafts = ensured = ensure = durable = _refuse
+    listen = add_kinds = flush = _refuse
+
+    def _keep(self, *_arguments: object) -> NoReturn:
+        raise ReadOnlyError("a store that was opened for reading keeps what it has")
+
+    trim = drop_topic = _keep
+
+
+def _nothing() -> None:
+    """Nobody wants to know of changes yet."""

@@ -29,10 +29,8 @@ _GAP_BYTES: Final = 1 << 20
 class SpannedLog(Log, Protocol):
     """What a view needs of the log."""
 
-    @property
-    def holes(self) -> HoleMap:
-        """Its unreadable stretches."""
-        ...
+    holes: HoleMap
+    """Its unreadable stretches."""
 
     def can_serve(self, phy_offsets: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
         """Returns which of many records, each within a file, are as they were written."""

@@ -11,8 +11,7 @@ is open.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,9 @@ from seglog.storage.format.record.tombstone import (
 )
 from seglog.storage.reads.get import MAX_TOTAL_BYTES, TOMBSTONE_CODES, GetResult, Log
 from seglog.storage.reads.message_filter import MessageFilter
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
 
 DEFAULT_MAX_COUNT: Final = 32
 RECHECK_S: Final = 0.001
@@ -52,12 +54,10 @@ class Tail(Protocol):
     @property
     def min_offset(self) -> int:
         """Queue offset of the first message."""
-        ...
 
     @property
     def max_offset(self) -> int:
         """Queue offset of the next message."""
-        ...
 
 
 class PlainQueue(Protocol):
@@ -66,24 +66,23 @@ class PlainQueue(Protocol):
     @property
     def tail(self) -> Tail:
         """Where it begins and ends."""
-        ...
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
 
     @property
     def units_per_file(self) -> int:
         """Units in each file."""
-        ...
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
         """Returns one unit that the queue has; zeros where its file is missing."""
-        ...
 
     def units(self, queue_offset: int, count: int) -> Units:
         """Returns up to ``count`` units from ``queue_offset`` on."""
-        ...
 
     def recheck(self) -> None:
         """Lets the next look at a unit make sure that nobody cut the file."""
-        ...
 
 
 class PlainLog(Log, Protocol):
@@ -91,7 +90,36 @@ class PlainLog(Log, Protocol):
 
     def recheck(self) -> None:
         """Lets the next read make sure that nobody cut the file."""
-        ...
+
+
+class FastReads(Protocol):
+    """What serves plain reads of one store, once it knows of queues and filters."""
+
+    def try_get(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int,
+        filter: str | MessageFilter | None,  # noqa: A002 - RocketMQ's own word for it
+        max_bytes: int,
+    ) -> GetResult | None:
+        """Reads as ``MessageStore.get`` does; None for a read that is not plain."""
+
+    def add(self, topic: str, queue_id: int, queue: PlainQueue) -> None:
+        """Takes up a queue of 20-byte units."""
+
+    def know(self, expression: str, wanted: MessageFilter | None) -> None:
+        """Takes up what a filter expression stands for."""
+
+    def record_at(self, phy_offset: int) -> memoryview | None:
+        """Returns the bytes of a record that is plainly there, None for any other."""
+
+    def forget(self, log: PlainLog) -> None:
+        """Forgets all queues, which may have become others, and takes the log that is read now."""
+
+    def close(self) -> None:
+        """Serves nothing from now on."""
 
 
 class _Known:
@@ -135,15 +163,18 @@ class _Known:
 
 
 class PlainReads:
-    """Serves plain reads of one store; hands all others to the method that knows everything.
+    """Serves plain reads of one store.
 
     Args:
-        slow_get: That method.
         log: The log.
+
+    Attributes:
+        native: None: these are Python's.
     """
 
-    def __init__(self, slow_get: Callable[..., GetResult], log: PlainLog) -> None:
-        self._slow_get = slow_get
+    native = None
+
+    def __init__(self, log: PlainLog) -> None:
         self._log = log
         self._queues: dict[tuple[str, int], _Known] = {}
 
@@ -151,6 +182,13 @@ class PlainReads:
         """Tells of a queue of 20-byte units."""
         if (topic, queue_id) not in self._queues:
             self._queues[topic, queue_id] = _Known(queue)
+
+    def know(self, _expression: str, _wanted: MessageFilter | None) -> None:
+        """Does nothing: reads with filters go to the other method."""
+
+    def record_at(self, _phy_offset: int) -> memoryview | None:
+        """Leaves single records to the other method."""
+        return None
 
     def forget(self, log: PlainLog) -> None:
         """Forgets all queues, which may have become others, and takes the log that is read now."""
@@ -161,17 +199,16 @@ class PlainReads:
         """Leaves everything to the other method from now on."""
         self._queues = {}
 
-    def get(
+    def try_get(
         self,
         topic: str,
         queue_id: int,
         queue_offset: int,
-        max_count: int = DEFAULT_MAX_COUNT,
-        filter: str | MessageFilter | None = None,  # noqa: A002 - RocketMQ's own word for it
-        *,
-        max_bytes: int = MAX_TOTAL_BYTES,
-    ) -> GetResult:
-        """Does what ``MessageStore.get`` does."""
+        max_count: int,
+        filter: str | MessageFilter | None,  # noqa: A002 - RocketMQ's own word for it
+        max_bytes: int,
+    ) -> GetResult | None:
+        """Reads as ``MessageStore.get`` does; None for a read that is not plain."""
         try:
             known = self._queues.get((topic, queue_id))
         except TypeError:  # the other method names the argument
@@ -190,14 +227,11 @@ class PlainReads:
                     known.recheck_at_s = now_s + RECHECK_S
                     known.queue.recheck()
                     self._log.recheck()
-                found = None
                 if max_count is _ONE:  # and no True, which is equal to it
-                    found = self._one(known, queue_offset, low, high)
-                elif type(max_count) is int and max_count > 0:
-                    found = self._pull(known, queue_offset, max_count, max_bytes, low, high)
-                if found is not None:
-                    return found
-        return self._slow_get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
+                    return self._one(known, queue_offset, low, high)
+                if type(max_count) is int and max_count > 0:
+                    return self._pull(known, queue_offset, max_count, max_bytes, low, high)
+        return None
 
     def _one(self, known: _Known, queue_offset: int, low: int, high: int) -> GetResult | None:
         phy_offset, size, tags_code = known.queue.unit(queue_offset)

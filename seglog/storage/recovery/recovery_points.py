@@ -91,7 +91,7 @@ class PointKeeper:
         step_bytes: How far the log grows from point to point.
         log_end: Returns where the log ends.
         flush: Brings log and queues to the disk.
-        queues: Returns all queues.
+        queues: All queues, as they are when it is iterated over.
         indexed: Returns how far the index is, as :attr:`KeyIndex.position`.
         mark: Leaves our mark in the lock file.
 
@@ -109,7 +109,7 @@ class PointKeeper:
         *,
         log_end: Callable[[], LogEnd],
         flush: Callable[[], None],
-        queues: Callable[[], Iterable[ConsumeQueue | BatchQueue]],
+        queues: Iterable[ConsumeQueue | BatchQueue],
         indexed: Callable[[], tuple[int, int]],
         mark: Callable[[], None],
     ) -> None:
@@ -233,7 +233,7 @@ class PointKeeper:
 
     def _sum_queues(self, end_phy_offset: int, go_on: Callable[[], bool]) -> bool:
         """Sums the units that came since; returns whether all was well and the work was not stopped."""
-        for queue in self._all_queues():
+        for queue in self._all_queues:
             key = (queue.topic, queue.queue_id)
             if isinstance(queue, BatchQueue) or queue.topic.startswith(LMQ_PREFIX):
                 self._is_over = True

@@ -1,16 +1,11 @@
-"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back.
-
-Appending and waiting for the disk are two steps: what appends returns an :class:`Appended`, and threads wait
-for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.writes.async_appends` does.
-"""
+"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 from seglog.arguments import (
     MAX_I32,
@@ -32,26 +27,14 @@ from seglog.storage.format.record.put_properties import encode_all_properties
 from seglog.storage.format.record.sys_flag import INNER_BATCH
 from seglog.storage.format.record.tombstone import would_be_lost
 from seglog.storage.kernels.pending_record import PendingRecord
+from seglog.storage.writes.append_core import AppendCore, Written
+from seglog.storage.writes.appends import Appended, PutSettings
 from seglog.storage.writes.deferred_records import INNER, Order, check_unordered, make_order
-from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.flush import Durability, GroupCommit
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
-from seglog.storage.writes.writer import Writer, Written
 
 R = TypeVar("R")
 M = TypeVar("M")
-
-
-class Appended(NamedTuple, Generic[R]):
-    """An append that was made.
-
-    Attributes:
-        result: What the caller gets.
-        until: Physical offset below which the log must be on the disk before; None for a caller who does
-            not wait.
-    """
-
-    result: R
-    until: int | None
 
 
 class Appender:
@@ -62,41 +45,43 @@ class Appender:
         store_host: Address written into records that name no other.
         durability: What calls wait for unless they say otherwise.
         max_message_size_bytes: Longest body.
+        clock: Stamps the messages.
+        ensure: Returns once the log below an offset is on the disk.
+        durable: Returns what a task awaits for that; None if it is.
     """
 
-    def __init__(
-        self,
-        writer: Writer,
-        clock: Clock,
-        *,
-        record_crc: bool,
-        store_host: Host,
-        durability: Durability,
-        max_message_size_bytes: int,
-    ) -> None:
-        self.record_crc = record_crc
-        self.store_host = store_host
-        self.durability = durability
-        self._writer = writer
+    def __init__(self, core: AppendCore, commit: GroupCommit, clock: Clock, settings: PutSettings) -> None:
+        self.record_crc = bool(settings.record_crc)
+        self.store_host = settings.store_host
+        self.durability = settings.durability
+        self.max_message_size_bytes = settings.max_message_size_bytes
         self.clock = clock
-        self.max_message_size_bytes = max_message_size_bytes
+        self._core = core
+        self.durable = commit.future
+        self.ensure = commit.ensure
 
     def put(
         self,
         topic: str,
-        queue_id: int,
         body: bytes | memoryview,
-        properties: bytes,
-        code: int,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
         flag: int,
         durability: Durability | None,
         may_wait: bool = True,
     ) -> Appended[PutResult]:
-        """Appends one message without properties that state queue offsets."""
+        """Appends one message."""
+        raw, code = encode_all_properties(tags, keys, properties)
+        if properties and INNER in raw:  # it may state queue offsets
+            return self.append(
+                topic, queue_id, body, raw, code, 0, flag, None, None, None, 0, 0, durability, None, may_wait
+            )
         durability = self._reached(durability)
         queue_id = check_queue_id(queue_id)
-        draft = self.draft(topic, queue_id, body, properties, code, flag)
-        written = self._writer.append(topic, queue_id, (draft,), may_wait)
+        draft = self.draft(topic, queue_id, body, raw, code, flag)
+        written = self._core.append(topic, queue_id, (draft,), may_wait)
         return self._finish(topic, queue_id, draft, written, self.store_host, durability)
 
     def append(
@@ -105,8 +90,7 @@ class Appender:
         queue_id: int,
         body: bytes | memoryview,
         properties: bytes,
-        code: int,
-        *,
+        tags_code: int,
         sys_flag: int,
         flag: int,
         born_timestamp_ms: int | None,
@@ -115,17 +99,17 @@ class Appender:
         reconsume_times: int,
         prepared_transaction_offset: int,
         durability: Durability | None,
-        delay_ms: int | None = None,
+        delay_ms: int | None,
         may_wait: bool = True,
     ) -> Appended[PutResult]:
-        """Appends one message of any kind; see :meth:`MessageStore.append`."""
+        """Appends one message of any kind."""
         durability = self._reached(durability)
         queue_id = check_queue_id(queue_id)
         if type(properties) is not bytes:
             properties = as_bytes("properties", properties)
         if type(sys_flag) is not int:
             sys_flag = as_int("sys_flag", sys_flag, MIN_I32, MAX_I32)
-        code = _checked_tags_code(code)
+        code = _checked_tags_code(tags_code)
         if born_host is not None:
             as_kind("born_host", Host, born_host)
         if store_host is None:
@@ -155,13 +139,13 @@ class Appender:
             return made
 
         if sys_flag & INNER_BATCH or INNER in properties:
-            is_batch_topic = self._writer.is_batch_topic(topic)
+            is_batch_topic = self._core.is_batch_topic(topic)
             order = make_order(topic, body, properties, sys_flag, draft, is_batch_topic=is_batch_topic)
             if order is not None:
                 made, written = self._append_order(topic, queue_id, order, may_wait)
                 return self._finish(topic, queue_id, made, written, store_host, durability)
         made = draft(properties)
-        written = self._writer.append(topic, queue_id, (made,), may_wait)
+        written = self._core.append(topic, queue_id, (made,), may_wait)
         return self._finish(topic, queue_id, made, written, store_host, durability)
 
     def ensured(self, appended: Appended[R]) -> R:
@@ -171,16 +155,8 @@ class Appender:
             StoreFailedError: The disk failed, now or earlier.
         """
         if appended.until is not None:
-            self._writer.ensure(appended.until)
+            self.ensure(appended.until)
         return appended.result
-
-    def durable(self, phy_offset: int) -> asyncio.Future[None] | None:
-        """Returns what a task awaits until the log below ``phy_offset`` is on the disk; None if it is.
-
-        Raises:
-            StoreFailedError: The disk failed earlier.
-        """
-        return self._writer.commit.future(phy_offset)
 
     def put_drafts(
         self,
@@ -198,7 +174,7 @@ class Appender:
             if INNER in draft.properties:
                 check_unordered(draft.properties)
         durability = self._reached(durability)
-        written = self._writer.append(topic, check_queue_id(queue_id), drafts, may_wait)
+        written = self._core.append(topic, check_queue_id(queue_id), drafts, may_wait)
         result = BatchResult(
             topic,
             queue_id,
@@ -331,7 +307,7 @@ class Appender:
             made[:] = order.make(first, further)  # once more where others took the offsets before
             return made
 
-        written = self._writer.append_order(topic, queue_id, replace(order, make=make), may_wait)
+        written = self._core.append_order(topic, queue_id, replace(order, make=make), may_wait)
         return made[0], written
 
     def _finish(

@@ -14,15 +14,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from seglog.errors import ClosedError
 from seglog.storage.threads.on_demand import OnDemand
-from seglog.storage.writes.appender import Appended, Appender
+from seglog.storage.writes.append_core import WouldWaitError
+from seglog.storage.writes.appends import Appended, Appends
+from seglog.storage.writes.fast_path import FastPath
+from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import PutResult
-from seglog.storage.writes.writer import WouldWaitError
 
 R = TypeVar("R")
 _Answer = Callable[[], None]
@@ -33,41 +35,36 @@ class AsyncAppends:
     """Makes appends and waits for them.
 
     Args:
-        appender: Where they go.
+        appends: Where they go.
+        fast_path: What puts are tried with first.
 
     Thread rule: any thread, tasks of any number of loops.
     """
 
-    def __init__(self, appender: Appender) -> None:
-        self._appender = appender
+    def __init__(self, appends: Appends, fast_path: FastPath) -> None:
+        self._appends = appends
+        self._fast_path = fast_path
         self._aside: deque[tuple[asyncio.AbstractEventLoop, _Work]] = deque()
         self._lock = threading.Lock()
         self._is_closed = False
         self._worker = OnDemand("seglog-aside", self._work)
-        self.durable = appender.durable
-        self._try_put: Callable[..., PutResult | None] | None = None
-        self._grant: Callable[[str, int], None] | None = None
+        self.durable = appends.durable
 
-    def take_fast_path(
-        self, try_put: Callable[..., PutResult | None] | None, grant: Callable[[str, int], None] | None
-    ) -> None:
-        """Has puts tried on a fast path first; None for the ordinary way only.
-
-        Args:
-            try_put: As :meth:`PythonFastPath.try_put`.
-            grant: Grants the fast path the files of a queue again.
-        """
-        self._try_put, self._grant = try_put, grant
-
-    @property
-    def try_put(self) -> Callable[..., PutResult | None] | None:
-        """The fast path's call; None without one, and while earlier appends wait."""
-        return None if self._aside else self._try_put
-
-    def grant(self, topic: str, queue_id: int) -> None:
-        """Grants the fast path the files of a queue that it lacked."""
-        if self._grant is not None:
-            self._grant(topic, queue_id)
+    def try_put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: Durability | None,
+    ) -> PutResult | None:
+        """Puts a message by the fast path; None where it cannot, or earlier appends still wait."""
+        if self._aside:
+            return None
+        return self._fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
         """Returns what an append gives back once it is durable, or made, as its caller wants.
@@ -81,7 +78,7 @@ class AsyncAppends:
         """
         appended = await self._append(append)
         if appended.until is not None:
-            durable = self._appender.durable(appended.until)
+            durable = self._appends.durable(appended.until)
             if durable is not None:
                 await durable
         return appended.result

@@ -8,26 +8,23 @@ the calls; only where a file must be made it goes to a thread. See :mod:`seglog.
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from seglog.arguments import as_int, as_text
-from seglog.storage.format.names import MAX_QUEUE_ID
 from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.put_properties import encode_all_properties
-from seglog.storage.writes.appender import Appender
+from seglog.storage.writes.appends import Appends
 from seglog.storage.writes.async_appends import AsyncAppends
-from seglog.storage.writes.deferred_records import INNER
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 
 
-class AsyncCalls(ABC):
+class AsyncCalls:
     """What a :class:`~seglog.storage.store.MessageStore` offers to tasks.
 
     Cancelling a task takes nothing back: its message is stored, or will be. ``get`` needs no other form.
     """
+
+    _appends: Appends
+    _tasks: AsyncAppends
 
     async def put_async(
         self,
@@ -42,33 +39,19 @@ class AsyncCalls(ABC):
         durability: Durability | None = None,
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.put` does."""
-        appends, appender = self._appends_async(), self._appends()
-        try_put = appends.try_put
-        if try_put is not None:
-            made = try_put(
-                topic,
-                body,
-                queue_id=queue_id,
-                tags=tags,
-                keys=keys,
-                properties=properties,
-                flag=flag,
-                durability=durability,
+        tasks, appends = self._tasks, self._appends
+        made = tasks.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
+        if made is None:
+            return await tasks.run(
+                lambda may_wait: appends.put(
+                    topic, body, queue_id, tags, keys, properties, flag, durability, may_wait
+                )
             )
-            if made is not None:
-                if made.durability is Durability.SYNC:
-                    durable = appends.durable(made.phy_offset + made.size_bytes)
-                    if durable is not None:
-                        await durable
-                return made
-        raw, code = encode_all_properties(tags, keys, properties)
-        if properties and INNER in raw:
-            return await self.append_async(topic, queue_id, body, raw, code, flag=flag, durability=durability)
-        result = await appends.run(
-            lambda may_wait: appender.put(topic, queue_id, body, raw, code, flag, durability, may_wait)
-        )
-        appends.grant(topic, queue_id)
-        return result
+        if made.durability is Durability.SYNC:
+            durable = tasks.durable(made.phy_offset + made.size_bytes)
+            if durable is not None:
+                await durable
+        return made
 
     async def append_async(
         self,
@@ -89,24 +72,24 @@ class AsyncCalls(ABC):
         delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.append` does."""
-        appends, appender = self._appends_async(), self._appends()
-        return await appends.run(
-            lambda may_wait: appender.append(
+        appends = self._appends
+        return await self._tasks.run(
+            lambda may_wait: appends.append(
                 topic,
                 queue_id,
                 body,
                 properties,
                 tags_code,
-                sys_flag=sys_flag,
-                flag=flag,
-                born_timestamp_ms=born_timestamp_ms,
-                born_host=born_host,
-                store_host=store_host,
-                reconsume_times=reconsume_times,
-                prepared_transaction_offset=prepared_transaction_offset,
-                durability=durability,
-                delay_ms=delay_ms,
-                may_wait=may_wait,
+                sys_flag,
+                flag,
+                born_timestamp_ms,
+                born_host,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+                durability,
+                delay_ms,
+                may_wait,
             )
         )
 
@@ -119,10 +102,10 @@ class AsyncCalls(ABC):
         durability: Durability | None = None,
     ) -> BatchResult:
         """Appends messages to one queue as :meth:`MessageStore.put_batch` does."""
-        appends, appender = self._appends_async(), self._appends()
-        drafts = appender.new_drafts(topic, queue_id, messages)
-        return await appends.run(
-            lambda may_wait: appender.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
+        appends = self._appends
+        drafts = appends.new_drafts(topic, queue_id, messages)
+        return await self._tasks.run(
+            lambda may_wait: appends.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
         )
 
     async def append_batch_async(
@@ -138,33 +121,10 @@ class AsyncCalls(ABC):
         durability: Durability | None = None,
     ) -> BatchResult:
         """Appends messages as :meth:`MessageStore.append_batch` does."""
-        appends, appender = self._appends_async(), self._appends()
-        drafts = appender.raw_drafts(
+        appends = self._appends
+        drafts = appends.raw_drafts(
             topic, queue_id, messages, sys_flag, born_timestamp_ms, born_host, reconsume_times
         )
-        return await appends.run(
-            lambda may_wait: appender.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
+        return await self._tasks.run(
+            lambda may_wait: appends.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
         )
-
-    async def flush_async(self) -> None:
-        """Returns once everything put before is on the disk, as :meth:`MessageStore.flush` does."""
-        await asyncio.to_thread(self.flush)
-
-    async def wait_for_async(self, topic: str, queue_id: int, queue_offset: int, timeout_ms: float) -> bool:
-        """Waits until the queue has a message at ``queue_offset``; returns whether it has."""
-        queue = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
-        return await self.wait_for_any_async({queue: queue_offset}, timeout_ms)
-
-    @abstractmethod
-    async def wait_for_any_async(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
-        """Waits until one of many queues has a message at its offset; returns whether one has."""
-
-    @abstractmethod
-    def flush(self) -> None:
-        """Brings everything to the disk."""
-
-    @abstractmethod
-    def _appends(self) -> Appender: ...
-
-    @abstractmethod
-    def _appends_async(self) -> AsyncAppends: ...

@@ -17,6 +17,7 @@ from seglog.storage.compaction.units import CompactionUnits, Position
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.compaction import CompactionSizes, compaction_key, compaction_sizes
 from seglog.storage.kernels.pending_record import PendingRecord
+from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.survey.survey import Survey
 
@@ -29,16 +30,30 @@ class LogRecords(Protocol):
 
 
 class CompactionWriter:
-    """The compaction queues of a store that is open for writing; calls are made under its append lock.
+    """The compaction queues of a store that is open for writing.
 
-    Attributes:
-        queues: By topic and number.
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        pool: Bounds what is mapped.
+        log: The commit log.
+        sizes: Lengths of the files of a store that has none yet; None for RocketMQ's.
+        queues: Takes the queues that had a message, by topic and number.
+
+    Thread rule: one thread at a time may call :meth:`grow`, and one :meth:`room` and :meth:`append`.
     """
 
     def __init__(
-        self, files: Files, root: Path, pool: MapPool, log: LogRecords, sizes: CompactionSizes | None
+        self,
+        files: Files,
+        root: Path,
+        pool: MapPool,
+        log: LogRecords,
+        sizes: CompactionSizes | None,
+        queues: dict[QueueKey, CompactionQueue],
     ) -> None:
-        self.queues: dict[tuple[str, int], CompactionQueue] = {}
+        self._queues = queues
+        self._new: dict[QueueKey, CompactionQueue] = {}
         self._files = files
         self._root = root
         self._pool = pool
@@ -49,7 +64,7 @@ class CompactionWriter:
         """Opens the compaction queues and adds to them what the commit log has more."""
         for key, state in found.compaction.items():
             is_synced = found.mode == "normal"
-            queue = self.queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
+            queue = self._queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
             queue.clear_tail()
             rows = found.compaction_rows.get(key)
             for row in () if rows is None else rows[rows["queue_offset"] >= queue.units.max_offset]:
@@ -63,47 +78,70 @@ class CompactionWriter:
         states = [state.files for state in found.compaction.values()]
         self._sizes = infer_compaction_sizes(states, self._sizes)
 
-    def prepare(
-        self, topic: str, queue_id: int, drafts: Sequence[PendingRecord]
-    ) -> tuple[CompactionQueue, list[Position]]:
-        """Returns where copies of records of a compaction topic go.
+    def sizes_of(self, drafts: Sequence[PendingRecord]) -> list[int]:
+        """Returns the sizes of records of a compaction topic.
 
         Raises:
             MessageIllegalError: A record has no key.
+        """
+        for draft in drafts:
+            compaction_key(draft.properties)
+        return [draft.size_bytes for draft in drafts]
+
+    def room(self, topic: str, queue_id: int, sizes_bytes: Sequence[int]) -> list[Position] | None:
+        """Returns where copies of records go, None until :meth:`grow` has made room for them.
+
+        Raises:
+            OSError: A file cannot be mapped.
+        """
+        queue = self._known((topic, queue_id))
+        return None if queue is None else queue.room(sizes_bytes)
+
+    def grow(self, topic: str, queue_id: int, sizes_bytes: Sequence[int]) -> None:
+        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+
+        Raises:
+            FullError: The file system is full.
             OSError: A file could not be made.
         """
-        placed = [draft for draft in drafts if draft.takes_queue_offset]
-        for draft in placed:
-            compaction_key(draft.properties)
-        queue = self.queues.get((topic, queue_id))
+        key = topic, queue_id
+        queue = self._known(key)
         if queue is None:
             nothing = list_compaction_files(self._files, self._root, topic, queue_id)
             units = CompactionUnits(self._sizes)
             queue = CompactionQueue(CompactionState(nothing, units), self._files, self._pool)
-            self.queues[topic, queue_id] = queue
-        return queue, queue.prepare([draft.size_bytes for draft in placed])
+            self._new[key] = queue
+        queue.prepare(sizes_bytes)
 
     def append(
         self,
-        queue: CompactionQueue,
+        topic: str,
+        queue_id: int,
         places: Sequence[Position],
         units: Sequence[tuple[int, int, int]],
         queue_offset: int,
         store_timestamp_ms: int,
     ) -> None:
-        """Copies records that are in the log now to the places that :meth:`prepare` found."""
+        """Copies records that are in the log now to the places that :meth:`room` found."""
+        key = topic, queue_id
+        if key in self._new:
+            self._queues[key] = self._new.pop(key)
+        queue = self._queues[key]
         for place, (phy_offset, size_bytes, tags_code) in zip(places, units, strict=True):
             record = self._log.read(phy_offset, size_bytes)
             if record is not None:
                 queue.append(place, record, tags_code, store_timestamp_ms, queue_offset)
             queue_offset += 1
 
+    def _known(self, key: QueueKey) -> CompactionQueue | None:
+        return self._queues.get(key) or self._new.get(key)
+
     def sync(self) -> None:
         """Brings the files of all queues to the disk."""
-        for queue in list(self.queues.values()):
+        for queue in list(self._queues.values()):
             queue.sync()
 
     def close(self) -> None:
         """Gives all maps back."""
-        for queue in self.queues.values():
+        for queue in (*self._queues.values(), *self._new.values()):
             queue.close()

@@ -1,66 +1,77 @@
-"""Opens the fast path of a store: tells it where it is, whom to call, and what to make."""
+"""What appends are tried with first, before the ordinary way; see :mod:`seglog.storage.kernels.fast_path`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
-from seglog.clock import SystemClock
-from seglog.storage.kernels.fast_path import FastPath, FastPathOwner
-from seglog.storage.writes.appender import Appender
+from seglog.storage.kernels.tails import QueueTail
 from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
-from seglog.storage.writes.writer import Writer
-
-FAST_PATH_CALLS: Final = ("put", "put_batch", "append", "append_batch")
-"""Calls of a store that a fast path may take; the one in Python takes puts, and batches of them."""
+from seglog.storage.writes.values import BatchResult, NewMessage, PutResult
 
 
-def open_fast_path(
-    appender: Appender,
-    writer: Writer,
-    put: Callable[..., PutResult],
-    put_batch: Callable[..., BatchResult],
-    append: Callable[..., PutResult],
-    append_batch: Callable[..., BatchResult],
-) -> tuple[Mapping[str, Callable[..., PutResult | BatchResult]], Callable[..., PutResult | None]]:
-    """Opens the fast path of a store.
+class FastPath(Protocol):
+    """Appends usual messages to queues that have room, and waits for nothing.
 
-    Args:
-        appender: What it does.
-        writer: Where to.
-        put: The ordinary way of that call, as the others.
-        put_batch: See ``put``.
-        append: See ``put``.
-        append_batch: See ``put``.
-
-    Returns:
-        The calls that the fast path takes, by name, and its ``try_put``.
+    Attributes:
+        lacks_window: Whether an append was left to the ordinary way that a write window would have spared it.
     """
-    owner = FastPathOwner(
-        put=put,
-        put_batch=put_batch,
-        append=append,
-        append_batch=append_batch,
-        grant=writer.grant,
-        notify=writer.waiters.notify,
-        ensure=writer.ensure,
-        waiting=writer.waiters.waiting,
-        put_result=PutResult,
-        batch_result=BatchResult,
-        new_message=NewMessage,
-        raw_message=RawMessage,
-        store_host=appender.store_host,
-        record_crc=appender.record_crc,
-        max_body_bytes=appender.max_message_size_bytes,
-        durability=appender.durability,
-        sync=Durability.SYNC,
-        clock=appender.clock,
-        has_system_clock=type(appender.clock) is SystemClock,
-        lock=writer.append_lock,
-    )
-    fast_path: FastPath[PutResult, BatchResult, Durability] = FastPath(writer.log.tail, owner)
-    writer.serve(fast_path)
-    return {
-        name: getattr(fast_path, name) for name in FAST_PATH_CALLS if hasattr(fast_path, name)
-    }, fast_path.try_put
+
+    lacks_window: bool
+
+    def try_put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: Durability | None,
+        /,
+    ) -> PutResult | None:
+        """Appends one message; None where the ordinary way must, and nothing was done."""
+
+    def try_put_batch(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage | bytes],
+        queue_id: int,
+        durability: Durability | None,
+        /,
+    ) -> BatchResult | None:
+        """Appends messages; None where the ordinary way must, and nothing was done."""
+
+    def add(self, topic: str, queue_id: int, tail: QueueTail, /) -> None:
+        """Serves a queue from now on, whenever windows are granted."""
+
+    def forget(self) -> None:
+        """Serves no queue any more until it is added again."""
+
+    def close(self) -> None:
+        """Leaves everything to the ordinary way from now on."""
+
+
+class NoFastPath:
+    """That of a store which is open for reading: everything is left to the ordinary way."""
+
+    lacks_window = False
+
+    def try_put(self, *_arguments: object) -> None:
+        """Returns None."""
+
+    def try_put_batch(self, *_arguments: object) -> None:
+        """Returns None."""
+
+    def add(self, *_arguments: object) -> None:
+        """Does nothing."""
+
+    def forget(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+NO_FAST_PATH: Final = NoFastPath()

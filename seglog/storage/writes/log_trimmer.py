@@ -12,8 +12,7 @@ Source: ``DefaultMessageStore.java CleanCommitLogService, CleanConsumeQueueServi
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,12 @@ from seglog.storage.files.files import Files
 from seglog.storage.files.os_errors import explained
 from seglog.storage.index.key_index import KeyIndex
 from seglog.storage.log.commit_log import CommitLog
-from seglog.storage.queues.batch_queue import BatchQueue
-from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.reads.offset_by_position import offsets_from
 from seglog.storage.recovery.recovery_points import PointKeeper
 from seglog.storage.seals.seal_files import list_seals, remove_seal
 from seglog.storage.seals.sealer import Sealer
+from seglog.storage.writes.lock_order import Lock, LockRank, new_lock
+from seglog.storage.writes.writer_queues import WriterQueues
 
 _NOTHING: Final = -1
 
@@ -60,7 +59,7 @@ class LogTrimmer:
         files: Where the store is.
         root: The store directory.
         log: Its log.
-        queues: Returns all its queues.
+        queues: Its queues.
         index: Its key index.
         sealer: Makes its seals.
         points: Makes its recovery points.
@@ -78,15 +77,15 @@ class LogTrimmer:
         files: Files,
         root: Path,
         log: CommitLog,
-        queues: Callable[[], Iterable[ConsumeQueue | BatchQueue]],
+        queues: WriterQueues,
         index: KeyIndex,
         sealer: Sealer,
         points: PointKeeper,
         *,
         flush: Callable[[], None],
-        flush_lock: threading.Lock,
-        grow_lock: threading.Lock,
-        log_lock: threading.Lock,
+        flush_lock: Lock,
+        grow_lock: Lock,
+        log_lock: Lock,
         check_open: Callable[[], None],
     ) -> None:
         self._files = files
@@ -101,7 +100,7 @@ class LogTrimmer:
         self._grow_lock = grow_lock
         self._log_lock = log_lock
         self._check_open = check_open
-        self._lock = threading.Lock()
+        self._lock = new_lock(LockRank.TRIM)
 
     def trim(self, phy_offset: int) -> Trimmed:
         """Deletes every file of the log that ends at or below a place, but never the one of the last record.
@@ -139,9 +138,10 @@ class LogTrimmer:
         self._sealer.expire(start)
         with suppress(FullError):
             self._index.catch_up_to(start)
-        for queue in self._queues():
-            (low,) = offsets_from(queue, [start])
-            queue.expire(low)
+        for key, (low,) in offsets_from(self._queues, [start]).items():
+            queue = self._queues.find(*key)
+            if queue is not None:
+                queue.expire(low)
         self._log.expire(start)
 
     def _trim_log(self, start: int) -> tuple[int, int]:
@@ -157,7 +157,7 @@ class LogTrimmer:
 
     def _trim_queues(self) -> tuple[int, int]:
         count = size_bytes = 0
-        for queue in self._queues():
+        for queue in self._queues:
             while True:
                 with self._flush_lock, self._grow_lock:
                     self._check_open()

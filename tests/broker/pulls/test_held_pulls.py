@@ -256,7 +256,7 @@ def test_pulls_that_come_and_go_leave_nothing_behind(broker):
     for _ in range(1_000):
         broker.unpark(Parked(broker).parked)
     assert broker.held_count == 0
-    assert not broker.store._waiters.waiting
+    assert not broker.store._core.waiters.waiting
     assert len(broker._held._deadlines) < 200
 
 

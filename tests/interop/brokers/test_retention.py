@@ -42,7 +42,7 @@ def stopped_before(store, monkeypatch, step):
     def killed(*_arguments):
         raise KilledHereError
 
-    trimmer = store._side.trimmer
+    trimmer = store._core.trimmer
     monkeypatch.setattr(*((trimmer, step) if step.startswith("_trim") else (trimmer._index, step)), killed)
 
 

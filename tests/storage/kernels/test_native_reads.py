@@ -179,7 +179,7 @@ def test_a_reopened_store_is_read_in_c_once_python_checked_the_blocks(open_store
         for number in range(100):
             put(store, number, 0, None, "usual", 100)
     store = open_store()
-    assert store._side.log.guard is not None
+    assert store._core.log.guard is not None
     watched = Watched(store)
     for offset in range(0, 100, 10):
         watched.get("T", 0, offset)
@@ -403,7 +403,7 @@ def message_at(store, phy_offset):
 
 def message_at_in_python(store, phy_offset):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_reads", plain_reads.PlainReads(store.get, store._side.log))
+        patch.setattr(store, "_reads", plain_reads.PlainReads(store._core.log))
         patch.setattr(store_module, "decode_message", decode_message)
         return message_at(store, phy_offset)
 

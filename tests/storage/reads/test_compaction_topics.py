@@ -84,7 +84,7 @@ def test_messages_are_served_from_their_own_log(root):
         assert [message.queue_offset for message in found] == list(range(10))
         assert found[0].phy_offset == 0 != puts[0].phy_offset
         (copied,) = store.get("Comp", 0, 3, 1)
-        original = store._side.log.read(puts[3].phy_offset, copied.size_bytes)
+        original = store._core.log.read(puts[3].phy_offset, copied.size_bytes)
         assert store.get("Comp", 0, 3, 1).records[0] == compaction_record(original, copied.phy_offset)
         assert store.message_at(puts[3].phy_offset).body == b"3"
         assert (store.min_offset("Comp", 0), store.max_offset("Comp", 0)) == (0, 10)

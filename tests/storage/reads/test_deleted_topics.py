@@ -97,7 +97,7 @@ def test_a_reader_deletes_nothing(open_store):
 def test_no_recovery_point_is_left_that_knows_it(open_store):
     store = open_store(recovery_step_bytes=4096)
     fill(store, 400)
-    assert store._side._points._round()
+    assert store._core._points._round()
     know(store, "Topic1")
     store.retention.delete_topic("Topic0")
     fill(store, 400, topics=1)

@@ -202,7 +202,7 @@ def test_columns_have_the_types_that_are_stated(tmp_path):
 def test_a_bad_index_is_an_error_also_where_nothing_can_be_read(tmp_path):
     with MessageStore.open(tmp_path) as store:
         store.put("orders", b"x")
-        store._side.log.holes = HoleMap([Hole(0, 1000, "test")])
+        store._core.log.holes = HoleMap([Hole(0, 1000, "test")])
         bodies = store.queue("orders", 0).bodies()
         assert bytes(bodies[0]) == b""
         with pytest.raises(IndexError):
@@ -295,7 +295,7 @@ def test_what_lies_in_a_hole_is_not_there(tmp_path):
         phy = whole.read_columns(("phy_offset", "size_bytes"))
         start = int(phy["phy_offset"][3])
         end = int(phy["phy_offset"][5]) + int(phy["size_bytes"][5])
-        store._side.log.holes = HoleMap([Hole(start, end - start, "test")])
+        store._core.log.holes = HoleMap([Hole(start, end - start, "test")])
         view = store.queue("orders", 0)
         missing = np.flatnonzero(view.timestamps() == -1)
         assert missing.tolist() == [3, 4, 5]
@@ -356,9 +356,9 @@ def test_units_that_lie_lead_nowhere(shared_log, lies, is_shared):
 def shared_log(tmp_path_factory):
     with mixed_store(tmp_path_factory.mktemp("log")) as store:
         yield (
-            store._side.log,
+            store._core.log,
             store.max_phy_offset,
-            tuple(store._side.queue("orders", 0).units(7, 1)[0].tolist()),
+            tuple(store._core.queues.find("orders", 0).units(7, 1)[0].tolist()),
         )
 
 

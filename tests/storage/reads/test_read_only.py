@@ -78,9 +78,9 @@ def test_reader_that_is_refreshed_while_the_writer_runs_never_sees_a_hole_or_a_h
             for message in reader.get("T", 0, at, 1000):
                 assert (message.queue_offset, message.topic) == (at, "T")
                 at += 1
-        assert reader._side.log.holes.covers(0) is False
-        assert reader._side._found.holes == []
-        assert reader._side._found.scan.tail is None
+        assert reader._core.log.holes.covers(0) is False
+        assert reader._core._found.holes == []
+        assert reader._core._found.scan.tail is None
 
 
 @pytest.mark.parametrize("crashed", [False, True])

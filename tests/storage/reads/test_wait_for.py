@@ -45,7 +45,7 @@ def test_no_time_to_wait_is_an_answer_at_once(open_store, timeout_ms):
 def test_put_of_another_thread_ends_the_wait(open_store, clock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: store._waiters.waiting)
+    until(lambda: store._core.waiters.waiting)
     store.put("T", b"x")
     assert waiting.result(PATIENCE_S) is True
 
@@ -63,7 +63,7 @@ def test_put_to_another_queue_does_not_end_the_wait(open_store, clock, threads):
 def test_wait_for_a_later_offset_outlasts_earlier_messages(open_store, clock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 2, 60_000)
-    until(lambda: store._waiters.waiting)
+    until(lambda: store._core.waiters.waiting)
     store.put("T", b"0")
     store.put_batch("T", [b"1", b"2"])
     assert waiting.result(PATIENCE_S) is True
@@ -90,17 +90,17 @@ def test_wait_ends_when_real_time_is_over(open_store):
 def test_many_waiters_of_many_queues_all_wake(open_store, threads):
     store = open_store()
     waiting = [threads.submit(store.wait_for, "T", number % 3, 0, 60_000) for number in range(8)]
-    until(lambda: sum(map(len, store._waiters.waiting.values())) == 8)
+    until(lambda: sum(map(len, store._core.waiters.waiting.values())) == 8)
     for queue_id in range(3):
         store.put("T", b"x", queue_id=queue_id)
     assert [future.result(PATIENCE_S) for future in waiting] == [True] * 8
-    assert store._waiters.waiting == {}
+    assert store._core.waiters.waiting == {}
 
 
 def test_closing_the_store_ends_the_wait_without_a_message(open_store, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: store._waiters.waiting)
+    until(lambda: store._core.waiters.waiting)
     store.close()
     assert waiting.result(PATIENCE_S) is False
 

@@ -190,13 +190,13 @@ def test_seals_of_deleted_segments_go(open_store):
     store = open_store()
     fill(store, MANY)
     store.flush()
-    store._side._sealer.seal_due()
+    store._core._sealer.seal_due()
     cut = cut_of(store)
     store.retention.delete_before(cut)
     seals = list_seals(store.files, store.path)
     assert seals
     assert min(seals) == cut
-    assert store._side._sealer.seal_due() == 0
+    assert store._core._sealer.seal_due() == 0
 
 
 def test_views_of_what_is_deleted_stay_valid(open_store):
@@ -270,12 +270,12 @@ def test_places_become_queue_offsets(open_store):
 def test_points_go_on_behind_a_new_start(open_store):
     store = open_store(recovery_step_bytes=SEGMENT_BYTES)
     fill(store, MANY)
-    assert store._side._points._round()
+    assert store._core._points._round()
     for _ in range(3):
         store.retention.delete_before(store.max_phy_offset - 6 * SEGMENT_BYTES)
-        assert store._side._points._round()
+        assert store._core._points._round()
         fill(store, MANY)
-        assert store._side._points._round()
+        assert store._core._points._round()
     store.retention.delete_before(store.max_phy_offset - 6 * SEGMENT_BYTES)
     kept = served(store)
     store.close()

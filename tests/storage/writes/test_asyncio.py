@@ -227,7 +227,7 @@ def test_loop_goes_on_while_a_file_is_made(store, gate):
         gate.open.set()
         assert (await put).phy_offset == 1 << 20
 
-    store._side._ahead.stop()
+    store._core._growth.stop()
     asyncio.run(tick_while_rolling())
 
 
@@ -269,7 +269,7 @@ def test_cancelled_tasks_break_nothing_for_the_others(store, gate):
 
     asyncio.run(put_and_cancel())
     assert [message.body for message in read_all(store, "T", 0)][1:] == [b"%d" % n for n in range(21)]
-    assert not store._side.commit._tasks
+    assert not store._core.commit._tasks
 
 
 def test_loop_that_ended_while_its_tasks_waited_hinders_nobody(store, gate):
@@ -388,7 +388,7 @@ def test_task_waits_for_a_message(store):
         return await asyncio.wait_for(waiting, PATIENCE_S)
 
     assert asyncio.run(wait()) is True
-    assert not store._waiters.waiting
+    assert not store._core.waiters.waiting
 
 
 def test_task_waits_for_any_of_many_queues_that_a_thread_puts_to(store):
@@ -411,12 +411,12 @@ def test_thread_waits_for_any_of_many_queues(store):
     )
     waiting.start()
     deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while len(store._waiters.waiting) < 2:
+    while len(store._core.waiters.waiting) < 2:
         assert time.monotonic() < deadline
     store.put("U", b"x", queue_id=5)
     waiting.join(PATIENCE_S)
     assert found == [True]
-    assert not store._waiters.waiting
+    assert not store._core.waiters.waiting
 
 
 def test_task_of_a_reader_sees_what_a_writer_puts(store):

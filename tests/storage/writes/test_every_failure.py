@@ -69,7 +69,7 @@ class LifeOfAStore:
             yield lambda n=number: store.query("T0", f"k{n}")
             if number % 18 == 6:
                 yield store.flush
-                yield store._side._sealer._round
+                yield store._core._sealer._round
 
     def _put(self, number):
         self.tried.append(number)
@@ -157,7 +157,7 @@ def test_a_full_disk_refuses_one_call_cleanly_wherever_it_is_met_and_the_next_go
             break
         if life.store is None:
             continue
-        assert not life.store._side._latch.is_closed, life.fault.fired
+        assert not life.store._core._latch.is_closed, life.fault.fired
         assert len(life.acked) >= 60 - 3 * life.refused, life.fault.fired
         check_again(life, life.path)
     assert at > 60

@@ -65,13 +65,13 @@ def come_near_the_end(store):
     near = SEGMENT_BYTES // 2
     store.put("T", b"x")
     store.put("T", b"x")
-    until(lambda: store._side.log.tail.wake_allocator_at == near)
+    until(lambda: store._core.log.tail.wake_allocator_at == near)
     store.put("T", bytes(900_000))
     assert len(log_files(store)) == 1
 
 
 def until_made_ahead(store):
-    until(lambda: store._side.log._segments.find(SEGMENT_BYTES) is not None)
+    until(lambda: store._core.log._segments.find(SEGMENT_BYTES) is not None)
 
 
 def log_files(store):
@@ -97,7 +97,7 @@ def test_put_of_a_new_queue_holds_up_nobody_else(tmp_path):
 def test_put_that_fits_goes_ahead_of_one_that_needs_a_new_file(tmp_path):
     files = SlowFiles()
     with open_big(tmp_path / "store", files=files) as store:
-        writer_of(store)._ahead.stop()
+        writer_of(store)._growth.stop()
         store.put("T", bytes(1_000_000))
         files.go_on.clear()
         slow = threading.Thread(target=store.put, args=("T", bytes(100_000)))
@@ -116,7 +116,7 @@ def test_next_file_of_the_log_is_made_ahead_and_used(tmp_path):
         store.put("T", b"x")
         until_made_ahead(store)
         grown = []
-        writer_of(store)._grow = lambda *_needs: grown.append(1)
+        writer_of(store)._growth.make = lambda *_needs: grown.append(1)
         store.put("T", bytes(300_000))
         assert store.max_phy_offset > SEGMENT_BYTES
         assert not grown
@@ -236,11 +236,11 @@ def test_next_file_of_a_fast_queue_is_made_ahead_and_named_once_it_has_a_unit(tm
     with open_big(tmp_path / "store", segment_size_bytes=64 << 20, queue_file_size_bytes=20 * units) as store:
         store.put_batch("T", [b"x"] * 17_000)
         store.put_batch("T", [b"x"] * 1000)  # asks for room, and is fast by now
-        until(lambda: ("T", 0) in writer_of(store)._fast_queues)
-        writer_of(store)._grow_ahead()
+        until(lambda: ("T", 0) in writer_of(store)._growth._fast_queues)
+        writer_of(store)._growth._grow_ahead()
         assert len(list((store.path / "consumequeue" / "T").glob("*.new"))) == 1
         grown = []
-        writer_of(store)._grow = lambda *_needs: grown.append(1)
+        writer_of(store)._growth.make = lambda *_needs: grown.append(1)
         store.put_batch("T", [b"x"] * 4000)
         until(lambda: len(queue_files(store)) == 2)
         assert not grown
@@ -252,8 +252,8 @@ def test_a_queue_that_is_not_fast_has_no_file_made_ahead(tmp_path):
     with open_big(tmp_path / "store", queue_file_size_bytes=2000) as store:
         for _ in range(90):
             store.put("T", b"x")
-        writer_of(store)._grow_ahead()
-        assert not writer_of(store)._fast_queues
+        writer_of(store)._growth._grow_ahead()
+        assert not writer_of(store)._growth._fast_queues
         assert list((store.path / "consumequeue" / "T").glob("*.new")) == []
 
 

@@ -14,10 +14,10 @@ from seglog.storage.kernels import native_reads as pulls_module
 from seglog.storage.kernels import tails as tails_module
 from seglog.storage.queues import queue_opening
 from seglog.storage.store import MessageStore
-from seglog.storage.writes import fast_path as fast_paths_module
 from seglog.storage.writes import writer as writer_module
-from seglog.storage.writes.fast_path import FAST_PATH_CALLS
+from seglog.storage.writes.fast_path import NO_FAST_PATH
 from tests.support.machine.kernels import native
+from tests.support.material.stores import writer_of
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def fast_paths_of(kernels: str) -> Iterator[None]:
     module = native() if kernels == NATIVE else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            fast_paths_module, "FastPath", module.FastPath if module else fast_path_module.PythonFastPath
+            fast_path_module, "FastPath", module.FastPath if module else fast_path_module.PythonFastPath
         )
         patch.setattr(writer_module, "LogTail", module.LogTail if module else tails_module.PythonLogTail)
         patch.setattr(
@@ -39,9 +39,9 @@ def fast_paths_of(kernels: str) -> Iterator[None]:
 
 def without_fast_path(store: MessageStore) -> MessageStore:
     """Lets all calls go the ordinary way."""
-    for name in FAST_PATH_CALLS:
-        vars(store).pop(name, None)
-    store._appends_async().take_fast_path(None, None)
+    appends = writer_of(store).appends
+    appends._fast_path.close()
+    appends.serve(NO_FAST_PATH)
     return store
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.log.commit_log import CommitLog
+from seglog.storage.reads.fast_reads import NativeReads
 from seglog.storage.reads.get import GetResult
 from seglog.storage.reads.message_filter import TagFilter
+from seglog.storage.reads.queue_reader import QueueReader
 from seglog.storage.reads.sequential_reads import PlainReads
 from seglog.storage.store import MessageStore
+from seglog.storage.writes.calls import PythonCalls
 from tests.support.machine.kernels import native
 from tests.support.material.stores import SMALL
 
@@ -25,7 +30,7 @@ KINDS = ("usual", "empty", "lost", "filler")
 
 
 def facts(result: GetResult) -> tuple[object, ...]:
-    """What a read found; after damage the ways may cut what they found into runs at other records."""
+    """What a read found; behind damage the ways may cut what they found into runs at other records."""
     return (
         result.status, result.next_offset, result.min_offset, result.max_offset, result.lost, len(result),
         [bytes(record) for record in result.records], b"".join(result.runs),
@@ -43,27 +48,47 @@ class Watched:
     def __init__(self, store: MessageStore, kernels: str = NATIVE) -> None:
         self.store = store
         self.slow_calls = 0
-        log = store._side.log
+        core = store._core
         store._reads.close()
+        self._native: Callable[..., GetResult | None] | None = None
         if kernels == NATIVE:
             module = native()
-            if KERNELS != NATIVE or not isinstance(log, CommitLog):
+            if KERNELS != NATIVE or not isinstance(core.log, CommitLog):
                 pytest.skip("this run has Python kernels, or a store opened for reading")
-            store._reads = module.Reads(
-                self._slow, GetResult, TagFilter, GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE,
-                log.tail, log.maps, (32, 128 << 20, 800),
+            reads = module.Reads(
+                GetResult, TagFilter, GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE,
+                core.log.tail, core.log.maps, (32, 128 << 20, 800),
             )  # fmt: skip
+            store._reads, self._native = NativeReads(reads), reads.try_get
         else:
-            store._reads = PlainReads(self._slow, log)
-        self.get: Callable[..., GetResult] = store._reads.get
+            store._reads = PlainReads(core.log)
+        self._ordinary = QueueReader(core, store._readings, store._reads, store._check_open)
+        store._queue_reader = self._counting()
 
-    def _slow(self, *arguments: Any, **named: Any) -> GetResult:
-        self.slow_calls += 1
-        return MessageStore.get(self.store, *arguments, **named)
+    def get(self, *arguments: Any, **named: Any) -> GetResult:
+        """Reads as the store does, by the reads that are watched."""
+        found = None if self._native is None else self._native(*arguments, **named)
+        return PythonCalls.get(self.store, *arguments, **named) if found is None else found
+
+    def _counting(self) -> QueueReader:
+        watched = self
+
+        class Counting(QueueReader):
+            @override
+            def get(self, *arguments: Any, **named: Any) -> GetResult:
+                watched.slow_calls += 1
+                return watched._ordinary.get(*arguments, **named)
+
+        return Counting(self.store._core, self.store._readings, self.store._reads, self.store._check_open)
+
+    def _expected(self, *arguments: Any, **named: Any) -> GetResult:
+        bound = signature(PythonCalls.get).bind(self.store, *arguments, **named)
+        bound.apply_defaults()
+        return self._ordinary.get(*bound.args[1:], **bound.kwargs)
 
     def is_plain(self, *arguments: Any, **named: Any) -> bool:
-        """Reads in both ways; returns whether the plain way sufficed, with what it knew before."""
-        expected = facts(MessageStore.get(self.store, *arguments, **named))
+        """Reads in both ways; returns whether the plain way sufficed, with what it was told before."""
+        expected = facts(self._expected(*arguments, **named))
         before = self.slow_calls
         assert facts(self.get(*arguments, **named)) == expected
         return self.slow_calls == before

@@ -84,8 +84,8 @@ class Written:
 
 def writer_of(store: MessageStore) -> Writer:
     """Returns the writing side of a store that was not opened to read only."""
-    assert isinstance(store._side, Writer)
-    return store._side
+    assert isinstance(store._core, Writer)
+    return store._core
 
 
 def fill(

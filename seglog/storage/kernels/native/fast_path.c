@@ -312,7 +312,7 @@ static bool pwrite_records(FastPath *path, const struct append *append, size_t s
     return window_pwrite_run(&log->window, log->end_phy_offset, path->scratch, size);
 }
 
-enum outcome fast_path_append(FastPath *path, const struct append *append, bool is_sync)
+enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync)
 {
     LogTail *log = path->log;
     QueueTail *queue = append->queue;

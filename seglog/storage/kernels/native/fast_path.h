@@ -160,11 +160,6 @@ enum known {
     WAITING,
     NOTIFY,
     ENSURE,
-    GRANT,
-    SLOW_PUT,
-    SLOW_PUT_BATCH,
-    SLOW_APPEND,
-    SLOW_APPEND_BATCH,
     PUT_RESULT,
     BATCH_RESULT,
     NEW_MESSAGE,
@@ -172,8 +167,7 @@ enum known {
     USUAL_STORE_HOST,
     USUAL_DURABILITY,
     SYNC,
-    KNOWN,
-    NO_WAY = KNOWN
+    KNOWN
 };
 
 typedef struct {
@@ -190,6 +184,7 @@ typedef struct {
     allocfunc new_result;
     struct host store_host;
     bool is_closed, record_crc;
+    char lacks_window; /* an append was left to Python that a window would have spared it */
 } FastPath;
 
 /* Finds the queue. */
@@ -203,7 +198,7 @@ enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_bo
 /* Appends the messages of the batch, or nothing. From here to the end nothing runs code of others. What is to
  * be on the disk at once is written by pwrite, see window_pwrite_one.
  */
-enum outcome fast_path_append(FastPath *path, const struct append *append, bool is_sync);
+enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync);
 
 /* Adds a queue; -1 with an exception. */
 int fast_path_add_queue(FastPath *path, PyObject *topic, int32_t queue_id, QueueTail *queue);
@@ -214,12 +209,20 @@ void fast_path_forget(FastPath *path);
 /* Makes the type of topics; false with an exception. */
 bool fast_topic_prepare(void);
 
-/* Methods that append, as vector calls. */
-PyObject *fast_path_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The value as a fast path; NULL without exception if it is none. Borrowed. */
+FastPath *as_fast_path(PyObject *value);
+
+/* Calls of a store that append, as vector calls. NULL without exception where Python must make the call, and
+ * nothing was done.
+ */
+PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_append(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_put_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* Methods that append and wait for nothing; None where Python must do it. */
 PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *fast_path_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *fast_path_append_one(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *fast_path_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* Interns what they need; to be called before anything else. */
 bool fast_path_calls_prepare(void);

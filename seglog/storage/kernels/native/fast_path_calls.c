@@ -24,7 +24,7 @@ enum argument {
     ARGUMENTS
 };
 
-enum { MOST_POSITIONAL = 5 };
+enum { MOST_POSITIONAL = 8 };
 
 /* The calls of one method that the fast path looks at: these by place, those of `named` by name or not at
  * all. */
@@ -179,21 +179,14 @@ static bool acknowledge(FastPath *self, const struct call *call, int64_t end)
     return !call->is_awaited || is_called(PyObject_CallFunction(known[ENSURE], "L", (long long)end));
 }
 
-/* Has the ordinary way do it, and afterwards the windows granted that were missing. */
-static PyObject *leave(FastPath *self, struct call *call, enum outcome outcome, enum known way,
-                       PyObject *const *args, Py_ssize_t count, PyObject *names)
+/* Says why a call was not made: NULL, without an exception where Python must make it. */
+static PyObject *give_up(FastPath *self, enum outcome outcome)
 {
     if (outcome == FAILED)
         return NULL;
     PyErr_Clear();
-    if (!self->known[way])
-        return PyErr_Format(PyExc_RuntimeError, "the store of this fast path is no more");
-    PyObject *answer = call_with(self->known[way], args, count, names);
-    if (answer && outcome == NO_WINDOW && !self->is_closed &&
-        !is_called(
-            PyObject_CallFunctionObjArgs(self->known[GRANT], call->append.topic, call->queue_id, NULL)))
-        Py_CLEAR(answer);
-    return answer;
+    self->lacks_window |= outcome == NO_WINDOW;
+    return NULL;
 }
 
 /* Takes the messages of a call into the batch; FALLBACK, or DONE. */
@@ -208,7 +201,7 @@ static enum outcome append_with(FastPath *self, struct call *call, gather take)
         return outcome;
     batch_clear(&self->batch);
     outcome = take(self, call);
-    return outcome == DONE ? fast_path_append(self, &call->append, call->is_sync) : outcome;
+    return outcome == DONE ? fast_path_write(self, &call->append, call->is_sync) : outcome;
 }
 
 static bool set_number(PyObject *result, Py_ssize_t field, int64_t number)
@@ -230,10 +223,8 @@ static bool fill_result(FastPath *self, const struct call *call)
            set_number(call->result, 4, size) && set_number(call->result, 5, append->store_timestamp_ms);
 }
 
-/* An append of one message: arguments in, PutResult out. Without a `way` nothing is waited for, and what the
- * fast path cannot do is not done: None.
- */
-static PyObject *one(FastPath *self, const struct signature *signature, gather take, enum known way,
+/* An append of one message: arguments in, PutResult out; NULL as of give_up. */
+static PyObject *one(FastPath *self, const struct signature *signature, gather take, bool may_wait,
                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     struct call call;
@@ -247,12 +238,9 @@ static PyObject *one(FastPath *self, const struct signature *signature, gather t
     }
     if (outcome != DONE) {
         Py_XDECREF(call.result);
-        if (way != NO_WAY || outcome == FAILED)
-            return leave(self, &call, outcome, way, args, count, names);
-        PyErr_Clear();
-        Py_RETURN_NONE;
+        return give_up(self, outcome);
     }
-    call.is_awaited = call.is_sync && way != NO_WAY;
+    call.is_awaited = call.is_sync && may_wait;
     int64_t end = self->log->end_phy_offset;
     if (!fill_result(self, &call) || !acknowledge(self, &call, end))
         Py_CLEAR(call.result);
@@ -301,8 +289,8 @@ static PyObject *message_of(PyObject *messages, Py_ssize_t at)
     return PyList_CheckExact(messages) ? PyList_GetItem(messages, at) : PyTuple_GetItem(messages, at);
 }
 
-/* An append of many: arguments in, BatchResult out. */
-static PyObject *many(FastPath *self, const struct signature *signature, gather take, enum known way,
+/* An append of many: arguments in, BatchResult out; NULL as of give_up. */
+static PyObject *many(FastPath *self, const struct signature *signature, gather take, bool may_wait,
                       PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     struct call call;
@@ -311,13 +299,13 @@ static PyObject *many(FastPath *self, const struct signature *signature, gather 
     if (sort_arguments(signature, args, count, names, call.given) && count_of(call.given[MESSAGES]) > 0)
         outcome = begin(self, &call);
     if (outcome == DONE) {
-        call.is_awaited = call.is_sync;
+        call.is_awaited = call.is_sync && may_wait;
         call.offsets = PyList_New(count_of(call.given[MESSAGES]));
         outcome = call.offsets ? append_with(self, &call, take) : FAILED;
     }
     PyObject *result = outcome == DONE ? batch_result(self, &call) : NULL;
     Py_XDECREF(call.offsets);
-    return outcome == DONE ? result : leave(self, &call, outcome, way, args, count, names);
+    return outcome == DONE ? result : give_up(self, outcome);
 }
 
 static enum outcome gather_put(FastPath *self, const struct call *call)
@@ -412,33 +400,17 @@ static enum outcome gather_append_batch(FastPath *self, const struct call *call)
     return DONE;
 }
 
-static const struct signature put_signature = {
-    2,
-    {TOPIC, BODY},
-    NAMED(QUEUE_ID) | NAMED(TAGS) | NAMED(KEYS) | NAMED(PROPERTIES) | NAMED(FLAG) | NAMED(DURABILITY),
-};
-
-PyObject *fast_path_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
-{
-    return one((FastPath *)self, &put_signature, gather_put, SLOW_PUT, args, count, names);
-}
-
-PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
-{
-    return one((FastPath *)self, &put_signature, gather_put, NO_WAY, args, count, names);
-}
-
-PyObject *fast_path_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     static const struct signature signature = {
         2,
-        {TOPIC, MESSAGES},
-        NAMED(QUEUE_ID) | NAMED(DURABILITY),
+        {TOPIC, BODY},
+        NAMED(QUEUE_ID) | NAMED(TAGS) | NAMED(KEYS) | NAMED(PROPERTIES) | NAMED(FLAG) | NAMED(DURABILITY),
     };
-    return many((FastPath *)self, &signature, gather_put_batch, SLOW_PUT_BATCH, args, count, names);
+    return one(self, &signature, gather_put, true, args, count, names);
 }
 
-PyObject *fast_path_append_one(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+PyObject *fast_path_append(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     static const struct signature signature = {
         5,
@@ -446,10 +418,20 @@ PyObject *fast_path_append_one(PyObject *self, PyObject *const *args, Py_ssize_t
         NAMED(SYS_FLAG) | NAMED(FLAG) | NAMED(BORN_TIMESTAMP_MS) | NAMED(BORN_HOST) | NAMED(STORE_HOST) |
             NAMED(RECONSUME_TIMES) | NAMED(PREPARED_TRANSACTION_OFFSET) | NAMED(DURABILITY),
     };
-    return one((FastPath *)self, &signature, gather_append, SLOW_APPEND, args, count, names);
+    return one(self, &signature, gather_append, true, args, count, names);
 }
 
-PyObject *fast_path_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+PyObject *fast_path_put_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        2,
+        {TOPIC, MESSAGES},
+        NAMED(QUEUE_ID) | NAMED(DURABILITY),
+    };
+    return many(self, &signature, gather_put_batch, true, args, count, names);
+}
+
+PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     static const struct signature signature = {
         3,
@@ -457,5 +439,26 @@ PyObject *fast_path_append_batch(PyObject *self, PyObject *const *args, Py_ssize
         NAMED(SYS_FLAG) | NAMED(BORN_TIMESTAMP_MS) | NAMED(BORN_HOST) | NAMED(RECONSUME_TIMES) |
             NAMED(DURABILITY),
     };
-    return many((FastPath *)self, &signature, gather_append_batch, SLOW_APPEND_BATCH, args, count, names);
+    return many(self, &signature, gather_append_batch, true, args, count, names);
+}
+
+static PyObject *or_none(PyObject *result)
+{
+    return result || PyErr_Occurred() ? result : Py_NewRef(Py_None);
+}
+
+PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        8,
+        {TOPIC, BODY, QUEUE_ID, TAGS, KEYS, PROPERTIES, FLAG, DURABILITY},
+        0,
+    };
+    return or_none(one((FastPath *)self, &signature, gather_put, false, args, count, names));
+}
+
+PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {4, {TOPIC, MESSAGES, QUEUE_ID, DURABILITY}, 0};
+    return or_none(many((FastPath *)self, &signature, gather_put_batch, false, args, count, names));
 }

@@ -1,4 +1,4 @@
-/* The type FastPath: what a store's puts enter first. Its contract is that of PythonFastPath. */
+/* The type FastPath: what the appends of a store enter first. Its contract is that of PythonFastPath. */
 
 #include "fast_path.h"
 
@@ -6,11 +6,6 @@ static const char *const known_names[KNOWN] = {
     [WAITING] = "waiting",
     [NOTIFY] = "notify",
     [ENSURE] = "ensure",
-    [GRANT] = "grant",
-    [SLOW_PUT] = "put",
-    [SLOW_PUT_BATCH] = "put_batch",
-    [SLOW_APPEND] = "append",
-    [SLOW_APPEND_BATCH] = "append_batch",
     [PUT_RESULT] = "put_result",
     [BATCH_RESULT] = "batch_result",
     [NEW_MESSAGE] = "new_message",
@@ -142,15 +137,17 @@ static void fast_path_dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    FAST_METHOD("put", fast_path_put),
     FAST_METHOD("try_put", fast_path_try_put),
-    FAST_METHOD("put_batch", fast_path_put_batch),
-    FAST_METHOD("append", fast_path_append_one),
-    FAST_METHOD("append_batch", fast_path_append_batch),
+    FAST_METHOD("try_put_batch", fast_path_try_put_batch),
     {"add", add_queue, METH_VARARGS, NULL},
     {"forget", forget_all, METH_NOARGS, NULL},
     {"close", fast_path_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"lacks_window", T_BOOL, offsetof(FastPath, lacks_window), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
@@ -159,6 +156,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, (void *)fast_path_traverse},
     {Py_tp_clear, (void *)fast_path_clear},
     {Py_tp_methods, methods},
+    {Py_tp_members, members},
     {0, NULL},
 };
 
@@ -169,7 +167,17 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+static PyTypeObject *fast_path_type;
+
+FastPath *as_fast_path(PyObject *value)
+{
+    return Py_IS_TYPE(value, fast_path_type) ? (FastPath *)value : NULL;
+}
+
 int fast_path_add(PyObject *module)
 {
-    return fast_path_calls_prepare() && fast_topic_prepare() && type_add(module, &spec, "FastPath") ? 0 : -1;
+    if (!fast_path_calls_prepare() || !fast_topic_prepare())
+        return -1;
+    fast_path_type = type_add(module, &spec, "FastPath");
+    return fast_path_type ? 0 : -1;
 }

@@ -39,12 +39,15 @@ bool has_no_keywords(PyObject *keywords, const char *type_name)
     return false;
 }
 
-PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names)
+/* With `self` before the arguments by place, unless it is NULL. */
+static PyObject *call_any(PyObject *function, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                          PyObject *names)
 {
-    PyObject *positional = PyTuple_New(count), *named = PyDict_New(), *answer = NULL;
-    bool is_ready = positional && named;
+    Py_ssize_t first = self ? 1 : 0;
+    PyObject *positional = PyTuple_New(first + count), *named = PyDict_New(), *answer = NULL;
+    bool is_ready = positional && named && (!self || PyTuple_SetItem(positional, 0, Py_NewRef(self)) == 0);
     for (Py_ssize_t i = 0; is_ready && i < count; i++)
-        is_ready = PyTuple_SetItem(positional, i, Py_NewRef(args[i])) == 0;
+        is_ready = PyTuple_SetItem(positional, first + i, Py_NewRef(args[i])) == 0;
     for (Py_ssize_t i = 0; is_ready && names && i < PyTuple_Size(names); i++)
         is_ready = PyDict_SetItem(named, PyTuple_GetItem(names, i), args[count + i]) == 0;
     if (is_ready)
@@ -52,6 +55,24 @@ PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count,
     Py_XDECREF(positional);
     Py_XDECREF(named);
     return answer;
+}
+
+PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    return call_any(function, NULL, args, count, names);
+}
+
+PyObject *call_method(PyObject *method, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                      PyObject *names)
+{
+    enum { MOST = 5 };
+    if (names || count > MOST)
+        return call_any(method, self, args, count, names);
+    /* Without a tuple and a dict: a read of a store that is open for reading comes this way. */
+    PyObject *each[MOST] = {NULL};
+    for (Py_ssize_t i = 0; i < count; i++)
+        each[i] = args[i];
+    return PyObject_CallFunctionObjArgs(method, self, each[0], each[1], each[2], each[3], each[4], NULL);
 }
 
 PyObject *list_of(size_t count, PyObject *(*item)(const void *state, size_t i), const void *state)

@@ -19,7 +19,7 @@
         each(entries_stand_for) each(find_record) each(follow_entries) each(group_rows) each(have_key)       \
             each(index_keys) each(key_digest) each(key_digests) each(key_rows) each(mode_beneath)            \
                 each(open_beneath) each(open_plain) each(populate) each(property_map) each(property_values)  \
-                    each(put_keys) each(rows_stand_in) each(walk) each(walk_into) each(walk_stretch)
+                    each(put_keys) each(rows_stand_in) each(store_calls) each(walk) each(walk_into) each(walk_stretch)
 
 /* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \
@@ -69,6 +69,10 @@ bool has_no_keywords(PyObject *keywords, const char *type_name);
 
 /* Calls a Python function with the arguments of a vector call. */
 PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* Calls a method of a Python class with the arguments of a vector call. */
+PyObject *call_method(PyObject *method, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                      PyObject *names);
 
 /* A list of what `item` returns; NULL with an exception where it does so. */
 PyObject *list_of(size_t count, PyObject *(*item)(const void *state, size_t i), const void *state);

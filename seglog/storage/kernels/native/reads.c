@@ -272,19 +272,22 @@ static PyObject *plain_get(Reads *reads, const struct question *question)
     return read_result_new(reads->result_type, &place, &pull.records);
 }
 
-static PyObject *reads_get(PyObject *self, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+PyObject *reads_get(PyObject *self, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
 {
     Reads *reads = (Reads *)self;
     struct question question;
     bool is_usual = take_question(reads, given, count, keywords, &question);
     PyObject *result = is_usual ? plain_get(reads, &question) : NULL;
     Py_XDECREF(question.filter);
-    if (result)
-        return result;
-    PyErr_Clear(); /* Python meets the same again, and says it */
-    if (!reads->slow_get)
-        return PyErr_Format(PyExc_RuntimeError, "the store is gone");
-    return call_with(reads->slow_get, given, count, keywords);
+    if (!result)
+        PyErr_Clear(); /* Python meets the same again, and says it */
+    return result;
+}
+
+static PyObject *reads_try_get(PyObject *self, PyObject *const *given, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *result = reads_get(self, given, count, keywords);
+    return result ? result : Py_NewRef(Py_None);
 }
 
 static PyObject *reads_record_at(PyObject *self, PyObject *place)
@@ -363,7 +366,6 @@ static PyObject *reads_close(PyObject *self, PyObject *Py_UNUSED(nothing))
 static int reads_clear(PyObject *self)
 {
     Reads *reads = (Reads *)self;
-    Py_CLEAR(reads->slow_get);
     Py_CLEAR(reads->queues);
     return 0;
 }
@@ -372,7 +374,6 @@ static int reads_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Reads *reads = (Reads *)self;
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(reads->slow_get);
     Py_VISIT(reads->queues);
     return 0;
 }
@@ -394,10 +395,10 @@ static void reads_dealloc(PyObject *self)
 
 static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    PyObject *slow_get, *result_type, *filter_type, *found, *no_match, *tail, *maps;
+    PyObject *result_type, *filter_type, *found, *no_match, *tail, *maps;
     long long usual_count, usual_bytes, most_filtered;
     if (!has_no_keywords(keywords, "Reads") ||
-        !PyArg_ParseTuple(args, "OOO!OOOO(LLL)", &slow_get, &result_type, &PyType_Type, &filter_type, &found,
+        !PyArg_ParseTuple(args, "OO!OOOO(LLL)", &result_type, &PyType_Type, &filter_type, &found,
                           &no_match, &tail, &maps, &usual_count, &usual_bytes, &most_filtered) ||
         !as_log_tail(tail) || !as_maps(maps))
         return NULL;
@@ -408,7 +409,6 @@ static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     Reads *reads = object_new(type);
     if (!reads)
         return NULL;
-    reads->slow_get = Py_NewRef(slow_get);
     reads->result_type = (PyTypeObject *)Py_NewRef(result_type);
     reads->filter_type = (PyTypeObject *)Py_NewRef(filter_type);
     reads->found_status = Py_NewRef(found);
@@ -428,7 +428,7 @@ static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 }
 
 static PyMethodDef methods[] = {
-    FAST_METHOD("get", reads_get),
+    FAST_METHOD("try_get", reads_try_get),
     {"record_at", reads_record_at, METH_O, NULL},
     {"add", reads_add_queue, METH_VARARGS, NULL},
     {"know", reads_know, METH_VARARGS, NULL},
@@ -453,6 +453,13 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+static PyTypeObject *reads_type;
+
+bool is_reads(PyObject *value)
+{
+    return Py_IS_TYPE(value, reads_type);
+}
+
 int reads_add(PyObject *module)
 {
     static const char *const texts[PARAMETERS] = {
@@ -460,8 +467,9 @@ int reads_add(PyObject *module)
     };
     static const char *const tag_set_text = "tag_set";
     topic_type = type_add(module, &topic_spec, NULL);
-    return topic_type && intern(names, texts, PARAMETERS) && intern(&tag_set_name, &tag_set_text, 1) &&
-                   type_add(module, &spec, "Reads")
+    reads_type = type_add(module, &spec, "Reads");
+    return topic_type && reads_type && intern(names, texts, PARAMETERS) &&
+                   intern(&tag_set_name, &tag_set_text, 1)
                ? 0
                : -1;
 }

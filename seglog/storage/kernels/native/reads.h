@@ -122,4 +122,10 @@ enum pull_end pull_units(const struct pull_question *question, const Maps *log, 
 int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t phy_offset,
                            int64_t end_phy_offset);
 
+/* Whether the value is of the type Reads. */
+bool is_reads(PyObject *value);
+
+/* A plain read: takes the arguments of a store's get. NULL without exception for one that is Python's. */
+PyObject *reads_get(PyObject *reads, PyObject *const *given, Py_ssize_t count, PyObject *keywords);
+
 #endif

@@ -1,0 +1,74 @@
+"""What serves plain reads of an open store: the native kernels where they can, Python where not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from seglog.storage.format.get_status import GetStatus
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.kernels.native_reads import new_reads
+from seglog.storage.reads.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult
+from seglog.storage.reads.message_filter import MessageFilter, TagFilter
+from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, PlainLog, PlainQueue, PlainReads
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+
+
+class MappedLog(PlainLog, Protocol):
+    """A log that native kernels read where it has maps."""
+
+    @property
+    def maps(self) -> _native.Maps | None:
+        """Where native kernels find its files, None without them."""
+
+    @property
+    def tail(self) -> object:
+        """Where it ends; what the native kernels know where it has maps."""
+
+
+class NativeReads:
+    """The native plain reads, given what Python calls queues, filters and logs.
+
+    Attributes:
+        native: They, which the native calls of a store ask before they come to Python.
+        record_at: Returns a record's bytes if it is plainly there.
+        close: Serves nothing from now on.
+    """
+
+    def __init__(self, reads: _native.Reads[GetResult]) -> None:
+        self.native = reads
+        self.record_at = reads.record_at
+        self.close = reads.close
+
+    def try_get(self, *_arguments: object) -> None:
+        """Returns None: they were asked before."""
+
+    def add(self, topic: str, queue_id: int, queue: PlainQueue) -> None:
+        """Takes up a queue that has maps."""
+        if queue.maps is not None:
+            self.native.add(topic, queue_id, queue.tail, queue.maps)
+
+    def know(self, expression: str, wanted: MessageFilter | None) -> None:
+        """Takes up what a filter expression stands for."""
+        self.native.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
+
+    def forget(self, _log: PlainLog) -> None:
+        """Forgets all queues; the log of a writer stays the same."""
+        self.native.forget()
+
+
+def open_reads(log: MappedLog) -> NativeReads | PlainReads:
+    """Returns what serves plain reads of a store.
+
+    Args:
+        log: The store's log.
+    """
+    native = new_reads(
+        GetResult,
+        TagFilter,
+        (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE),
+        (log.tail, log.maps),
+        (DEFAULT_MAX_COUNT, MAX_TOTAL_BYTES, MAX_FILTER_BYTES // CQ_UNIT_BYTES),
+    )
+    return PlainReads(log) if native is None else NativeReads(native)

@@ -1,0 +1,302 @@
+"""The core of a writer: one critical section in which records and their queue units get their places.
+
+Record and units are written into memory in the same section, so a message is consumable when it is
+acknowledged. No file is made and nothing waits for a disk here: where a file or space is missing, an append
+leaves the section, has :class:`~seglog.storage.writes.growth.Growth` make it, and tries again. Durability is
+awaited by the caller, outside of all locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from seglog.clock import Clock
+from seglog.errors import StoreError, TruncatedError
+from seglog.storage.directory.known_topics import TopicKinds
+from seglog.storage.files.latch import Latch
+from seglog.storage.kernels.pending_record import PendingRecord
+from seglog.storage.log.commit_log import CommitLog
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.queues.queue_table import QueueKey
+from seglog.storage.recovery.recovery_points import LogEnd
+from seglog.storage.threads.waiters import Waiters
+from seglog.storage.writes.compaction_writer import CompactionWriter
+from seglog.storage.writes.deferred_records import Order
+from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
+from seglog.storage.writes.growth import Growth, Need
+from seglog.storage.writes.lock_order import LockRank, new_lock
+from seglog.storage.writes.open_flag import OpenFlag
+from seglog.storage.writes.writer_queues import WriterQueue, WriterQueues
+
+_ROOM = "making room for a message"
+"""What failed when the latch closes."""
+
+
+class WouldWaitError(Exception):
+    """An append needs a file or space first, and may not wait for the disk."""
+
+
+class Written(NamedTuple):
+    """Where records went.
+
+    Attributes:
+        queue_offset: Of the first record.
+        phy_offsets: Of each.
+        store_timestamp_ms: Their store time.
+        end_phy_offset: Where the log ended then; they are durable once it is up to there.
+    """
+
+    queue_offset: int
+    phy_offsets: list[int]
+    store_timestamp_ms: int
+    end_phy_offset: int
+
+
+class AppendCore:
+    """Appends records.
+
+    Attributes:
+        append_lock: Orders all appends; whoever holds it shuts the log's tail as well, for the fast paths
+            that take no lock. Guarded by it are the tail and the tails of queues, which grow only, the queue
+            before the log; the tables of ``queues``; and which queues the fast path serves.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: WriterQueues,
+        compaction: CompactionWriter,
+        growth: Growth,
+        clock: Clock,
+        waiters: Waiters,
+        latch: Latch,
+        open_flag: OpenFlag,
+    ) -> None:
+        self.append_lock = new_lock(LockRank.APPEND)
+        self._log = log
+        self._tail = log.tail
+        self._queues = queues
+        self._compaction = compaction
+        self._growth = growth
+        self._clock = clock
+        self._waiters = waiters
+        self._latch = latch
+        self._open_flag = open_flag
+        self._fast_path: FastPath = NO_FAST_PATH
+        latch.on_close(self._close_fast_path)
+
+    def append(
+        self, topic: str, queue_id: int, drafts: Sequence[PendingRecord], may_wait: bool = True
+    ) -> Written:
+        """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
+
+        Args:
+            topic: Their topic.
+            queue_id: Their queue.
+            drafts: The records.
+            may_wait: Whether to make files and space where they are missing, which may wait for the disk.
+
+        Raises:
+            FullError: No space; nothing was written.
+            StoreError: The process may not open or map more files; nothing was written.
+            StoreFailedError: A flush failed, now or earlier.
+            StoreError: The machine lacked something else; nothing was written.
+            ClosedError: The store was closed.
+            WouldWaitError: It may not wait, but would have to; nothing was written.
+        """
+        if topic in self._queues.special_topics:
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
+        key = topic, queue_id
+        return self._append((key,), lambda: self._try_append(key, drafts), may_wait)
+
+    def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
+        """Appends records that are finished here because they name queue offsets, or to batch queues.
+
+        Args:
+            topic: Their topic.
+            queue_id: Their queue.
+            order: What to append.
+            may_wait: As in :meth:`append`; an order is made by a thread that may wait.
+
+        Raises:
+            As :meth:`append`, and whatever making the records raises.
+        """
+        if not may_wait:
+            raise WouldWaitError
+        keys = ((topic, queue_id), *((name, 0) for name in order.further))
+        return self._append(keys, lambda: self._try_order(keys, order), may_wait)
+
+    def _append(
+        self, keys: Sequence[QueueKey], attempt: Callable[[], Written | Need], may_wait: bool
+    ) -> Written:
+        """Appends, making room until nobody else took it before."""
+        has_grown = False
+        while True:
+            with self.append_lock, self._tail:
+                self._open_flag.check()
+                self._latch.check()
+                written = attempt()
+                if isinstance(written, Written):
+                    if self._fast_path.lacks_window:
+                        self._grant(keys[0])
+                    break
+            if not may_wait:
+                raise WouldWaitError
+            has_grown = True
+            self._make(written)
+        if has_grown:
+            self._growth.publish(keys)
+        self._growth.publish_soon(keys)
+        for key in keys:
+            self._waiters.notify(*key)
+        return written
+
+    def _make(self, need: Need) -> None:
+        try:
+            self._growth.make(need)
+        except StoreError:
+            # What was made for queues that cannot have their first message now.
+            with self.append_lock, self._tail:
+                dropped = [self._queues.new.pop(key) for key in need.queues if key in self._queues.new]
+            for queue in dropped:
+                queue.close()
+            raise
+
+    def _try_append(self, key: QueueKey, drafts: Sequence[PendingRecord]) -> Written | Need:
+        """Appends within the section, or returns what it needs to."""
+        queues = self._queues
+        queue = queues.plain.get(key) or queues.new.get(key)
+        size_bytes = placed = 0
+        for draft in drafts:
+            size_bytes += draft.size_bytes
+            placed += draft.takes_queue_offset
+        try:
+            # Everything that can fail comes before anything is written.
+            pieces = None if queue is None else queue.room(placed)
+            if pieces is None and placed:
+                return Need((key,), size_bytes, placed)
+            segment = self._log.room(size_bytes)
+            if segment is None:
+                return Need((key,), size_bytes, placed)
+        except (OSError, TruncatedError) as error:
+            raise self._latch.explained(error, _ROOM) from error
+        now_ms = self._clock.now_ms()
+        first = 0 if queue is None else queue.max_offset
+        starts, units = self._log.write(segment, drafts, first, now_ms)
+        if units and pieces is not None and isinstance(queue, ConsumeQueue):
+            queue.append(pieces, units)
+            if key in queues.new:
+                queues.plain[key] = queue
+                del queues.new[key]
+        return self._written(first, starts, now_ms)
+
+    def _try_order(self, keys: Sequence[QueueKey], order: Order) -> Written | Need:
+        """Appends within the section, or returns what it needs to."""
+        (topic, queue_id), queues = keys[0], [self._queues.known(key) for key in keys]
+        offsets = [0 if queue is None else queue.max_offset for queue in queues]
+        drafts = order.make(offsets[0], offsets[1:])
+        placed = [draft for draft in drafts if draft.takes_queue_offset]
+        copied: Sequence[int] = ()
+        if topic in self._queues.kinds.compaction:
+            copied = self._compaction.sizes_of(placed)
+        need = Need(keys, sum(draft.size_bytes for draft in drafts), len(placed), copied)
+        with self._latch.failing(_ROOM):
+            pieces = [None if queue is None else queue.room(need.placed) for queue in queues]
+            if need.placed and None in pieces:
+                return need
+            places = self._compaction.room(topic, queue_id, copied) if copied else ()
+            segment = None if places is None else self._log.room(need.size_bytes)
+            if segment is None or places is None:
+                return need
+            now_ms = self._clock.now_ms()
+            starts, units = self._log.write(segment, drafts, offsets[0], now_ms)
+        for key, queue, room in zip(keys, queues, pieces, strict=True):
+            if units and queue is not None and room is not None:
+                self._place(key, queue, room, units, now_ms, order.batch_size)
+        if places:
+            self._compaction.append(topic, queue_id, places, units, offsets[0], now_ms)
+        return self._written(offsets[0], starts, now_ms)
+
+    def _place(
+        self,
+        key: QueueKey,
+        queue: WriterQueue,
+        room: Sequence[memoryview],
+        units: Sequence[tuple[int, int, int]],
+        now_ms: int,
+        batch_size: int,
+    ) -> None:
+        if isinstance(queue, BatchQueue):
+            queue.append(room, units, now_ms, batch_size)
+            self._queues.batch[key] = queue
+        else:
+            queue.append(room, units)
+            self._queues.plain[key] = queue
+        self._queues.new.pop(key, None)
+
+    def _written(self, queue_offset: int, starts: list[int], now_ms: int) -> Written:
+        tail = self._tail
+        tail.last_store_ms = now_ms
+        tail.newest_store_ms = max(tail.newest_store_ms, now_ms)
+        return Written(queue_offset, starts, now_ms, tail.end_phy_offset)
+
+    def end(self) -> LogEnd:
+        """Returns where the log ends at a moment at which no append is half made."""
+        tail = self._tail
+        with self.append_lock, tail:
+            return LogEnd(tail.end_phy_offset, tail.last_phy_offset, tail.last_store_ms, tail.newest_store_ms)
+
+    def is_batch_topic(self, topic: str) -> bool:
+        """Returns whether a topic has batch queues."""
+        return topic in self._queues.kinds.batch
+
+    def add_kinds(self, configured: TopicKinds) -> None:
+        """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
+        with self.append_lock, self._tail:
+            kinds = self._queues.kinds
+            plain = {topic for topic, _queue_id in self._queues.plain}
+            batch = kinds.batch | (configured.batch - plain)
+            self._queues.set_kinds(TopicKinds(batch, kinds.compaction | configured.compaction))
+            self._fast_path.forget()
+
+    def drop(self, topic: str) -> list[WriterQueue]:
+        """Takes out the queues of a topic, whose files the caller deletes; a new queue begins at 0."""
+        with self.append_lock, self._tail:
+            self._open_flag.check()
+            dropped = self._queues.drop(topic)
+            self._fast_path.forget()
+        return dropped
+
+    def close(self) -> None:
+        """Takes no appends any more."""
+        with self.append_lock, self._tail:
+            self._open_flag.is_closed = True
+            self._fast_path.close()
+
+    def abandon(self) -> None:
+        """Takes no appends any more, in a forked child: another thread of the parent may hold the lock."""
+        self._open_flag.is_closed = True
+        self._fast_path.close()
+
+    def serve(self, path: FastPath) -> None:
+        """Lets a fast path append from now on, as long as the store is open and sound."""
+        with self.append_lock, self._tail:
+            self._fast_path = path
+            if self._open_flag.is_closed or self._latch.is_closed:
+                path.close()
+
+    def _grant(self, key: QueueKey) -> None:
+        """Grants the fast path the windows where the next message of a queue goes, if it is a plain one."""
+        self._fast_path.lacks_window = False
+        queue = self._queues.plain.get(key)
+        if queue is not None and self._queues.is_usual(key[0]):
+            self._log.grant()
+            queue.grant()
+            self._fast_path.add(*key, queue.tail)
+
+    def _close_fast_path(self) -> None:
+        self._fast_path.close()
