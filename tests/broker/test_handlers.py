@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
@@ -48,7 +49,7 @@ def test_every_handler_names_a_header_that_the_wire_can_carry():
             assert set(handler.wire_names) == set(vars(handler.header_type)["WIRE"])
 
 
-def test_a_committed_offset_is_answered(broker):
+def test_a_committed_offset_is_answered(broker: Broker):
     send(broker, "T")
     update = UpdateConsumerOffsetHeader("g", "T", 0, 1)
     assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, update).remark == "Group g not exist!"
@@ -57,7 +58,7 @@ def test_a_committed_offset_is_answered(broker):
     assert query(broker).header.offset == 1
 
 
-def test_a_new_group_starts_at_0_in_a_young_queue(broker):
+def test_a_new_group_starts_at_0_in_a_young_queue(broker: Broker):
     send(broker, "T")
     assert query(broker).header.offset == 0
 
@@ -68,12 +69,12 @@ def test_a_new_group_is_not_found_where_the_first_message_has_left_memory(tmp_pa
         assert query(broker).code is ResponseCode.QUERY_NOT_FOUND
 
 
-def test_a_new_group_is_not_found_in_a_queue_that_never_had_a_message(broker):
+def test_a_new_group_is_not_found_in_a_queue_that_never_had_a_message(broker: Broker):
     send(broker, "T")
     assert query(broker, queue_id=1).code is ResponseCode.QUERY_NOT_FOUND
 
 
-def test_a_client_can_ask_not_to_be_given_zero(broker):
+def test_a_client_can_ask_not_to_be_given_zero(broker: Broker):
     send(broker, "T")
     assert query(broker, set_zero_if_not_found=False).code is ResponseCode.QUERY_NOT_FOUND
 
@@ -87,14 +88,14 @@ def test_a_client_can_ask_not_to_be_given_zero(broker):
     ],
     ids=["topic", "negative", "group"],
 )
-def test_commits_that_make_no_sense_are_refused(broker, header, code):
+def test_commits_that_make_no_sense_are_refused(broker: Broker, header, code):
     send(broker, "T")
     broker.groups.find("g")
     assert ask(broker, RequestCode.UPDATE_CONSUMER_OFFSET, header).code is code
     assert broker.offsets.of_group("g") == {}
 
 
-def test_the_ends_of_a_queue_are_answered(broker):
+def test_the_ends_of_a_queue_are_answered(broker: Broker):
     for _ in range(3):
         send(broker, "T")
     assert ask(broker, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("T", 0)).header.offset == 3
@@ -126,14 +127,14 @@ def lock(broker, client_id, code=RequestCode.LOCK_BATCH_MQ):
     return broker.dispatch(Request(code, body=LockBatchBody("g", client_id, QUEUES)))
 
 
-def test_locks_are_taken_refused_and_given_back(broker):
+def test_locks_are_taken_refused_and_given_back(broker: Broker):
     assert lock(broker, "a").body == LockedQueuesBody(QUEUES)
     assert lock(broker, "b").body == LockedQueuesBody(frozenset())
     assert lock(broker, "a", RequestCode.UNLOCK_BATCH_MQ).code is ResponseCode.SUCCESS
     assert lock(broker, "b").body == LockedQueuesBody(QUEUES)
 
 
-def test_a_lock_request_without_its_body_is_refused(broker):
+def test_a_lock_request_without_its_body_is_refused(broker: Broker):
     assert broker.dispatch(Request(RequestCode.LOCK_BATCH_MQ)).code is ResponseCode.SYSTEM_ERROR
 
 
@@ -141,14 +142,14 @@ def route(broker, topic):
     return ask(broker, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic))
 
 
-def test_a_route_names_queues_and_broker(broker):
+def test_a_route_names_queues_and_broker(broker: Broker):
     send(broker, "T")
     body = route(broker, "T").body
     assert body.queues == (QueueData("broker-a", 4, 4, 6),)
     assert body.brokers == (BrokerData("DefaultCluster", "broker-a", {0: "127.0.0.1:10911"}),)
 
 
-def test_an_unknown_topic_has_no_route_and_tbw102_has_one(broker):
+def test_an_unknown_topic_has_no_route_and_tbw102_has_one(broker: Broker):
     assert route(broker, "T").code is ResponseCode.TOPIC_NOT_EXIST
     assert route(broker, "TBW102").body.queues == (QueueData("broker-a", 8, 8, 7),)
 
@@ -158,7 +159,7 @@ def create(broker, topic="T", **options):
     return ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
 
-def test_a_topic_is_created_and_altered(broker):
+def test_a_topic_is_created_and_altered(broker: Broker):
     assert create(broker, attributes="+message.type=FIFO,+reserve.time=5").code is ResponseCode.SUCCESS
     create(broker, is_order=True, attributes="-reserve.time")
     refused = create(broker, attributes="-reserve.time")
@@ -166,12 +167,12 @@ def test_a_topic_is_created_and_altered(broker):
         ResponseCode.SYSTEM_ERROR,
         "attempt to delete a nonexistent key: reserve.time",
     )
-    topic = broker.topics.get("T")
+    topic = not_none(broker.topics.get("T"))
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.is_order) == (2, 3, True)
     assert topic.attributes == {"message.type": "FIFO"}
 
 
-def test_a_topic_created_for_compaction_is_one_at_once(broker):
+def test_a_topic_created_for_compaction_is_one_at_once(broker: Broker):
     create(broker, attributes="+cleanup.policy=COMPACTION")
     assert send(broker, "T").code is ResponseCode.MESSAGE_ILLEGAL
     assert send(broker, "T", properties=b"KEYS\x01k\x02").code is ResponseCode.SUCCESS
@@ -179,16 +180,16 @@ def test_a_topic_created_for_compaction_is_one_at_once(broker):
 
 
 @pytest.mark.parametrize("topic", ["", "a/b", "TBW102", "rmq_sys_x"])
-def test_topics_that_cannot_be_created(broker, topic):
+def test_topics_that_cannot_be_created(broker: Broker, topic):
     assert create(broker, topic).code is ResponseCode.INVALID_PARAMETER
 
 
-def test_a_topic_cannot_have_fewer_than_no_queues(broker):
+def test_a_topic_cannot_have_fewer_than_no_queues(broker: Broker):
     header = CreateTopicHeader("T", "TBW102", -1, 1, 6)
     assert ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header).code is ResponseCode.INVALID_PARAMETER
 
 
-def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker):
+def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker: Broker):
     send(broker, "T")
     handler = HANDLERS[RequestCode.GET_MAX_OFFSET]
     header = decode_header(not_none(handler).header_type, encode_header(GetMaxOffsetHeader("T", 0)))
@@ -201,7 +202,7 @@ def reset(broker, timestamp_ms=-1, **options):
     return ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
 
-def test_s4_38_a_group_without_clients_is_reset_and_told_once_with_its_next_pull(broker):
+def test_s4_38_a_group_without_clients_is_reset_and_told_once_with_its_next_pull(broker: Broker):
     for _ in range(3):
         send(broker, "T")
     assert reset(broker, queue_id=0, offset=1).body == ResetOffsetsBody({MessageQueue("T", "broker-a", 0): 1})
@@ -235,7 +236,7 @@ def test_a_reset_by_time_moves_every_queue(tmp_path):
     [(-2, None), (0, 0), (2, 2), (3, 2), (4, None)],
     ids=["below", "min", "max", "max+1 is max", "above"],
 )
-def test_a_reset_stays_within_the_queue(broker, offset, expected):
+def test_a_reset_stays_within_the_queue(broker: Broker, offset, expected):
     send(broker, "T")
     send(broker, "T")
     answer = reset(broker, queue_id=0, offset=offset)
@@ -245,11 +246,11 @@ def test_a_reset_stays_within_the_queue(broker, offset, expected):
         assert broker.offsets.query("cg", "T", 0) == expected
 
 
-def test_a_reset_in_an_unknown_topic_is_refused(broker):
+def test_a_reset_in_an_unknown_topic_is_refused(broker: Broker):
     assert reset(broker).code is ResponseCode.TOPIC_NOT_EXIST
 
 
-def test_offsets_are_cloned_on_request(broker):
+def test_offsets_are_cloned_on_request(broker: Broker):
     send(broker, "T")
     broker.offsets.commit("g", "T", 0, 1)
     answer = ask(broker, RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader("g", "h", "T"))
@@ -258,7 +259,7 @@ def test_offsets_are_cloned_on_request(broker):
     assert answer.code is ResponseCode.SUCCESS
 
 
-def test_s4_44_a_pull_is_progress_and_no_commit(broker):
+def test_s4_44_a_pull_is_progress_and_no_commit(broker: Broker):
     send(broker, "T")
     pull(broker, "T", 0)
     pull(broker, "T", 1)

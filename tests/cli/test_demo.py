@@ -12,6 +12,7 @@ from seglog.cli.demo import demo, demo_recovery, demo_steps, demo_writer
 from seglog.cli.demo.demo_steps import Outcome
 from seglog.errors import FullError
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.narrow import not_none
 
 WITHOUT_SPARK = tuple(step for step in demo.STEPS if step.name != "audit")
@@ -24,7 +25,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(demo_recovery, "KILL_AFTER_MESSAGES", 20)
 
 
-def test_every_step_passes_and_reports_numbers(seglog, tmp_path, quick):
+def test_every_step_passes_and_reports_numbers(seglog: Seglog, tmp_path, quick):
     ran = seglog("demo", "--messages", 1201, "--dir", tmp_path / "demo", "--json")
     assert ran.exit_code == 0, ran.stdout + ran.stderr
     write, consume, crash, rocketmq, summary = ran.lines
@@ -42,7 +43,7 @@ def test_every_step_passes_and_reports_numbers(seglog, tmp_path, quick):
     assert not (tmp_path / "demo").exists()
 
 
-def test_for_people_it_is_numbered_short_and_ends_with_a_verdict(seglog, tmp_path, quick):
+def test_for_people_it_is_numbered_short_and_ends_with_a_verdict(seglog: Seglog, tmp_path, quick):
     ran = seglog("demo", "--messages", 300, "--dir", tmp_path / "demo", "--keep")
     lines = ran.stdout.splitlines()
     assert [line[0] for line in lines if line[:1].isdigit()] == ["1", "2", "3", "4"]
@@ -52,7 +53,7 @@ def test_for_people_it_is_numbered_short_and_ends_with_a_verdict(seglog, tmp_pat
     assert seglog("info", tmp_path / "demo" / "store").exit_code == 0
 
 
-def test_a_step_that_fails_or_finds_something_wrong_ends_it_with_1(seglog, tmp_path, monkeypatch):
+def test_a_step_that_fails_or_finds_something_wrong_ends_it_with_1(seglog: Seglog, tmp_path, monkeypatch):
     def full(_root, _count, _tell):
         raise FullError("no space")
 
@@ -71,7 +72,7 @@ def test_a_step_that_fails_or_finds_something_wrong_ends_it_with_1(seglog, tmp_p
     assert ran.stdout.splitlines()[-1].startswith("✗ 2 of 3 steps FAILED, 1 left out")
 
 
-def test_a_folder_that_is_there_already_is_not_touched(seglog, tmp_path):
+def test_a_folder_that_is_there_already_is_not_touched(seglog: Seglog, tmp_path):
     (tmp_path / "precious").write_text("x")
     ran = seglog("demo", "--dir", tmp_path)
     assert ran.exit_code == 10
@@ -89,7 +90,7 @@ def test_order_check_counts_what_is_out_of_order(tmp_path):
     assert check.wrong == 2
 
 
-def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(tmp_path, command_line):
+def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(tmp_path, command_line: list[str]):
     words = [command_line[0], "-m", "seglog.cli.demo.demo_writer", str(tmp_path / "s")]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
         acknowledged = [int(not_none(writer.stdout).readline()) for _ in range(10)]
@@ -101,6 +102,6 @@ def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(tmp_path, comma
     assert bodies[: len(acknowledged)] == [demo_writer.body_of(number) for number in acknowledged]
 
 
-def test_json_of_the_demo_is_one_object_a_line(seglog, tmp_path, quick):
+def test_json_of_the_demo_is_one_object_a_line(seglog: Seglog, tmp_path, quick):
     ran = seglog("demo", "--messages", 10, "--dir", tmp_path / "demo", "--json")
     assert all(json.loads(line)["kind"] in ("step", "summary") for line in ran.stdout.splitlines())

@@ -18,12 +18,13 @@ from seglog.cli.ui import failures
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
+from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"], ["version", "--json"]])
-def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line):
+def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line: list[str]):
     code = (
         "import sys; from seglog.cli.main import commands\n"
         f"try: commands({arguments!r})\n"
@@ -34,7 +35,7 @@ def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line):
     assert done.stderr.decode().strip() == "[]"
 
 
-def test_help_lists_every_command_and_every_command_has_help(seglog):
+def test_help_lists_every_command_and_every_command_has_help(seglog: Seglog):
     shown = seglog("--help")
     assert shown.exit_code == 0
     for name, summary in COMMANDS.items():
@@ -43,7 +44,7 @@ def test_help_lists_every_command_and_every_command_has_help(seglog):
         assert "Usage: " in seglog(name, "--help").stdout
 
 
-def test_version_says_which_kernels_run(seglog):
+def test_version_says_which_kernels_run(seglog: Seglog):
     (facts,) = seglog("version", "--json").lines
     assert facts["kernels"] == KERNELS
     assert facts["numpy"]
@@ -51,13 +52,13 @@ def test_version_says_which_kernels_run(seglog):
     assert "kernels" in seglog("version").stdout
 
 
-def test_the_option_version_shows_the_first_line_of_the_command(seglog):
+def test_the_option_version_shows_the_first_line_of_the_command(seglog: Seglog):
     shown = seglog("--version")
     assert (shown.exit_code, shown.stdout) == (0, seglog("version").stdout.splitlines(keepends=True)[0])
 
 
 @pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
-def test_an_output_that_cannot_be_written_is_no_error_of_the_store(output, command_line, tmp_path):
+def test_an_output_that_cannot_be_written_is_no_error_of_the_store(output, command_line: list[str], tmp_path):
     store = tmp_path / "s"
     words = shlex.join([*command_line, "put", str(store), "T", "hi"])
     done = subprocess.run(["/bin/sh", "-c", f"{words} {output}"], capture_output=True, check=False)
@@ -75,7 +76,9 @@ def test_an_output_that_cannot_be_written_is_no_error_of_the_store(output, comma
     ["check", "check --json", "info", "info --json", "export -o -", "repair", "get --json T"],
 )
 @pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
-def test_no_command_ends_with_a_traceback_for_want_of_an_output(arguments, output, command_line, tmp_path):
+def test_no_command_ends_with_a_traceback_for_want_of_an_output(
+    arguments, output, command_line: list[str], tmp_path
+):
     with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
         store.put("T", b"x")
     name, *rest = arguments.split()
@@ -87,7 +90,7 @@ def test_no_command_ends_with_a_traceback_for_want_of_an_output(arguments, outpu
     assert b"free space" not in done.stderr
 
 
-def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeypatch):
+def test_version_finds_the_java_that_spark_would_start(seglog: Seglog, tmp_path, monkeypatch):
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch(mode=0o755)
@@ -100,7 +103,7 @@ def test_version_finds_the_java_that_spark_would_start(seglog, tmp_path, monkeyp
     assert seglog("version", "--json").lines[0]["java"] is None
 
 
-def test_wrong_usage_ends_with_2_and_says_where_help_is(seglog):
+def test_wrong_usage_ends_with_2_and_says_where_help_is(seglog: Seglog):
     for arguments in (["nosuch"], ["info"], ["info", "--nosuch", "x"], ["get", "x", "t", "--count", "many"]):
         failed = seglog(*arguments)
         assert failed.exit_code == 2
@@ -108,7 +111,7 @@ def test_wrong_usage_ends_with_2_and_says_where_help_is(seglog):
         assert "--help`" in failed.stderr
 
 
-def test_with_json_an_error_is_one_object_on_stderr(seglog, tmp_path):
+def test_with_json_an_error_is_one_object_on_stderr(seglog: Seglog, tmp_path):
     failed = seglog("info", tmp_path / "nothing", "--json")
     assert failed.exit_code == NotFoundError.exit_code
     assert failed.stdout == ""
@@ -119,7 +122,7 @@ def test_with_json_an_error_is_one_object_on_stderr(seglog, tmp_path):
     assert fields["help"]
 
 
-def test_json_behind_two_dashes_is_a_body_and_no_option(seglog, tmp_path):
+def test_json_behind_two_dashes_is_a_body_and_no_option(seglog: Seglog, tmp_path):
     assert seglog("put", tmp_path / "s", "t", "--", "--json").exit_code == 0
     (message, _result) = seglog("get", tmp_path / "s", "t", "--json").lines
     assert message["body"] == "--json"
@@ -153,7 +156,7 @@ def test_exit_codes_of_the_entry_collide_with_no_error_class():
     }
 
 
-def test_a_bug_is_reported_with_its_traceback(seglog, monkeypatch):
+def test_a_bug_is_reported_with_its_traceback(seglog: Seglog, monkeypatch):
     monkeypatch.setattr("seglog.cli.ui.version.package_version", lambda _name: 1 // 0)
     failed = seglog("version")
     assert failed.exit_code == failures.INTERNAL_EXIT_CODE
@@ -161,7 +164,7 @@ def test_a_bug_is_reported_with_its_traceback(seglog, monkeypatch):
     assert "error: ZeroDivisionError" in failed.stderr
 
 
-def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line, seglog, tmp_path):
+def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line: list[str], seglog: Seglog, tmp_path):
     lines = b"".join(b"%d\n" % number for number in range(5000))
     seglog("put", tmp_path / "s", "t", "--lines", stdin=lines)
     dump = subprocess.Popen(
@@ -174,7 +177,7 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line, seglog, 
     assert dump.wait() == failures.BROKEN_PIPE_EXIT_CODE
 
 
-def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
+def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog: Seglog, tmp_path):
     seglog("put", tmp_path / "s", "t", "first")
     tail = subprocess.Popen(
         [*command_line, "tail", tmp_path / "s", "-f", "--json"],
@@ -188,7 +191,7 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line, seglog, tmp_path):
     assert stderr == b""
 
 
-def test_a_command_with_unknown_kernels_says_so(command_line):
+def test_a_command_with_unknown_kernels_says_so(command_line: list[str]):
     done = subprocess.run(
         [*command_line, "version"], env=os.environ | {"SEGLOG_KERNEL": "x"}, capture_output=True, check=False
     )

@@ -15,6 +15,7 @@ from seglog.errors import MissingDependencyError
 from seglog.spark.audit import stores
 from seglog.storage.findings.findings import Finding
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 
 HOLE = Finding("log-hole", "commitlog/00000000000000000000", 4096, 119)
 
@@ -46,7 +47,7 @@ def found(monkeypatch, store):
     return answer
 
 
-def test_a_clean_store_ends_with_0(seglog, found):
+def test_a_clean_store_ends_with_0(seglog: Seglog, found):
     found({})
     (queue, audit) = seglog("spark", "audit", "x", "--json").lines
     assert (queue["kind"], queue["topic"], queue["maxOffset"]) == ("queue", "orders", 7)
@@ -56,7 +57,7 @@ def test_a_clean_store_ends_with_0(seglog, found):
     assert "result   clean" in shown.stdout
 
 
-def test_each_queue_says_of_which_kind_it_is(seglog, found):
+def test_each_queue_says_of_which_kind_it_is(seglog: Seglog, found):
     (queue,) = found({}).queues
     batch = replace(queue, topic="batches", kind="batch")
     found({"queues": (replace(queue, topic="%LMQ%q"), batch, queue)})
@@ -66,7 +67,7 @@ def test_each_queue_says_of_which_kind_it_is(seglog, found):
     assert table == [["%LMQ%q", "2", "lmq"], ["batches", "2", "batch"], ["orders", "2", "plain"]]
 
 
-def test_findings_end_with_1(seglog, found):
+def test_findings_end_with_1(seglog: Seglog, found):
     found({"findings": (HOLE,)})
     shown = seglog("spark", "audit", "x")
     assert shown.exit_code == 1
@@ -81,7 +82,7 @@ def test_findings_end_with_1(seglog, found):
     )
 
 
-def test_stores_are_told_one_by_one_and_the_worst_decides(seglog, found):
+def test_stores_are_told_one_by_one_and_the_worst_decides(seglog: Seglog, found):
     found({"findings": (HOLE,)})
     both = seglog("spark", "audit", "x", "y", "--json")
     assert both.exit_code == 1
@@ -98,26 +99,26 @@ def test_stores_are_told_one_by_one_and_the_worst_decides(seglog, found):
         ["x", "--format", "table", "--output", "y"],
     ],
 )
-def test_wrong_usage_is_said_before_spark_starts(seglog, found, wrong):
+def test_wrong_usage_is_said_before_spark_starts(seglog: Seglog, found, wrong):
     found(AssertionError("it ran"))
     assert seglog("spark", "audit", *wrong).exit_code == 2
 
 
-def test_an_output_that_is_there_already_is_refused_before_spark_starts(seglog, found, tmp_path):
+def test_an_output_that_is_there_already_is_refused_before_spark_starts(seglog: Seglog, found, tmp_path):
     found(AssertionError("it ran"))
     refused = seglog("spark", "audit", "x", "--output", tmp_path)
     assert refused.exit_code == 24
     assert "is there already" in refused.stderr
 
 
-def test_every_job_has_help(seglog):
+def test_every_job_has_help(seglog: Seglog):
     shown = seglog("spark", "--help").stdout
     for name, summary in COMMANDS.items():
         assert summary.split()[0] in shown
         assert "--master" in seglog("spark", name, "--help").stdout
 
 
-def test_without_java_or_pyspark_it_says_what_to_install(seglog, found):
+def test_without_java_or_pyspark_it_says_what_to_install(seglog: Seglog, found):
     found(MissingDependencyError("no Java 17", help="install a JDK"))
     refused = seglog("spark", "audit", "x")
     assert refused.exit_code == MissingDependencyError.exit_code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack
+from typing import Unpack
 
 import pytest
 
@@ -12,44 +12,12 @@ from seglog.broker.broker import Broker
 from seglog.client.link import BrokerLink
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
-from seglog.consumer.listener import Consume, ConsumeFrom, Listener
+from seglog.consumer.listener import Consume, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
-
-
-class Send(Protocol):
-    """Sends ``count`` messages with the bodies 0, 1, ... to one queue."""
-
-    def __call__(
-        self, count: int = 1, *, queue_id: int = 0, tags: str | None = None, topic: str = "T"
-    ) -> None: ...
-
-
-class ConsumerOptions(TypedDict, total=False):
-    """What an ``OrderlyConsumer`` takes by name and tests set."""
-
-    members: Iterable[str]
-    consume_from: ConsumeFrom
-    pull_count: int
-    pull_bytes: int
-    suspend_ms: float
-    max_reconsume_times: int
-
-
-class NewConsumer(Protocol):
-    """Makes a consumer of group ``g`` and the list that its listener fills with (queue id, offset)."""
-
-    def __call__(
-        self,
-        client_id: str = "a",
-        subscription: str | Mapping[str, str] = "T",
-        *,
-        listener: Listener | None = None,
-        via: BrokerLink | None = None,
-        **options: Unpack[ConsumerOptions],
-    ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...
+from tests.support.consumers import ConsumerOptions, NewConsumer, Send
 
 
 @pytest.fixture

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from seglog.broker.broker import Broker
+from seglog.client.local_link import LocalLink
+from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import SUSPEND_MS
 from seglog.consumer.send_back import SendBack
@@ -13,6 +16,7 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import refuse
 from seglog.storage.format.record.properties import decode_properties
 from seglog.storage.format.record.sys_flag import COMPRESSED
+from tests.support.consumers import NewConsumer, Send
 
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
@@ -50,7 +54,9 @@ def run_for(consumer, broker, seconds):
         broker.advance(SUSPEND_MS)
 
 
-def test_s1_16_a_message_whose_ttl_is_over_is_passed(broker, link, clock, consume):
+def test_s1_16_a_message_whose_ttl_is_over_is_passed(
+    broker: Broker, link: LocalLink, clock: VirtualClock, consume: NewConsumer
+):
     producer = Producer(link, clock=clock)
     for ttl_ms in (0, 10, 60_000):
         producer.send("T", b"x", queue_id=0, ttl_ms=ttl_ms)
@@ -63,7 +69,9 @@ def test_s1_16_a_message_whose_ttl_is_over_is_passed(broker, link, clock, consum
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_s1_16_waiting_counts_against_the_ttl(broker, link, clock, consume):
+def test_s1_16_waiting_counts_against_the_ttl(
+    broker: Broker, link: LocalLink, clock: VirtualClock, consume: NewConsumer
+):
     Producer(link, clock=clock).send("T", b"x", queue_id=0, ttl_ms=4_999, delay_level=2)
     broker.advance("5s")
     consumer, seen = consume()
@@ -72,7 +80,7 @@ def test_s1_16_waiting_counts_against_the_ttl(broker, link, clock, consume):
 
 
 def test_s2_25_after_the_last_attempt_a_message_is_a_dead_letter_and_the_queue_goes_on(
-    broker, clock, send, consume
+    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer
 ):
     send(3)
     attempts = []
@@ -90,7 +98,7 @@ def test_s2_25_after_the_last_attempt_a_message_is_a_dead_letter_and_the_queue_g
     assert (counts.delivered, counts.failed, counts.given_up) == (3, 4, 1)
 
 
-def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker, send, consume):
+def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker: Broker, send: Send, consume: NewConsumer):
     send(2)
     attempts = []
     consumer, _seen = consume(listener=fails_at(0, attempts))
@@ -99,7 +107,9 @@ def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker, send, consume):
     assert broker.topics.get("%DLQ%g") is None
 
 
-def test_a_message_that_cannot_be_given_up_stays_first(broker, link, clock, send, consume, caplog):
+def test_a_message_that_cannot_be_given_up_stays_first(
+    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer, caplog
+):
     send(2)
     refusing = Refusing(link, RequestCode.SEND_MESSAGE_V2)
     attempts = []
@@ -113,7 +123,9 @@ def test_a_message_that_cannot_be_given_up_stays_first(broker, link, clock, send
     assert [message.reconsume_times for message in stored(broker, "%DLQ%g")] == [4]
 
 
-def test_a_message_is_given_back_to_the_log_that_has_it(broker, link, clock, send):
+def test_a_message_is_given_back_to_the_log_that_has_it(
+    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send
+):
     send(1)
     SendBack(link, "g", clock).retry_later(stored(broker, "T")[0])
     broker.advance("10s")
@@ -122,7 +134,9 @@ def test_a_message_is_given_back_to_the_log_that_has_it(broker, link, clock, sen
 
 
 @pytest.mark.parametrize("transaction", [{}, {"TRAN_MSG": "true"}], ids=["plain", "committed"])
-def test_a_message_that_cannot_be_given_back_is_sent_anew(broker, link, clock, send, caplog, transaction):
+def test_a_message_that_cannot_be_given_back_is_sent_anew(
+    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, caplog, transaction
+):
     send(1)
     raw = b"TAGS\x01A\x02own\x011\x02" + b"".join(b"%b\x01true\x02" % name.encode() for name in transaction)
     put = broker.store.append("T", 0, b"x", raw, 65, sys_flag=COMPRESSED | 8, flag=3)
@@ -146,7 +160,9 @@ def test_a_message_that_cannot_be_given_back_is_sent_anew(broker, link, clock, s
     assert wanted.items() <= found.items()
 
 
-def test_what_can_be_sent_neither_back_nor_anew_is_an_error(broker, link, clock, send):
+def test_what_can_be_sent_neither_back_nor_anew_is_an_error(
+    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send
+):
     send(1)
     refusing = Refusing(link, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2)
     with pytest.raises(RemoteProtocolError, match="not now"):
@@ -154,7 +170,7 @@ def test_what_can_be_sent_neither_back_nor_anew_is_an_error(broker, link, clock,
 
 
 def test_s2_25_under_a_lock_even_the_first_failure_that_is_sent_anew_is_the_last(
-    broker, link, clock, send, consume
+    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer
 ):
     """RocketMQ's rule: a group with a live lock consumes in order, and gives up what it sends away."""
     send(1)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from seglog.broker.broker import Broker
+from seglog.client.local_link import LocalLink
+from seglog.clock import VirtualClock
 from seglog.consumer.leases import BROKER_LIVE_MS, WORK_MS
 from seglog.errors import ProtocolError
 from seglog.remoting.codes import RequestCode
+from tests.support.consumers import NewConsumer, Send
 
 
 class Cable:
@@ -29,11 +33,13 @@ class Cable:
 
 
 @pytest.fixture
-def cable(link, clock):
+def cable(link: LocalLink, clock: VirtualClock):
     return Cable(link, clock)
 
 
-def test_a_second_consumer_waits_until_the_first_closes(clock, send, consume):
+def test_a_second_consumer_waits_until_the_first_closes(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     send(2)
     first, seen_by_first = consume("a")
     first.run_until_idle()
@@ -50,7 +56,9 @@ def test_a_second_consumer_waits_until_the_first_closes(clock, send, consume):
     assert seen_by_second == [(0, 4)]
 
 
-def test_the_queues_of_a_consumer_that_died_are_free_after_60_s(clock, send, consume):
+def test_the_queues_of_a_consumer_that_died_are_free_after_60_s(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     send(2)
     dead, _seen = consume("a")
     dead.run_until_idle()
@@ -64,7 +72,9 @@ def test_the_queues_of_a_consumer_that_died_are_free_after_60_s(clock, send, con
     assert seen == [(0, 2), (0, 3)]
 
 
-def test_s2_03_locks_are_renewed_after_1_s_and_then_every_20_s(clock, cable, send, consume):
+def test_s2_03_locks_are_renewed_after_1_s_and_then_every_20_s(
+    clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send()
     consumer, _seen = consume(via=cable)
     for _ in range(62):
@@ -73,7 +83,9 @@ def test_s2_03_locks_are_renewed_after_1_s_and_then_every_20_s(clock, cable, sen
     assert cable.locks_at_s == [0, 1, 21, 41, 61]
 
 
-def test_a_consumer_that_renews_keeps_its_queues_for_ever(clock, send, consume):
+def test_a_consumer_that_renews_keeps_its_queues_for_ever(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     send()
     keeper, _seen = consume("a")
     rival, seen = consume("b")
@@ -93,7 +105,9 @@ def cut_and_step(cable, clock, consumer, by_ms):
         consumer.poll()
 
 
-def test_s2_06_without_renewal_work_stops_after_30_s(clock, cable, send, consume):
+def test_s2_06_without_renewal_work_stops_after_30_s(
+    clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send()
     consumer, seen = consume(via=cable)
     consumer.run_until_idle()
@@ -106,7 +120,9 @@ def test_s2_06_without_renewal_work_stops_after_30_s(clock, cable, send, consume
     assert seen == [(0, 0)], "the broker still has its lock for another 30 s, but it does not work"
 
 
-def test_up_to_30_s_work_goes_on_without_renewal(clock, cable, send, consume):
+def test_up_to_30_s_work_goes_on_without_renewal(
+    clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send()
     consumer, seen = consume(via=cable)
     consumer.run_until_idle()
@@ -116,7 +132,9 @@ def test_up_to_30_s_work_goes_on_without_renewal(clock, cable, send, consume):
     assert seen == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_a_renewal_within_60_s_goes_on_where_work_stopped(broker, clock, cable, send, consume):
+def test_a_renewal_within_60_s_goes_on_where_work_stopped(
+    broker: Broker, clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send(3)
     consumer, seen = consume(via=cable, pull_count=1)
     consumer.poll()
@@ -129,7 +147,7 @@ def test_a_renewal_within_60_s_goes_on_where_work_stopped(broker, clock, cable, 
 
 
 def test_s2_11_a_lock_regained_later_starts_from_what_others_have_committed(
-    broker, clock, cable, send, consume
+    broker: Broker, clock: VirtualClock, cable, send: Send, consume: NewConsumer
 ):
     send(5)
     consumer, seen = consume(via=cable, pull_count=1)
@@ -148,7 +166,9 @@ def test_s2_11_a_lock_regained_later_starts_from_what_others_have_committed(
     assert broker.offsets.query("g", "T", 0) == 5
 
 
-def test_what_was_consumed_under_a_lost_lease_is_not_committed(broker, clock, cable, send, consume):
+def test_what_was_consumed_under_a_lost_lease_is_not_committed(
+    broker: Broker, clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send(5)
     consumer, _seen = consume(via=cable)
     consumer.poll()
@@ -158,7 +178,9 @@ def test_what_was_consumed_under_a_lost_lease_is_not_committed(broker, clock, ca
     assert broker.offsets.query("g", "T", 0) is None
 
 
-def test_a_renewal_that_another_client_has_won_gives_the_queue_up(broker, clock, cable, send, consume):
+def test_a_renewal_that_another_client_has_won_gives_the_queue_up(
+    broker: Broker, clock: VirtualClock, cable, send: Send, consume: NewConsumer
+):
     send(3)
     consumer, _seen = consume(via=cable, pull_count=1)
     consumer.poll()
@@ -171,7 +193,9 @@ def test_a_renewal_that_another_client_has_won_gives_the_queue_up(broker, clock,
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_a_listener_that_outlives_its_lease_stops_after_the_message_it_is_at(clock, send, consume):
+def test_a_listener_that_outlives_its_lease_stops_after_the_message_it_is_at(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     def very_slowly(_message):
         clock.advance(BROKER_LIVE_MS + 1)
 
@@ -181,7 +205,7 @@ def test_a_listener_that_outlives_its_lease_stops_after_the_message_it_is_at(clo
     assert seen == [(0, 0)]
 
 
-def test_members_share_the_queues(broker, send, consume):
+def test_members_share_the_queues(broker: Broker, send: Send, consume: NewConsumer):
     for queue_id in range(4):
         send(2, queue_id=queue_id)
     first, seen_by_first = consume("a", members=["a", "b"])
@@ -192,7 +216,9 @@ def test_members_share_the_queues(broker, send, consume):
     assert {queue_id for queue_id, _offset in seen_by_second} == {2, 3}
 
 
-def test_a_new_member_gets_its_share_and_nothing_comes_twice(clock, send, consume):
+def test_a_new_member_gets_its_share_and_nothing_comes_twice(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     for queue_id in range(4):
         send(2, queue_id=queue_id)
     first, seen_by_first = consume("a", members=["a"])
@@ -212,7 +238,7 @@ def test_a_new_member_gets_its_share_and_nothing_comes_twice(clock, send, consum
     assert {queue_id for queue_id, _offset in seen_by_second} == {2, 3}
 
 
-def test_who_is_no_member_gets_nothing(send, consume):
+def test_who_is_no_member_gets_nothing(send: Send, consume: NewConsumer):
     send()
     consumer, seen = consume("x", members=["a", "b"])
     consumer.run_until_idle()

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.client.local_link import LocalLink
 from seglog.clock import VirtualClock
@@ -15,11 +16,15 @@ from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError,
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
 from tests.support.brokers import open_broker
+from tests.support.consumers import NewConsumer, Send
+from tests.support.narrow import not_none
 
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
-def test_everything_is_consumed_in_the_order_of_each_queue_and_committed(broker, send, consume):
+def test_everything_is_consumed_in_the_order_of_each_queue_and_committed(
+    broker: Broker, send: Send, consume: NewConsumer
+):
     for queue_id in range(4):
         send(10, queue_id=queue_id)
     consumer, seen = consume()
@@ -30,7 +35,7 @@ def test_everything_is_consumed_in_the_order_of_each_queue_and_committed(broker,
     consumer.close()
 
 
-def test_the_next_consumer_of_the_group_goes_on_where_the_last_one_closed(send, consume):
+def test_the_next_consumer_of_the_group_goes_on_where_the_last_one_closed(send: Send, consume: NewConsumer):
     send(5)
     first, _seen = consume()
     first.poll()
@@ -41,7 +46,7 @@ def test_the_next_consumer_of_the_group_goes_on_where_the_last_one_closed(send, 
     assert seen == [(0, 5), (0, 6)]
 
 
-def test_groups_consume_independently(link, clock, send, consume):
+def test_groups_consume_independently(link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer):
     send(3)
     consume()[0].run_until_idle()
     other = []
@@ -49,7 +54,9 @@ def test_groups_consume_independently(link, clock, send, consume):
     assert [message.queue_offset for message in other] == [0, 1, 2]
 
 
-def test_progress_is_committed_with_the_next_pull_at_the_latest(broker, send, consume):
+def test_progress_is_committed_with_the_next_pull_at_the_latest(
+    broker: Broker, send: Send, consume: NewConsumer
+):
     send(3)
     consumer, _seen = consume()
     consumer.poll()
@@ -58,7 +65,9 @@ def test_progress_is_committed_with_the_next_pull_at_the_latest(broker, send, co
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_progress_is_committed_every_five_seconds_without_a_pull(broker, clock, send, consume):
+def test_progress_is_committed_every_five_seconds_without_a_pull(
+    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer
+):
     def slowly(_message):
         clock.advance(1_000)
 
@@ -69,10 +78,10 @@ def test_progress_is_committed_every_five_seconds_without_a_pull(broker, clock, 
         consumer.poll()
         committed.append(broker.offsets.query("g", "T", 0))
     assert committed[0] is None
-    assert committed[-1] >= 4
+    assert not_none(committed[-1]) >= 4
 
 
-def test_commit_brings_progress_to_the_broker_now(broker, send, consume):
+def test_commit_brings_progress_to_the_broker_now(broker: Broker, send: Send, consume: NewConsumer):
     send(3)
     consumer, _seen = consume()
     consumer.poll()
@@ -97,7 +106,9 @@ def raises(_message):
 
 
 @pytest.mark.parametrize("how", [lambda _message: SUSPEND, raises], ids=["says so", "raises"])
-def test_s2_21_a_failed_message_comes_again_before_any_other_of_its_queue(broker, clock, send, consume, how):
+def test_s2_21_a_failed_message_comes_again_before_any_other_of_its_queue(
+    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer, how
+):
     send(3)
     consumer, seen = consume(listener=fail_at(1, 2, how))
     for _ in range(3):
@@ -108,7 +119,7 @@ def test_s2_21_a_failed_message_comes_again_before_any_other_of_its_queue(broker
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_the_failures_of_a_message_are_counted_in_it(clock, send, consume):
+def test_the_failures_of_a_message_are_counted_in_it(clock: VirtualClock, send: Send, consume: NewConsumer):
     times = []
 
     def listener(message):
@@ -123,7 +134,9 @@ def test_the_failures_of_a_message_are_counted_in_it(clock, send, consume):
     assert times == [0, 1, 2, 3, 0]
 
 
-def test_a_failed_message_is_not_committed(broker, clock, send, consume):
+def test_a_failed_message_is_not_committed(
+    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer
+):
     send(3)
     consumer, _seen = consume(listener=fail_at(1, 9, raises))
     consumer.run_until_idle()
@@ -131,7 +144,7 @@ def test_a_failed_message_is_not_committed(broker, clock, send, consume):
     assert broker.offsets.query("g", "T", 0) == 1
 
 
-def test_s2_23_a_queue_is_suspended_for_a_second(clock, send, consume):
+def test_s2_23_a_queue_is_suspended_for_a_second(clock: VirtualClock, send: Send, consume: NewConsumer):
     send(1)
     consumer, seen = consume(listener=fail_at(0, 1, raises))
     consumer.run_until_idle()
@@ -142,7 +155,7 @@ def test_s2_23_a_queue_is_suspended_for_a_second(clock, send, consume):
     assert seen == [(0, 0), (0, 0)]
 
 
-def test_other_queues_go_on_while_one_is_suspended(send, consume):
+def test_other_queues_go_on_while_one_is_suspended(send: Send, consume: NewConsumer):
     send(2, queue_id=0)
     send(2, queue_id=1)
     consumer, seen = consume(listener=lambda message: SUSPEND if message.queue_id == 0 else None)
@@ -150,14 +163,14 @@ def test_other_queues_go_on_while_one_is_suspended(send, consume):
     assert seen == [(0, 0), (1, 0), (1, 1)]
 
 
-def test_a_failure_is_logged_with_its_cause(send, consume, caplog):
+def test_a_failure_is_logged_with_its_cause(send: Send, consume: NewConsumer, caplog):
     send(1)
     with caplog.at_level(logging.WARNING):
         consume(listener=raises)[0].run_until_idle()
     assert "the application fails" in caplog.text
 
 
-def test_what_stops_a_program_is_not_taken_for_a_failure(send, consume):
+def test_what_stops_a_program_is_not_taken_for_a_failure(send: Send, consume: NewConsumer):
     def interrupt(_message):
         raise KeyboardInterrupt
 
@@ -166,7 +179,7 @@ def test_what_stops_a_program_is_not_taken_for_a_failure(send, consume):
         consume(listener=interrupt)[0].run_until_idle()
 
 
-def test_s4_21_tags_whose_codes_collide_are_told_apart(broker, send, consume):
+def test_s4_21_tags_whose_codes_collide_are_told_apart(broker: Broker, send: Send, consume: NewConsumer):
     for tag in ("Aa", "BB", "Aa", "C"):
         send(tags=tag)
     consumer, seen = consume(subscription={"T": "Aa || D"})
@@ -176,7 +189,9 @@ def test_s4_21_tags_whose_codes_collide_are_told_apart(broker, send, consume):
     assert broker.offsets.query("g", "T", 0) == 4
 
 
-def test_s4_23_a_queue_without_a_wanted_message_is_consumed_all_the_same(broker, send, consume):
+def test_s4_23_a_queue_without_a_wanted_message_is_consumed_all_the_same(
+    broker: Broker, send: Send, consume: NewConsumer
+):
     send(2_000, tags="B")
     consumer, seen = consume(subscription={"T": "A"})
     consumer.run_until_idle()
@@ -184,7 +199,7 @@ def test_s4_23_a_queue_without_a_wanted_message_is_consumed_all_the_same(broker,
     assert broker.offsets.query("g", "T", 0) == 2_000
 
 
-def test_several_topics_have_their_own_subscriptions(send, consume):
+def test_several_topics_have_their_own_subscriptions(send: Send, consume: NewConsumer):
     send(topic="T", tags="A")
     send(topic="T", tags="B")
     send(topic="U", tags="B")
@@ -193,7 +208,9 @@ def test_several_topics_have_their_own_subscriptions(send, consume):
     assert {queue.topic for queue in consumer.queues} == {"T", "U"}
 
 
-def test_a_topic_that_comes_later_is_found_within_a_second(clock, send, consume):
+def test_a_topic_that_comes_later_is_found_within_a_second(
+    clock: VirtualClock, send: Send, consume: NewConsumer
+):
     consumer, seen = consume()
     assert consumer.run_until_idle() == 0
     send(2)
@@ -224,7 +241,9 @@ def test_s4_02_a_new_group_begins_where_it_says_in_a_queue_that_is_not_young(tmp
         consumer.close()
 
 
-def test_an_offset_below_the_queue_goes_on_at_its_start_and_above_it_at_its_end(broker, send, consume):
+def test_an_offset_below_the_queue_goes_on_at_its_start_and_above_it_at_its_end(
+    broker: Broker, send: Send, consume: NewConsumer
+):
     send(3)
     broker.offsets.commit("g", "T", 0, 99)
     consumer, seen = consume()
@@ -236,7 +255,7 @@ def test_an_offset_below_the_queue_goes_on_at_its_start_and_above_it_at_its_end(
     assert seen == [(0, 3)]
 
 
-def test_pulls_bring_no_more_than_they_are_set_to(send, consume):
+def test_pulls_bring_no_more_than_they_are_set_to(send: Send, consume: NewConsumer):
     send(10)
     consumer, seen = consume(pull_count=4)
     consumer.poll()
@@ -245,7 +264,7 @@ def test_pulls_bring_no_more_than_they_are_set_to(send, consume):
     assert len(seen) == 10
 
 
-def test_a_slice_of_one_queue_ends_after_a_second(clock, send, consume):
+def test_a_slice_of_one_queue_ends_after_a_second(clock: VirtualClock, send: Send, consume: NewConsumer):
     def slowly(_message):
         clock.advance(400)
 
@@ -258,7 +277,7 @@ def test_a_slice_of_one_queue_ends_after_a_second(clock, send, consume):
     assert sorted(seen) == [(queue_id, offset) for queue_id in range(2) for offset in range(10)]
 
 
-def test_its_queues_can_be_seen(send, consume):
+def test_its_queues_can_be_seen(send: Send, consume: NewConsumer):
     send()
     consumer, _seen = consume()
     assert consumer.queues == ()
@@ -268,7 +287,7 @@ def test_its_queues_can_be_seen(send, consume):
     assert consumer.queues == ()
 
 
-def test_counts_outlive_the_queues(send, consume):
+def test_counts_outlive_the_queues(send: Send, consume: NewConsumer):
     send(3)
     consumer, _seen = consume()
     consumer.run_until_idle()
@@ -276,7 +295,7 @@ def test_counts_outlive_the_queues(send, consume):
     assert consumer.counts.delivered == 3
 
 
-def test_a_closed_consumer_cannot_be_stepped_or_started(consume):
+def test_a_closed_consumer_cannot_be_stepped_or_started(consume: NewConsumer):
     consumer, _seen = consume()
     consumer.close()
     consumer.close()
@@ -286,7 +305,7 @@ def test_a_closed_consumer_cannot_be_stepped_or_started(consume):
         consumer.start()
 
 
-def test_a_broker_that_refuses_is_raised_to_who_steps(broker, send, consume):
+def test_a_broker_that_refuses_is_raised_to_who_steps(broker: Broker, send: Send, consume: NewConsumer):
     send()
     consumer, _seen = consume()
     consumer.poll()
@@ -295,7 +314,7 @@ def test_a_broker_that_refuses_is_raised_to_who_steps(broker, send, consume):
         consumer.poll()
 
 
-def test_what_cannot_be_subscribed_is_refused_at_once(link):
+def test_what_cannot_be_subscribed_is_refused_at_once(link: LocalLink):
     with pytest.raises(InvalidArgumentError):
         OrderlyConsumer(link, "g", {"T": "||"}, lambda _message: None)
     with pytest.raises(InvalidNameError):

@@ -202,7 +202,7 @@ DIES = """
 """
 
 
-def test_writer_that_dies_before_any_call_of_the_disk_leaves_what_it_acknowledged(memory_path):
+def test_writer_that_dies_before_any_call_of_the_disk_leaves_what_it_acknowledged(memory_path: Path):
     command = [sys.executable, "-c", textwrap.dedent(DIES), str(memory_path), str(scaled(3, 1))]
     ran = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=True

@@ -95,7 +95,7 @@ def lives(root: Path, count: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(scaled(1, 75)))
-def test_killed_threads_leave_no_hole(memory_path, seed):
+def test_killed_threads_leave_no_hole(memory_path: Path, seed):
     answer = lives(memory_path / "store", LIVES_A_RUN, seed)
     assert answer["losses"] == []
     assert answer["messages"] > 100 * LIVES_A_RUN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ def subject(request, tmp_path_factory):
 
 
 def test_damage_costs_no_message_that_it_does_not_hit(
-    subject, memory_path, request, record_testsuite_property
+    subject, memory_path: Path, request, record_testsuite_property
 ):
     bad, tally = [], Counter()
     for seed in range(EACH):

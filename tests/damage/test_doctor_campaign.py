@@ -6,6 +6,7 @@ The outcome in full size is in docs/campaign.md; ``tools/damage-campaign`` runs 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ SWAPS = [("real-conf", 105), ("propcrc", 960), ("propcrc", 1275), ("own with rec
 
 
 @pytest.mark.parametrize(("store", "seed"), SWAPS)
-def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path):
+def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path: Path):
     (memory_path / "store").mkdir()
     patient = Patient.of(store, make_subject(store, memory_path / "store"))
     trial = try_damage(patient, memory_path / str(seed), seed)
@@ -33,7 +34,7 @@ def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path):
 @pytest.mark.parametrize("number", range(scaled(1, FULL_PIECES)))
 @pytest.mark.parametrize("store", SUBJECTS)
 def test_random_damage_is_seen_repaired_and_undone(
-    store, number, memory_path, request, record_testsuite_property
+    store, number, memory_path: Path, request, record_testsuite_property
 ):
     trials = Piece(store, number).run(memory_path)
     tally = Counter({"damages": len(trials), "seen": sum(trial.seen for trial in trials)})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ def flip_property(subject, copy, chance):
 
 
 @pytest.mark.parametrize("name", ["own killed", "own of every kind", "roll"])
-def test_the_laws_of_opening_hold(name, memory_path):
+def test_the_laws_of_opening_hold(name, memory_path: Path):
     (memory_path / "store").mkdir()
     subject = make_subject(name, memory_path / "store")
     broken = []

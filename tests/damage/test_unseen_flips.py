@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,7 @@ def flips_of(records, count):
 
 @pytest.mark.parametrize(("record_crc", "most"), [(True, 0.0), (False, 0.45)])
 def test_share_of_flips_that_change_what_is_served_and_that_nothing_reports(
-    memory_path, record_testsuite_property, record_crc, most
+    memory_path: Path, record_testsuite_property, record_crc, most
 ):
     root = memory_path / "store"
     make_store(root, record_crc=record_crc)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-MakeStore: TypeAlias = Callable[[Path], Path]
+from tests.support.material.stores import MakeStore, Stores
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[MakeStore], Path]:
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
     """Each kind of store, made once."""
     made: dict[MakeStore, Path] = {}
 

@@ -145,7 +145,7 @@ def _value(message):
     return message.topic, message.queue_id, message.queue_offset, message.phy_offset, message.body
 
 
-def test_directory_of_garbage_files_under_right_names_is_an_empty_store(memory_path):
+def test_directory_of_garbage_files_under_right_names_is_an_empty_store(memory_path: Path):
     for name in ("commitlog", "consumequeue/T/0", "index", "config"):
         (memory_path / "store" / name).mkdir(parents=True)
         (memory_path / "store" / name / ("0" * 20)).write_bytes(b"\x5a" * 4000)

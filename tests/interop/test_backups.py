@@ -8,7 +8,7 @@ from seglog import MessageStore
 from seglog.doctor.copies.backup import make_backup
 from seglog.doctor.copies.branch import create_branch
 from seglog.storage.files.store_root import StoreRoot
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, message_line
 from tests.support.material import golden
 from tests.support.material.lives import TOPIC, live
@@ -23,7 +23,7 @@ def lines_of(root):
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_rocketmq_serves_a_backup_and_goes_on(judge, tmp_path, is_open):
+def test_rocketmq_serves_a_backup_and_goes_on(judge: Judge, tmp_path, is_open):
     life = live(tmp_path / "s", others=200)
     if is_open:
         with MessageStore.open(life.path) as store:
@@ -40,7 +40,7 @@ def test_rocketmq_serves_a_backup_and_goes_on(judge, tmp_path, is_open):
         assert store.max_offset(TOPIC, 0) == 801 + is_open + 5
 
 
-def test_rocketmq_ignores_the_branches_of_a_store(judge, tmp_path):
+def test_rocketmq_ignores_the_branches_of_a_store(judge: Judge, tmp_path):
     root = golden.extract("roll", tmp_path)
     create_branch(StoreRoot(root), root, "replay", new_clock())
     branch = root / "seglog" / "branches" / "replay"

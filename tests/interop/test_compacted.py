@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from seglog import MessageStore
@@ -10,7 +13,7 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Probe
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.interop.judging.writing import store_options
@@ -62,7 +65,7 @@ def compacted(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
-def test_rocketmq_serves_what_is_left(judge, compacted, copied, state):
+def test_rocketmq_serves_what_is_left(judge: Judge, compacted, copied: Callable[[Path], Path], state):
     root, before = compacted
     ours = lines_of(root)
     for_java = copied(root)
@@ -90,7 +93,7 @@ def test_rocketmq_serves_what_is_left(judge, compacted, copied, state):
 
 @pytest.mark.parametrize("state", [as_is, bare])
 @pytest.mark.parametrize("name", ["roll", "propcrc", "ipv6", "outerbatch"])
-def test_stores_that_rocketmq_wrote(judge, tmp_path, copied, name, state):
+def test_stores_that_rocketmq_wrote(judge: Judge, tmp_path, copied: Callable[[Path], Path], name, state):
     root = golden.extract(name, tmp_path)
     before = {place(line): line for line in lines_of(root)}
     topics = {line["topic"] for line in before.values()}
@@ -105,7 +108,7 @@ def test_stores_that_rocketmq_wrote(judge, tmp_path, copied, name, state):
     assert {place(line) for line in dump.of_kind("msg")} < before.keys()
 
 
-def test_compaction_topic_is_served_from_its_own_log(judge, tmp_path, copied):
+def test_compaction_topic_is_served_from_its_own_log(judge: Judge, tmp_path, copied: Callable[[Path], Path]):
     root = declare(tmp_path / "store")
     first = [JavaMessages(topic="Comp", queue_id=queue_id, keys="first") for queue_id in (0, 1)]
     judge.write(root, first, SMALL_GEOMETRY, **CONFIG)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seglog import GetStatus, MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Probe
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
 from tests.interop.judging.lines import get_line, message_line
 from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop
 
 TOPICS = {"Comp": {"cleanup.policy": "COMPACTION"}}
-CONFIG = {"topics": TOPICS, "compactionMappedFileSize": 10_000, "compactionCqMappedFileSize": 1_000}
-DEFAULT_SIZES = {"topics": TOPICS}
+CONFIG: dict[str, Any] = {
+    "topics": TOPICS,
+    "compactionMappedFileSize": 10_000,
+    "compactionCqMappedFileSize": 1_000,
+}
+DEFAULT_SIZES: dict[str, Any] = {"topics": TOPICS}
 SIZES = store_options(SMALL_GEOMETRY)
 JAVA = [
     JavaMessages(topic="Comp", queue_id=number % 2, count=60, keys="k", tags="T", body_bytes=40 + number)
@@ -73,7 +80,7 @@ def assert_same_answers(ours, theirs, probes=PROBES):
         pytest.param("abort", True, id="abort and no compaction log, crc"),
     ],
 )
-def test_topic_written_here_is_served_by_rocketmq(judge, tmp_path, keep, record_crc):
+def test_topic_written_here_is_served_by_rocketmq(judge: Judge, tmp_path, keep, record_crc):
     root = declare(tmp_path / "store")
     with MessageStore.open(root, record_crc=record_crc, **SIZES) as store:
         for number in range(250):
@@ -100,7 +107,7 @@ def test_topic_written_here_is_served_by_rocketmq(judge, tmp_path, keep, record_
 
 # Not after a halt: RocketMQ fills compaction logs in a thread of its own, which nothing waits for, so files
 # may be missing, and with them the lengths that its configuration knows and the files alone tell us.
-def test_topic_of_rocketmq_is_served_here_and_goes_on(judge, tmp_path, copied):
+def test_topic_of_rocketmq_is_served_here_and_goes_on(judge: Judge, tmp_path, copied: Callable[[Path], Path]):
     root = declare(tmp_path / "store")
     judge.write(root, JAVA, SMALL_GEOMETRY, **CONFIG)
     theirs = judge.probe(copied(root), PROBES, SMALL_GEOMETRY, **CONFIG)
@@ -123,7 +130,9 @@ def test_topic_of_rocketmq_is_served_here_and_goes_on(judge, tmp_path, copied):
 @pytest.mark.parametrize(
     ("crash", "record_crc"), [pytest.param(False, True, id="closed"), pytest.param(True, False, id="crashed")]
 )
-def test_topic_compacted_by_rocketmq_is_served_here_and_goes_on(judge, tmp_path, copied, crash, record_crc):
+def test_topic_compacted_by_rocketmq_is_served_here_and_goes_on(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], crash, record_crc
+):
     root = declare(tmp_path / "store")
     # The first record of each queue is RocketMQ's: its configuration alone can make the files so small.
     first = [JavaMessages(topic="Comp", queue_id=queue_id, keys="first") for queue_id in (0, 1)]
@@ -160,7 +169,7 @@ def test_topic_compacted_by_rocketmq_is_served_here_and_goes_on(judge, tmp_path,
             whole = served_of_both_queues(store)
 
 
-def test_topic_written_here_in_files_of_default_size_is_compacted_by_rocketmq(judge, tmp_path):
+def test_topic_written_here_in_files_of_default_size_is_compacted_by_rocketmq(judge: Judge, tmp_path):
     root = declare(tmp_path / "store")
     geometry = replace(SMALL_GEOMETRY, segment_size_bytes=16 << 20)
     with MessageStore.open(root, **store_options(geometry)) as store:

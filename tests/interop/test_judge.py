@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.interop.judging import toolchain
@@ -15,6 +17,7 @@ from tests.interop.judging.judge import (
     Probe,
 )
 from tests.support.material import golden
+from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
 
@@ -25,12 +28,14 @@ SIZES = ("mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNu
 @pytest.mark.parametrize(
     "name", ["basic", "broker-store", "d-magic", "d-zerotail-halt", "ipv6", "propcrc", "tx"]
 )
-def test_dump_is_the_golden_answer(judge, tmp_path, name):
+def test_dump_is_the_golden_answer(judge: Judge, tmp_path, name):
     if judge.version != toolchain.DEFAULT_VERSION:
         pytest.skip("the golden answers are those of one version")
     store = golden.extract(name, tmp_path)
     text = (store / "lab.properties").read_text() if (store / "lab.properties").exists() else ""
-    config = dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+    config: dict[str, Any] = dict(
+        line.split("=", 1) for line in text.splitlines() if not line.startswith("#")
+    )
     sizes = [int(config.pop(size)) for size in SIZES if size in config]
     answers = golden.expected(name)
     lines = judge.dump(store, Geometry(*sizes), **config).lines
@@ -43,7 +48,7 @@ def test_dump_is_the_golden_answer(judge, tmp_path, name):
             assert line == answer
 
 
-def test_dump_serves_what_was_written(judge, tmp_path):
+def test_dump_serves_what_was_written(judge: Judge, tmp_path):
     messages = JavaMessages(
         topic="Orders", queue_id=2, count=5, tags="Paid", keys="order-", born_host=JavaHost("fe80::1", 4711)
     )
@@ -54,32 +59,32 @@ def test_dump_serves_what_was_written(judge, tmp_path):
     assert {line["bornHost"] for line in served} == {"/[fe80:0:0:0:0:0:0:1]:4711"}
 
 
-def test_halt_leaves_the_abort_file_and_a_clean_stop_removes_it(judge, tmp_path):
+def test_halt_leaves_the_abort_file_and_a_clean_stop_removes_it(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=3)], SMALL_GEOMETRY, halt=True)
     assert (tmp_path / "abort").exists()
     assert judge.dump(tmp_path, SMALL_GEOMETRY).store["abortBefore"] is True
     assert not (tmp_path / "abort").exists()
 
 
-def test_a_directory_of_other_sizes_is_refused(judge, tmp_path):
+def test_a_directory_of_other_sizes_is_refused(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
     assert judge.dump(tmp_path).refusal == "load() returned false"
 
 
-def test_write_refuses_a_directory_that_holds_a_store(judge, tmp_path):
+def test_write_refuses_a_directory_that_holds_a_store(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
     with pytest.raises(JudgeError, match="holds a store already"):
         judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
 
 
-def test_held_store_refuses_a_second_one_until_it_is_released(judge, tmp_path):
+def test_held_store_refuses_a_second_one_until_it_is_released(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T")], SMALL_GEOMETRY)
     with judge.hold(tmp_path, SMALL_GEOMETRY):
-        assert "Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY)
+        assert "Lock failed" in not_none(judge.try_lock(tmp_path, SMALL_GEOMETRY))
     assert judge.try_lock(tmp_path, SMALL_GEOMETRY) is None
 
 
-def test_probe_answers_with_status_and_next_offset(judge, tmp_path):
+def test_probe_answers_with_status_and_next_offset(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=3)], SMALL_GEOMETRY)
     inside, behind = judge.probe(
         tmp_path, [Probe(topic="T"), Probe(topic="T", queue_offset=9)], SMALL_GEOMETRY
@@ -89,7 +94,7 @@ def test_probe_answers_with_status_and_next_offset(judge, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def bench_judge(judge):
+def bench_judge(judge: Judge):
     with Judge(judge.version, is_bench=True) as made:
         yield made
 

@@ -16,19 +16,20 @@ import pytest
 
 from seglog import MessageStore
 from seglog.errors import StoreFailedError, StoreLockedError
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, served_lines
 from tests.interop.judging.writing import store_options
+from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
 
 OPTIONS = store_options(SMALL_GEOMETRY)
 
 
-def test_store_held_here_refuses_the_real_one(judge, tmp_path):
+def test_store_held_here_refuses_the_real_one(judge: Judge, tmp_path):
     with MessageStore.open(tmp_path, **OPTIONS) as store:
         store.put("T", b"mine")
-        assert "Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY)
+        assert "Lock failed" in not_none(judge.try_lock(tmp_path, SMALL_GEOMETRY))
     assert judge.try_lock(tmp_path, SMALL_GEOMETRY) is None
 
 
@@ -36,11 +37,11 @@ def test_store_held_here_refuses_the_real_one(judge, tmp_path):
     "like_broker", [pytest.param(False, id="killed"), pytest.param(True, id="exit hook")]
 )
 @pytest.mark.parametrize("count", [0, 150])
-def test_refused_broker_costs_no_message(judge, tmp_path, count, like_broker):
+def test_refused_broker_costs_no_message(judge: Judge, tmp_path, count, like_broker):
     with MessageStore.open(tmp_path, **OPTIONS) as store:
         for number in range(count):
             store.put("T", b"before %d" % number * 100)
-        assert "Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY, like_broker=like_broker)
+        assert "Lock failed" in not_none(judge.try_lock(tmp_path, SMALL_GEOMETRY, like_broker=like_broker))
         for number in range(150):
             store.put("T", b"after %d" % number * 100)
         served = served_lines(store)
@@ -50,7 +51,7 @@ def test_refused_broker_costs_no_message(judge, tmp_path, count, like_broker):
     assert differences(served, judge.dump(tmp_path, SMALL_GEOMETRY).of_kind("msg")) == []
 
 
-def test_refused_broker_costs_nothing_acknowledged_while_we_write(judge, tmp_path):
+def test_refused_broker_costs_nothing_acknowledged_while_we_write(judge: Judge, tmp_path):
     """Its recovery may delete a queue file that we just began: puts fail from then on, the log has all."""
     acknowledged = {}
     stop = threading.Event()
@@ -70,7 +71,7 @@ def test_refused_broker_costs_nothing_acknowledged_while_we_write(judge, tmp_pat
     ):
         writing = pool.submit(write, store)
         try:
-            assert all("Lock failed" in judge.try_lock(tmp_path, SMALL_GEOMETRY) for _ in range(2))
+            assert all("Lock failed" in not_none(judge.try_lock(tmp_path, SMALL_GEOMETRY)) for _ in range(2))
         finally:
             stop.set()
         writing.result()
@@ -79,7 +80,7 @@ def test_refused_broker_costs_nothing_acknowledged_while_we_write(judge, tmp_pat
     assert acknowledged.items() <= served.items()
 
 
-def test_store_held_by_the_real_one_refuses_us_and_stays_untouched(judge, tmp_path):
+def test_store_held_by_the_real_one_refuses_us_and_stays_untouched(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=5)], SMALL_GEOMETRY)
     with judge.hold(tmp_path, SMALL_GEOMETRY):
         before = data_digests(tmp_path)
@@ -90,7 +91,7 @@ def test_store_held_by_the_real_one_refuses_us_and_stays_untouched(judge, tmp_pa
         assert store.max_offset("T", 0) == 5
 
 
-def test_lock_of_a_killed_broker_is_free(judge, tmp_path):
+def test_lock_of_a_killed_broker_is_free(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=5)], SMALL_GEOMETRY)
     with judge.hold(tmp_path, SMALL_GEOMETRY) as held:
         held.kill()
@@ -99,7 +100,7 @@ def test_lock_of_a_killed_broker_is_free(judge, tmp_path):
             assert store.max_offset("T", 0) == 5
 
 
-def test_reading_goes_on_beside_the_real_one_and_hinders_it_not(judge, tmp_path):
+def test_reading_goes_on_beside_the_real_one_and_hinders_it_not(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=5)], SMALL_GEOMETRY)
     with judge.hold(tmp_path, SMALL_GEOMETRY), MessageStore.open(tmp_path, read_only=True) as store:
         assert len(served_lines(store)) == 5

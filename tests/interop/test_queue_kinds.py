@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,14 +15,14 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Probe
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
 from tests.interop.judging.lines import place, served_lines
 from tests.support.material.stores import AllLengths
 
 pytestmark = pytest.mark.interop
 
 TOPICS = {"B": {"queue.type": "BatchCQ"}}
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "topics": TOPICS,
     "mapperFileSizeBatchConsumeQueue": 46 * 100,
     "enableLmq": True,
@@ -126,7 +129,7 @@ def queue_files(root):
 
 
 @pytest.mark.parametrize("keep", ["queues", "abort and no queues"])
-def test_store_written_here_is_served_by_rocketmq_and_comes_back(judge, tmp_path, keep):
+def test_store_written_here_is_served_by_rocketmq_and_comes_back(judge: Judge, tmp_path, keep):
     here = tmp_path / "store"
     declare(here)
     with MessageStore.open(here, **SIZES) as store:
@@ -151,7 +154,7 @@ def test_store_written_here_is_served_by_rocketmq_and_comes_back(judge, tmp_path
 
 
 @pytest.mark.parametrize("halt", [True, False])
-def test_store_of_rocketmq_is_served_here(judge, tmp_path, halt, copied):
+def test_store_of_rocketmq_is_served_here(judge: Judge, tmp_path, halt, copied: Callable[[Path], Path]):
     here = tmp_path / "store"
     declare(here)
     answers = judge.write(here, java_fill(), SMALL_GEOMETRY, halt=halt, **CONFIG)
@@ -167,7 +170,7 @@ def test_store_of_rocketmq_is_served_here(judge, tmp_path, halt, copied):
     assert java_walk(judged).keys() == java_walk(dump).keys()
 
 
-def test_reads_of_batch_queues_agree(judge, tmp_path):
+def test_reads_of_batch_queues_agree(judge: Judge, tmp_path):
     declare(tmp_path / "store")
     judge.write(tmp_path / "store", java_fill(250), SMALL_GEOMETRY, **CONFIG)
     with MessageStore.open(tmp_path / "store", read_only=True) as store:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +17,7 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import CRC_NAME, crc_property
 from seglog.storage.format.record.record import CRC_MASK, Damage, examine
 from tests.interop.brokers.test_broker_directories import GEOMETRY, await_body, pulling, sending
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.states import crashed
 from tests.support.material.records import Record
 from tests.support.material.stores import read_all
@@ -79,7 +82,7 @@ def write_log(root, log):
     crashed(root)
 
 
-def test_what_ours_takes_the_real_reader_takes_by_default(judge, tmp_path):
+def test_what_ours_takes_the_real_reader_takes_by_default(judge: Judge, tmp_path):
     log, taken = b"", [case for case in CASES.values() if case.ours]
     for number, case in enumerate(taken):
         log += case.pack(number, len(log))
@@ -93,7 +96,7 @@ def test_what_ours_takes_the_real_reader_takes_by_default(judge, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_which_place_counts(judge, tmp_path, copied, case):
+def test_which_place_counts(judge: Judge, tmp_path, copied: Callable[[Path], Path], case):
     assert isinstance(examine(memoryview(case.pack()), 0, 0), Damage) is not case.ours
     root = tmp_path / "store"
     write_log(root, case.pack())
@@ -108,7 +111,9 @@ SENT = {"__CRC32#": "0123456789", "z": "1"}
 
 @pytest.mark.parametrize("is_batch", [False, True], ids=["single", "batch"])
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
-def test_where_the_real_writer_puts_it(judge, tmp_path, copied, is_on, is_batch):
+def test_where_the_real_writer_puts_it(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], is_on, is_batch
+):
     sent = JavaMessages(topic="T", count=3, batch=is_batch, properties=SENT)
     judge.write(tmp_path / "store", [sent], SMALL_GEOMETRY, halt=True, enabledAppendPropCRC=is_on)
     entries = _stored(tmp_path / "store", "T")
@@ -121,8 +126,8 @@ def test_where_the_real_writer_puts_it(judge, tmp_path, copied, is_on, is_batch)
     assert len(forced.of_kind("msg")) == (3 if is_on else 0)
 
 
-def test_a_copy_that_the_broker_makes_once_the_option_is_off_has_it_among_others(judge, tmp_path):
-    levels = {"messageDelayLevel": "5s"}
+def test_a_copy_that_the_broker_makes_once_the_option_is_off_has_it_among_others(judge: Judge, tmp_path):
+    levels: dict[str, Any] = {"messageDelayLevel": "5s"}
     with judge.broker(tmp_path, GEOMETRY, halt=True, enabledAppendPropCRC=True, **levels) as theirs:
         theirs.ask(sending("T", "now"))
         theirs.ask(sending("T", "later", level=1))

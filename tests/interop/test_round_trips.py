@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seglog import GetStatus, MessageStore
 from seglog.storage.format.record.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK, takes_queue_offset
 from seglog.storage.format.record.tags import tags_code
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, Probe
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, Judge, Probe
 from tests.interop.judging.lines import body_fields, client_line, differences, java_lines, served_lines
 from tests.interop.judging.writing import append_here, store_options
 
@@ -23,7 +26,7 @@ ATTRIBUTES = {
     "Batched": {"queue.type": "BatchCQ"},
     "Compacted": {"cleanup.policy": "COMPACTION"},
 }
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "topics": ATTRIBUTES,
     "mapperFileSizeBatchConsumeQueue": 46 * 100,
     "enableLmq": True,
@@ -283,7 +286,9 @@ def read_all(store, topic, queue_id):
         pytest.param(("RocketMQ", "seglog"), True, True, id="RocketMQ begins, crashed, crc"),
     ],
 )
-def test_every_kind_of_record_survives_round_trips(judge, tmp_path, copied, engines, crash, record_crc):
+def test_every_kind_of_record_survives_round_trips(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], engines, crash, record_crc
+):
     root = tmp_path / "store"
     declare(root)
     ledger = Ledger()
@@ -311,7 +316,9 @@ def test_every_kind_of_record_survives_round_trips(judge, tmp_path, copied, engi
                 assert_served_here(store, ledger)
 
 
-def test_rocketmq_forgets_keys_of_its_own_store_after_a_crash(judge, tmp_path, copied):
+def test_rocketmq_forgets_keys_of_its_own_store_after_a_crash(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path]
+):
     """It drops the newest index file then, and fills a new one from where its scan of the log starts.
 
     Before 5.5.0 that is 3 s before the times in the checkpoint, here likely the start; 5.5.0 starts where

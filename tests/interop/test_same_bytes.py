@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, Judge
 from tests.interop.judging.writing import append_here, store_options
 
 pytestmark = pytest.mark.interop
@@ -19,13 +21,13 @@ TIMESTAMPS = [slice(40, 48), slice(56, 64)]  # born and store time of a record w
 CRC_DIGITS = slice(-11, -1)
 
 
-def test_records_that_just_fit_and_just_do_not(judge, tmp_path, copied):
+def test_records_that_just_fit_and_just_do_not(judge: Judge, tmp_path, copied: Callable[[Path], Path]):
     messages = [JavaMessages(topic="T", first=n, body_bytes=size) for n, size in enumerate(tight_sizes())]
     assert_same_files(judge, tmp_path, copied, messages, record_crc=False)
 
 
 @pytest.mark.parametrize("record_crc", [False, True])
-def test_records_of_every_kind(judge, tmp_path, copied, record_crc):
+def test_records_of_every_kind(judge: Judge, tmp_path, copied: Callable[[Path], Path], record_crc):
     messages = [
         JavaMessages(topic="Plain", count=120, tags="Tag", body_bytes=100, flag=-7),
         JavaMessages(topic="Plain", keys="key", born_host=JavaHost("10.1.2.3", 40_000), reconsume_times=3),

@@ -6,7 +6,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.support.material.sealed import flip
 
 pytestmark = pytest.mark.interop
@@ -19,7 +19,7 @@ def codes(report):
 
 
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_a_log_that_rocketmq_cut_and_went_on_with_has_stale_seals(judge, tmp_path, record_crc):
+def test_a_log_that_rocketmq_cut_and_went_on_with_has_stale_seals(judge: Judge, tmp_path, record_crc):
     path = tmp_path / "store"
     with MessageStore.open(
         path,

@@ -16,7 +16,7 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
-from tests.interop.judging.judge import SMALL_GEOMETRY
+from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
 from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop
@@ -81,7 +81,7 @@ def start_here(root, begun_s):
 
 
 @pytest.fixture(scope="module")
-def stores(judge, tmp_path_factory):
+def stores(judge: Judge, tmp_path_factory):
     """A store of which the timer delivered three messages and has many waiting; copies of it, damaged."""
     folder = tmp_path_factory.mktemp("timers")
     begun_s = time.time()
@@ -119,14 +119,14 @@ def repaired(stores):
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_rocketmq_refuses_what_is_not_repaired(judge, stores, tmp_path, name):
+def test_rocketmq_refuses_what_is_not_repaired(judge: Judge, stores, tmp_path, name):
     copies, _begun_s = stores
     shutil.copytree(copies[name], tmp_path / "copy")
     assert judge.run_timer(tmp_path / "copy", 0, SMALL_GEOMETRY, **TIMER_LOG)["error"]
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_waits_is_delivered_once(judge, repaired, name):
+def test_what_waits_is_delivered_once(judge: Judge, repaired, name):
     root = repaired[name]
     # Without any file of the timer log its files get the length that RocketMQ gives them.
     config = {} if name == "the timer log" else TIMER_LOG
@@ -138,7 +138,7 @@ def test_what_waits_is_delivered_once(judge, repaired, name):
 
 
 @pytest.mark.parametrize("kind", ["body", "header"])
-def test_a_lost_timer_message_does_not_stop_those_behind_it(judge, tmp_path, kind):
+def test_a_lost_timer_message_does_not_stop_those_behind_it(judge: Judge, tmp_path, kind):
     root, begun_s = tmp_path / "store", time.time()
     with MessageStore.open(root, record_crc=False, **store_options(SMALL_GEOMETRY)) as store:
         for number in range(6):

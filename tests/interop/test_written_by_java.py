@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages
+from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages, Judge
 from tests.interop.judging.lines import differences, lost_keys, served_lines
 from tests.interop.judging.writing import store_options
 
@@ -38,7 +41,7 @@ KINDS = [
 
 @pytest.mark.parametrize("halt", [pytest.param(False, id="clean stop"), pytest.param(True, id="halted")])
 @pytest.mark.parametrize("with_crc", [False, True])
-def test_it_opens_here_and_goes_back(judge, tmp_path, copied, halt, with_crc):
+def test_it_opens_here_and_goes_back(judge: Judge, tmp_path, copied: Callable[[Path], Path], halt, with_crc):
     here = tmp_path / "store"
     judge.write(here, KINDS, SMALL_GEOMETRY, halt=halt, enabledAppendPropCRC=with_crc)
     reference = judge.dump(copied(here), SMALL_GEOMETRY, enabledAppendPropCRC=with_crc)
@@ -74,7 +77,7 @@ def test_it_opens_here_and_goes_back(judge, tmp_path, copied, halt, with_crc):
     assert {"__CRC32#" in line["properties"] for line in dump.of_kind("msg")} == {with_crc}
 
 
-def test_default_sizes_are_inferred_from_the_files(judge, tmp_path):
+def test_default_sizes_are_inferred_from_the_files(judge: Judge, tmp_path):
     judge.write(tmp_path, [JavaMessages(topic="T", count=5)])
     with MessageStore.open(tmp_path) as store:
         assert store.geometry.segment_size_bytes == DEFAULT_GEOMETRY.segment_size_bytes
@@ -84,7 +87,7 @@ def test_default_sizes_are_inferred_from_the_files(judge, tmp_path):
     assert judge.dump(tmp_path).of_kind("queue")[0]["maxOffset"] == 6
 
 
-def test_an_empty_store_of_the_real_one_takes_messages(judge, tmp_path):
+def test_an_empty_store_of_the_real_one_takes_messages(judge: Judge, tmp_path):
     judge.write(tmp_path, [], SMALL_GEOMETRY)
     with MessageStore.open(tmp_path, **store_options(SMALL_GEOMETRY)) as store:
         store.put("T", b"first")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, java_lines, lost_keys, served_lines
 from tests.interop.judging.writing import write_store
 
@@ -28,7 +31,7 @@ BY_JAVA = [
 @pytest.mark.parametrize("record_crc", CRCS)
 @pytest.mark.parametrize("killed", ENDINGS)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_real_store_serves_it_appends_and_hands_it_back(judge, tmp_path, geometry, killed, record_crc):
+def test_real_store_serves_it_appends_and_hands_it_back(judge: Judge, tmp_path, geometry, killed, record_crc):
     written = write_store(tmp_path, geometry, killed=killed, record_crc=record_crc)
 
     dump = judge.dump(tmp_path, geometry)
@@ -72,7 +75,7 @@ def append_by_java(judge, path, geometry):
 
 
 @pytest.mark.parametrize("killed", ENDINGS)
-def test_real_store_accepts_every_record_crc_when_it_insists(judge, tmp_path, killed):
+def test_real_store_accepts_every_record_crc_when_it_insists(judge: Judge, tmp_path, killed):
     written = write_store(tmp_path, killed=killed)
     # Without a checkpoint and after a crash every record is checked, not only those of the last files.
     if killed:
@@ -84,7 +87,9 @@ def test_real_store_accepts_every_record_crc_when_it_insists(judge, tmp_path, ki
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_real_store_serves_everything_acknowledged_before_a_kill_in_the_middle(judge, tmp_path, geometry):
+def test_real_store_serves_everything_acknowledged_before_a_kill_in_the_middle(
+    judge: Judge, tmp_path, geometry
+):
     written = write_store(tmp_path, geometry, killed_after=1_000)
     served = units_of_records(judge.dump(tmp_path, geometry))
     by_place = {(line["cqTopic"], line["cqQueueId"], line["cqOffset"]) for line in written.queued}
@@ -96,7 +101,9 @@ def test_real_store_serves_everything_acknowledged_before_a_kill_in_the_middle(j
     assert len(served) - len(acknowledged) <= 1
 
 
-def test_both_engines_recover_the_same_from_a_kill_in_the_middle(judge, tmp_path, copied):
+def test_both_engines_recover_the_same_from_a_kill_in_the_middle(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path]
+):
     write_store(tmp_path / "store", killed_after=1_000)
     for_java = copied(tmp_path / "store")
     with MessageStore.open(tmp_path / "store") as store:
@@ -115,7 +122,7 @@ def units_of_records(dump):
     return [line for line in dump.of_kind("msg") if line["cqSize"] > 0]
 
 
-def test_message_ids_are_those_of_the_real_store(judge, tmp_path):
+def test_message_ids_are_those_of_the_real_store(judge: Judge, tmp_path):
     with MessageStore.open(tmp_path) as store:
         ours = store.put("T", b"id")
     answer, *_ = judge.write(tmp_path / "java", [JavaMessages(topic="T", count=1)], SMALL_GEOMETRY)
@@ -124,7 +131,7 @@ def test_message_ids_are_those_of_the_real_store(judge, tmp_path):
 
 
 @pytest.mark.parametrize("killed", ENDINGS)
-def test_store_without_its_oldest_segments_goes_back_and_forth(judge, tmp_path, killed):
+def test_store_without_its_oldest_segments_goes_back_and_forth(judge: Judge, tmp_path, killed):
     write_store(tmp_path, killed=killed)
     for segment in sorted((tmp_path / "commitlog").iterdir())[:2]:
         segment.unlink()

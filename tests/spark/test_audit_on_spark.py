@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from seglog import MessageStore
 from seglog.cli.spark import __main__ as entry
@@ -95,24 +96,24 @@ def assert_finds_what_a_check_finds(spark, roots, **options):
     return audited
 
 
-def test_audit_finds_what_a_check_finds_in_every_fixture(spark, fixtures):
+def test_audit_finds_what_a_check_finds_in_every_fixture(spark: SparkSession, fixtures):
     reports = assert_finds_what_a_check_finds(spark, fixtures)
     dirty = {report.root.name for report in reports if not report.is_clean}
     assert dirty >= {"d-magic", "d-bodyflip-first", "d-nocq", "d-propflip", "d-zerotail", "lost", "flipped"}
     assert not dirty & {"roll", "tx", "delay", "broker-store", "mixed", "sealed"}
 
 
-def test_it_finds_the_same_in_splits_that_cut_records(spark, fixtures):
+def test_it_finds_the_same_in_splits_that_cut_records(spark: SparkSession, fixtures):
     roots = [root for root in fixtures if root.name != "broker-store"]  # 1 GiB of holes
     assert_finds_what_a_check_finds(spark, roots, split_bytes=SMALL_SPLIT_BYTES)
 
 
-def test_audit_finds_what_a_check_finds_after_random_damage(spark, damaged):
+def test_audit_finds_what_a_check_finds_after_random_damage(spark: SparkSession, damaged):
     reports = assert_finds_what_a_check_finds(spark, damaged, split_bytes=SMALL_SPLIT_BYTES)
     assert sum(not report.is_clean for report in reports) > len(damaged) // 2
 
 
-def test_a_damaged_length_or_magic_never_passes_for_clean(spark, tmp_path):
+def test_a_damaged_length_or_magic_never_passes_for_clean(spark: SparkSession, tmp_path):
     whole = golden.extract("roll", tmp_path)
     chance = random.Random(1)
     copies = []
@@ -131,7 +132,7 @@ def test_a_damaged_length_or_magic_never_passes_for_clean(spark, tmp_path):
     assert len(holes) >= len(copies) - 2  # the last record's damage ends the log
 
 
-def test_tables_of_findings_and_queues_can_be_asked_with_sql(spark, fixtures):
+def test_tables_of_findings_and_queues_can_be_asked_with_sql(spark: SparkSession, fixtures):
     roots = [root for root in fixtures if root.name in ("d-magic", "roll")]
     reports = audit_stores(roots, spark=spark)
     findings_frame(reports, spark).createOrReplaceTempView("findings")
@@ -145,7 +146,7 @@ def test_tables_of_findings_and_queues_can_be_asked_with_sql(spark, fixtures):
     assert {Path(row["store"]).name: row["records"] for row in counted} == wanted
 
 
-def test_audit_beside_a_writer_reads_what_is_there(spark, tmp_path, monkeypatch):
+def test_audit_beside_a_writer_reads_what_is_there(spark: SparkSession, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with MessageStore.open("store", segment_size_bytes=65536) as store:
         for _ in range(3):
@@ -154,23 +155,23 @@ def test_audit_beside_a_writer_reads_what_is_there(spark, tmp_path, monkeypatch)
     assert (report.records, report.is_clean, report.state) == (300, True, "open")
 
 
-def test_active_session_is_used_and_left_running(spark, tmp_path):
+def test_active_session_is_used_and_left_running(spark: SparkSession, tmp_path):
     root = golden.extract("comp", tmp_path)
     assert audit_store(root).records == 30
     assert spark.range(1).count() == 1
 
 
-def test_workers_run_the_python_of_the_driver(spark):
+def test_workers_run_the_python_of_the_driver(spark: SparkSession):
     assert spark.sparkContext.pythonExec == sys.executable
     assert "PYSPARK_PYTHON" not in os.environ
 
 
-def test_wrong_path_is_said_before_any_job(spark, tmp_path):
+def test_wrong_path_is_said_before_any_job(spark: SparkSession, tmp_path):
     with pytest.raises(NotFoundError, match="no store at"):
         audit_store(tmp_path / "none", spark=spark)
 
 
-def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(spark, tmp_path):
+def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(spark: SparkSession, tmp_path):
     command = [
         sys.executable,
         "-m",
@@ -184,7 +185,7 @@ def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(s
     assert json.loads(ran.stdout.splitlines()[-1])["records"] == 399
 
 
-def test_spark_submit_runs_the_same_command_on_the_master_it_is_given(spark, tmp_path):
+def test_spark_submit_runs_the_same_command_on_the_master_it_is_given(spark: SparkSession, tmp_path):
     roots = [golden.extract(name, tmp_path) for name in ("d-magic", "roll")]
     submit = Path(pyspark.__path__[0]) / "bin" / "spark-submit"
     settings = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, Unpack
+from typing import Unpack
 
 import pytest
 
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
-from tests.support.material.stores import SMALL, SMALL_INDEX, OpenOptions, new_clock
-
-
-class OpenStore(Protocol):
-    """Opens the small store of that name."""
-
-    def __call__(self, name: str = "store", **options: Unpack[OpenOptions]) -> MessageStore: ...
+from tests.support.material.stores import SMALL, SMALL_INDEX, OpenOptions, OpenStore, new_clock
 
 
 @pytest.fixture

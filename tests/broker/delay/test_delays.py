@@ -67,7 +67,7 @@ def test_s4_32_a_message_waits_as_long_as_its_level_says(tmp_path, level):
         assert stored(broker)[0].store_timestamp_ms == START_MS + delay_ms
 
 
-def test_a_waiting_message_is_stored_as_rocketmq_stores_it(broker):
+def test_a_waiting_message_is_stored_as_rocketmq_stores_it(broker: Broker):
     answer = send_delayed(broker, 3, b"x", queue_id=2, TAGS="A", UNIQ_KEY="u", TIMER_DELAY_SEC="5")
     (message,) = stored(broker, SCHEDULE_TOPIC, 2)
     found = {name: value for name, value in message.properties.items() if name != "__CRC32#"}
@@ -84,31 +84,31 @@ def test_a_waiting_message_is_stored_as_rocketmq_stores_it(broker):
     assert stored(broker, queue_id=2) == []
 
 
-def test_levels_beyond_the_highest_are_the_highest(broker):
+def test_levels_beyond_the_highest_are_the_highest(broker: Broker):
     send_delayed(broker, 19)
     assert stored(broker, SCHEDULE_TOPIC, 17)[0].properties["DELAY"] == "18"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("+3", "3"), ("007", "7"), ("2147483647", "18")])
-def test_levels_are_read_as_java_reads_numbers(broker, text, expected):
+def test_levels_are_read_as_java_reads_numbers(broker: Broker, text, expected):
     send_delayed(broker, text)
     (message,) = stored(broker, SCHEDULE_TOPIC, int(expected) - 1)
     assert message.properties["DELAY"] == expected
 
 
 @pytest.mark.parametrize("text", ["three", "1.0", "2147483648", "9" * 5_000, " 1"])
-def test_a_level_that_java_cannot_read_is_refused(broker, text):
+def test_a_level_that_java_cannot_read_is_refused(broker: Broker, text):
     assert send_delayed(broker, text).code is ResponseCode.SYSTEM_ERROR
     assert broker.store.queues() == []
 
 
 @pytest.mark.parametrize("level", [0, -1])
-def test_a_level_below_one_does_not_wait(broker, level):
+def test_a_level_below_one_does_not_wait(broker: Broker, level):
     send_delayed(broker, level, b"now")
     assert bodies(broker) == [b"now"]
 
 
-def test_what_was_delivered_is_found_by_its_tag(broker):
+def test_what_was_delivered_is_found_by_its_tag(broker: Broker):
     send_delayed(broker, 1, b"a", TAGS="A")
     send_delayed(broker, 1, b"b", TAGS="B")
     broker.advance("1s")
@@ -153,7 +153,7 @@ def test_a_delivery_has_every_byte_that_a_java_broker_wrote(tmp_path):
     assert by_place == sorted(map(without_place, expected), key=repr)
 
 
-def test_each_level_keeps_its_order_and_is_passed_by_shorter_ones(broker):
+def test_each_level_keeps_its_order_and_is_passed_by_shorter_ones(broker: Broker):
     for number in range(200):
         send_delayed(broker, 2 - number % 2, b"%d" % number)
     broker.advance("1s")
@@ -162,14 +162,14 @@ def test_each_level_keeps_its_order_and_is_passed_by_shorter_ones(broker):
     assert bodies(broker)[100:] == [b"%d" % number for number in range(0, 200, 2)]
 
 
-def test_a_batch_has_no_delay_level(broker):
+def test_a_batch_has_no_delay_level(broker: Broker):
     batch = MessageBatch([BatchMessage(b"x")])
     raw = encode_properties({"DELAY": "1"})
     answer = send(broker, "T", batch, properties=raw, code=RequestCode.SEND_BATCH_MESSAGE)
     assert answer.code is ResponseCode.MESSAGE_ILLEGAL
 
 
-def test_messages_of_a_batch_keep_their_bytes_and_do_not_wait(broker):
+def test_messages_of_a_batch_keep_their_bytes_and_do_not_wait(broker: Broker):
     batch = MessageBatch([BatchMessage(b"x", encode_properties({"DELAY": "1"}))])
     assert send(broker, "T", batch, code=RequestCode.SEND_BATCH_MESSAGE).code is ResponseCode.SUCCESS
     assert bodies(broker) == [b"x"]
@@ -225,14 +225,14 @@ def test_a_message_due_farther_away_than_its_level_ever_is_comes_at_once(tmp_pat
         assert bodies(broker) == [b"x"]
 
 
-def test_the_opening_and_undoing_of_transactions_do_not_wait(broker):
+def test_the_opening_and_undoing_of_transactions_do_not_wait(broker: Broker):
     for flag in (4, 12):
         broker.store.append(SCHEDULE_TOPIC, 0, b"x", encode_properties({"DELAY": "1"}), 0, sys_flag=flag)
     broker.advance("10s")
     assert [queue for queue in broker.store.queues() if queue.topic != SCHEDULE_TOPIC] == []
 
 
-def test_a_committed_message_waits_and_keeps_its_flag(broker):
+def test_a_committed_message_waits_and_keeps_its_flag(broker: Broker):
     raw = encode_properties({"DELAY": "1", "REAL_TOPIC": "T", "REAL_QID": "1"})
     broker.store.append(SCHEDULE_TOPIC, 0, b"x", raw, 0, sys_flag=TRANSACTION_COMMIT)
     broker.advance("1s")
@@ -252,7 +252,7 @@ def test_a_committed_message_waits_and_keeps_its_flag(broker):
     ],
     ids=str,
 )
-def test_what_can_never_be_delivered_is_said_and_passed(broker, caplog, properties, says):
+def test_what_can_never_be_delivered_is_said_and_passed(broker: Broker, caplog, properties, says):
     broker.store.append(SCHEDULE_TOPIC, 0, b"x", encode_properties({"DELAY": "1", **properties}), 0)
     send_delayed(broker, 1, b"behind")
     broker.advance("1s")
@@ -260,7 +260,7 @@ def test_what_can_never_be_delivered_is_said_and_passed(broker, caplog, properti
     assert bodies(broker) == [b"behind"]
 
 
-def test_a_topic_that_is_gone_gets_its_message_all_the_same(broker, caplog):
+def test_a_topic_that_is_gone_gets_its_message_all_the_same(broker: Broker, caplog):
     send_delayed(broker, 1, b"x")
     broker.topics.delete("T")
     broker.advance("1s")
@@ -335,7 +335,7 @@ def test_a_broker_with_nothing_to_deliver_has_no_table(tmp_path):
     assert not (tmp_path / "config" / "delayOffset.json").exists()
 
 
-def test_the_log_says_nothing_when_all_is_well(broker, caplog):
+def test_the_log_says_nothing_when_all_is_well(broker: Broker, caplog):
     with caplog.at_level(logging.INFO):
         send_delayed(broker, 1)
         broker.advance("1h")

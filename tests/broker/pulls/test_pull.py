@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.pulls.pull import response_code
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
@@ -60,7 +61,7 @@ def test_every_status_is_in_the_table_above():
         response_code(status, 0)
 
 
-def test_messages_come_with_where_to_go_on(broker):
+def test_messages_come_with_where_to_go_on(broker: Broker):
     for number in range(3):
         send(broker, "T", b"%d" % number)
     answer = pull(broker, "T", 1)
@@ -79,7 +80,9 @@ def test_messages_come_with_where_to_go_on(broker):
         (-1, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", 0),
     ],
 )
-def test_s4_40_offsets_outside_of_the_queue_say_where_to_go_on(broker, queue_offset, code, status, goes_on):
+def test_s4_40_offsets_outside_of_the_queue_say_where_to_go_on(
+    broker: Broker, queue_offset, code, status, goes_on
+):
     for _ in range(3):
         send(broker, "T")
     answer = pull(broker, "T", queue_offset)
@@ -87,14 +90,14 @@ def test_s4_40_offsets_outside_of_the_queue_say_where_to_go_on(broker, queue_off
     assert answer.body is None
 
 
-def test_an_empty_queue_is_waited_at_from_its_start_and_left_from_elsewhere(broker):
+def test_an_empty_queue_is_waited_at_from_its_start_and_left_from_elsewhere(broker: Broker):
     send(broker, "T")
     assert pull(broker, "T", 0, queue_id=1).code is ResponseCode.PULL_NOT_FOUND
     moved = pull(broker, "T", 9, queue_id=1)
     assert (moved.code, pull_header(moved).next_begin_offset) == (ResponseCode.PULL_OFFSET_MOVED, 0)
 
 
-def test_tags_are_compared_by_their_codes_only(broker):
+def test_tags_are_compared_by_their_codes_only(broker: Broker):
     for tag in ("Aa", "BB", "C"):
         send(broker, "T", tag.encode(), properties=tagged(tag))
     answer = pull(broker, "T", subscription="Aa")
@@ -102,7 +105,7 @@ def test_tags_are_compared_by_their_codes_only(broker):
     assert pull_header(answer).next_begin_offset == 3
 
 
-def test_a_queue_without_a_wanted_tag_is_passed_over(broker):
+def test_a_queue_without_a_wanted_tag_is_passed_over(broker: Broker):
     for _ in range(5):
         send(broker, "T", properties=tagged("A"))
     answer = pull(broker, "T", subscription="B || C")
@@ -119,12 +122,12 @@ def test_a_pull_brings_what_it_asks_for_and_no_more_than_the_broker_gives(tmp_pa
         assert len(records_body(pull(broker, "T", max_msg_nums=0)).records) == 1
 
 
-def test_a_pull_ends_with_its_bytes_but_the_first_message_always_comes(broker):
+def test_a_pull_ends_with_its_bytes_but_the_first_message_always_comes(broker: Broker):
     for _ in range(3):
         send(broker, "T", bytes(1000))
     header = PullMessageHeader("cg", "T", 0, 0, 32, 4, 0, 0, 0, "*", max_msg_bytes=10)
     answer = broker.dispatch(Request(RequestCode.PULL_MESSAGE, header))
-    assert len(answer.body.records) == 1
+    assert len(records_body(answer).records) == 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_a_pull_ends_with_its_bytes_but_the_first_message_always_comes(broker):
         pytest.param({"expression_type": "SQL92"}, ResponseCode.SYSTEM_ERROR, "SQL92", id="SQL"),
     ],
 )
-def test_pulls_are_refused_in_rocketmqs_words(broker, arguments, code, says):
+def test_pulls_are_refused_in_rocketmqs_words(broker: Broker, arguments, code, says):
     send(broker, "T")
     broker.topics.put(TopicConfig("closed", 1, 1, 2))
     answer = pull(broker, **{"topic": "T", **arguments})
@@ -147,7 +150,7 @@ def test_pulls_are_refused_in_rocketmqs_words(broker, arguments, code, says):
     assert says in not_none(answer.remark)
 
 
-def test_a_pull_commits_the_offset_that_it_brings(broker):
+def test_a_pull_commits_the_offset_that_it_brings(broker: Broker):
     send(broker, "T")
     flags = PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET
     pull(broker, "T", 1, flags=flags, commit_offset=1)
@@ -156,14 +159,14 @@ def test_a_pull_commits_the_offset_that_it_brings(broker):
     assert broker.offsets.query("cg", "T", 0) == 1
 
 
-def test_a_refused_pull_commits_nothing(broker):
+def test_a_refused_pull_commits_nothing(broker: Broker):
     send(broker, "T")
     flags = PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET
     pull(broker, "T", 1, queue_id=9, flags=flags, commit_offset=1)
     assert broker.offsets.of_group("cg") == {}
 
 
-def test_s2_07_a_pull_does_not_look_at_locks(broker):
+def test_s2_07_a_pull_does_not_look_at_locks(broker: Broker):
     send(broker, "T")
     broker.locks.lock("cg", [MessageQueue("T", "broker-a", 0)], "someone else")
     assert pull(broker, "T").code is ResponseCode.SUCCESS
@@ -173,7 +176,7 @@ def numbers(answer):
     return len(records_body(answer).records)
 
 
-def test_s4_41_a_body_is_few_views_of_the_log_and_no_copy(broker):
+def test_s4_41_a_body_is_few_views_of_the_log_and_no_copy(broker: Broker):
     for number in range(5):
         send(broker, "T", b"%d" % number)
     body = records_body(pull(broker, "T"))
@@ -184,7 +187,7 @@ def test_s4_41_a_body_is_few_views_of_the_log_and_no_copy(broker):
 
 
 @pytest.mark.parametrize("size", [10, 20_000])
-def test_s4_42_hot_messages_come_32_or_256_kib_at_a_time(broker, size):
+def test_s4_42_hot_messages_come_32_or_256_kib_at_a_time(broker: Broker, size):
     for _ in range(40):
         send(broker, "T", bytes(size))
     found = records_body(pull(broker, "T", max_msg_nums=1_000))
@@ -221,7 +224,7 @@ def test_s4_42_the_first_message_comes_however_large_it_is(tmp_path):
         assert numbers(pull(broker, "T")) == 1
 
 
-def test_a_filtered_pull_looks_at_800_units_and_says_how_far_it_got(broker):
+def test_a_filtered_pull_looks_at_800_units_and_says_how_far_it_got(broker: Broker):
     for number in range(900):
         send(broker, "T", properties=tagged("A" if number < 850 else "B"))
     answer = pull(broker, "T", subscription="B")
@@ -230,14 +233,14 @@ def test_a_filtered_pull_looks_at_800_units_and_says_how_far_it_got(broker):
     assert (numbers(answer), pull_header(answer).next_begin_offset) == (32, 882)
 
 
-def test_s4_43_the_answer_carries_the_flags_of_topic_and_group(broker):
+def test_s4_43_the_answer_carries_the_flags_of_topic_and_group(broker: Broker):
     broker.topics.put(TopicConfig("T", 1, 1, sys_flag=2))
     broker.groups.put(SubscriptionGroup("cg", sys_flag=5))
     header = pull_header(pull(broker, "T"))
     assert (header.topic_sys_flag, header.group_sys_flag) == (2, 5)
 
 
-def test_s4_43_a_pull_notes_how_far_it_got_and_commits_if_it_is_to(broker):
+def test_s4_43_a_pull_notes_how_far_it_got_and_commits_if_it_is_to(broker: Broker):
     for _ in range(3):
         send(broker, "T")
     pull(broker, "T")

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
@@ -72,7 +73,7 @@ def test_s4_36_each_refusal_comes_before_the_next(tmp_path):
         assert ask(client).code is ResponseCode.PULL_NOT_FOUND
 
 
-def test_s4_36_a_subscription_that_comes_with_the_pull_needs_no_heartbeat_and_no_version(broker):
+def test_s4_36_a_subscription_that_comes_with_the_pull_needs_no_heartbeat_and_no_version(broker: Broker):
     send(broker, "T")
     client = ToldClient(broker, "a")
     flagged = {"sys_flag": int(PullFlag.SUBSCRIPTION), "sub_version": 10**15}
@@ -82,7 +83,7 @@ def test_s4_36_a_subscription_that_comes_with_the_pull_needs_no_heartbeat_and_no
     assert ask(client, **flagged).code is ResponseCode.SUCCESS, "as in RocketMQ"
 
 
-def test_s4_36_tags_of_a_heartbeat_choose_as_those_of_a_pull(broker):
+def test_s4_36_tags_of_a_heartbeat_choose_as_those_of_a_pull(broker: Broker):
     for tag in ("A", "B"):
         send(broker, "T", properties=f"TAGS\x01{tag}\x02".encode())
     client = ToldClient(broker, "a")
@@ -96,7 +97,7 @@ def test_s4_36_tags_of_a_heartbeat_choose_as_those_of_a_pull(broker):
 
 
 @pytest.mark.parametrize("code", [RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE])
-def test_s4_37_lite_pulls_are_answered_as_others_unless_they_are_switched_off(broker, code):
+def test_s4_37_lite_pulls_are_answered_as_others_unless_they_are_switched_off(broker: Broker, code):
     send(broker, "T")
     client = ToldClient(broker, "a")
     flags = int(PullFlag.SUBSCRIPTION | PullFlag.LITE)
@@ -119,6 +120,6 @@ def test_s4_37_clients_that_pull_by_themselves_are_rejected_if_the_broker_is_set
             assert ask(client, sys_flag=flags).code is ResponseCode.SUCCESS, "the group consumes passively"
 
 
-def test_s4_37_nobody_is_rejected_by_default(broker):
+def test_s4_37_nobody_is_rejected_by_default(broker: Broker):
     send(broker, "T")
     assert ask(ToldClient(broker, "a"), sys_flag=int(PullFlag.SUBSCRIPTION)).code is ResponseCode.SUCCESS

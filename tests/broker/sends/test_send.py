@@ -38,7 +38,7 @@ def props_of(message):
     return found
 
 
-def test_a_message_is_stored_with_what_a_broker_adds(broker):
+def test_a_message_is_stored_with_what_a_broker_adds(broker: Broker):
     answer = send(broker, "T", b"body", properties=encode_properties({"TAGS": "A", "KEYS": "k"}))
     assert answer.code is ResponseCode.SUCCESS
     (message,) = stored(broker)
@@ -51,24 +51,24 @@ def test_a_message_is_stored_with_what_a_broker_adds(broker):
     assert send_header(answer).durability == Durability.ASYNC.value
 
 
-def test_a_unique_key_that_came_is_kept(broker):
+def test_a_unique_key_that_came_is_kept(broker: Broker):
     answer = send(broker, "T", properties=encode_properties({"UNIQ_KEY": "mine"}))
     assert stored(broker)[0].unique_key == send_header(answer).transaction_id == "mine"
 
 
-def test_the_brokers_own_properties_replace_those_that_came_and_pop_ck_goes(broker):
+def test_the_brokers_own_properties_replace_those_that_came_and_pop_ck_goes(broker: Broker):
     came = {"CLUSTER": "x", "MSG_REGION": "x", "TRACE_ON": "false", "POP_CK": "x", "a": "b", "UNIQ_KEY": "u"}
     send(broker, "T", properties=encode_properties(came))
     assert props_of(stored(broker)[0]) == {"a": "b", "UNIQ_KEY": "u", **STAMP}
 
 
-def test_names_that_only_look_like_the_brokers_own_are_left_alone(broker):
+def test_names_that_only_look_like_the_brokers_own_are_left_alone(broker: Broker):
     came = {"XCLUSTER": "x", "note": "CLUSTER\x01x", "UNIQ_KEY": "u"}
     send(broker, "T", properties=encode_properties(came))
     assert props_of(stored(broker)[0]) == {**came, **STAMP}
 
 
-def test_properties_of_old_clients_without_the_last_separator_are_taken(broker):
+def test_properties_of_old_clients_without_the_last_separator_are_taken(broker: Broker):
     send(broker, "T", properties=b"TAGS\x01A\x02UNIQ_KEY\x01u")
     assert props_of(stored(broker)[0]) == {"TAGS": "A", "UNIQ_KEY": "u", **STAMP}
 
@@ -81,7 +81,7 @@ def test_properties_of_old_clients_without_the_last_separator_are_taken(broker):
     ),
     st.booleans(),
 )
-def test_whatever_comes_the_rest_is_as_java_would_store_it(broker, came, is_cut):
+def test_whatever_comes_the_rest_is_as_java_would_store_it(broker: Broker, came, is_cut):
     raw = encode_properties(came)
     offset = send_header(send(broker, "T", properties=raw[:-1] if is_cut else raw)).queue_offset
     (message,) = broker.store.get("T", 0, offset, 1).messages
@@ -91,18 +91,18 @@ def test_whatever_comes_the_rest_is_as_java_would_store_it(broker, came, is_cut)
     assert found == expected
 
 
-def test_the_tag_can_be_pulled_by(broker):
+def test_the_tag_can_be_pulled_by(broker: Broker):
     send(broker, "T", properties=encode_properties({"TAGS": "A"}))
     send(broker, "T", properties=encode_properties({"TAGS": "B"}))
     assert [message.tags for message in broker.store.get("T", 0, 0, 10, "B")] == ["B"]
 
 
-def test_the_first_send_creates_the_topic_with_the_queues_the_client_wants(broker):
+def test_the_first_send_creates_the_topic_with_the_queues_the_client_wants(broker: Broker):
     assert send(broker, "T", queue_id=3).code is ResponseCode.SUCCESS
-    assert broker.topics.get("T").write_queue_nums == 4
+    assert not_none(broker.topics.get("T")).write_queue_nums == 4
 
 
-def test_a_negative_queue_lets_the_broker_choose(broker):
+def test_a_negative_queue_lets_the_broker_choose(broker: Broker):
     chosen = {send_header(send(broker, "T", queue_id=-1)).queue_id for _ in range(200)}
     assert chosen == {0, 1, 2, 3}
 
@@ -120,7 +120,9 @@ def test_a_negative_queue_lets_the_broker_choose(broker):
     ],
 )
 @pytest.mark.parametrize("code_asked", [RequestCode.SEND_MESSAGE, RequestCode.SEND_BATCH_MESSAGE], ids=str)
-def test_what_is_refused_is_not_stored(broker, code_asked, topic, queue_id, default_topic, code, says):
+def test_what_is_refused_is_not_stored(
+    broker: Broker, code_asked, topic, queue_id, default_topic, code, says
+):
     body = encode_batch(MessageBatch([BatchMessage(b"x")]))
     answer = send(broker, topic, body, queue_id=queue_id, default_topic=default_topic, code=code_asked)
     assert answer.code is code
@@ -139,13 +141,13 @@ def test_what_is_refused_is_not_stored(broker, code_asked, topic, queue_id, defa
     ],
     ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
-def test_what_would_never_come_out_again_is_refused(broker, properties, code):
+def test_what_would_never_come_out_again_is_refused(broker: Broker, properties, code):
     assert send(broker, "T", properties=encode_properties(properties)).code is code
     assert broker.store.queues() == []
 
 
 @pytest.mark.parametrize("properties", [{"DELAY": "0"}, {"DELAY": "-1"}, {"TRAN_MSG": "false"}], ids=str)
-def test_marks_that_mean_nothing_are_stored(broker, properties):
+def test_marks_that_mean_nothing_are_stored(broker: Broker, properties):
     assert send(broker, "T", properties=encode_properties(properties)).code is ResponseCode.SUCCESS
     assert properties.items() <= stored(broker)[0].properties.items()
 
@@ -155,7 +157,7 @@ def test_marks_that_mean_nothing_are_stored(broker, properties):
     [(bytes((4 << 20) + 1), b""), (b"", encode_properties({"a": "x" * 32_768}))],
     ids=["body", "properties"],
 )
-def test_what_is_too_large_is_refused(broker, body, properties):
+def test_what_is_too_large_is_refused(broker: Broker, body, properties):
     assert send(broker, "T", body, properties=properties).code is ResponseCode.MESSAGE_ILLEGAL
     assert broker.store.queues() == []
 
@@ -165,12 +167,12 @@ def test_a_body_of_4_mib_fits(tmp_path):
         assert send(broker, "T", bytes(4 << 20)).code is ResponseCode.SUCCESS
 
 
-def test_every_answer_to_a_send_has_ext_fields(broker):
+def test_every_answer_to_a_send_has_ext_fields(broker: Broker):
     assert send(broker, "T").ext == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 
 
 @pytest.mark.parametrize("is_encoded", [False, True], ids=["in process", "from the wire"])
-def test_a_batch_is_stored_message_by_message_with_its_own_properties(broker, is_encoded):
+def test_a_batch_is_stored_message_by_message_with_its_own_properties(broker: Broker, is_encoded):
     own = [encode_properties({"UNIQ_KEY": f"u{number}", "TAGS": "A"}) for number in range(3)]
     batch = MessageBatch([BatchMessage(b"%d" % number, raw, number) for number, raw in enumerate(own)])
     body = encode_batch(batch) if is_encoded else batch
@@ -185,7 +187,7 @@ def test_a_batch_is_stored_message_by_message_with_its_own_properties(broker, is
     assert send_header(answer).msg_id == ",".join(message.message_id for message in messages)
 
 
-def test_a_batch_keeps_the_bytes_of_its_properties_and_who_sent_it_when(broker):
+def test_a_batch_keeps_the_bytes_of_its_properties_and_who_sent_it_when(broker: Broker):
     raw = b"empty\x01\x02TAGS\x01A\x02UNIQ_KEY\x01u\x02"
     peer = Peer("x", Host.parse("10.1.2.3:4000"))
     header = SendMessageHeader("pg", "T", "TBW102", 4, 0, 0, 1_234, 0)
@@ -197,21 +199,21 @@ def test_a_batch_keeps_the_bytes_of_its_properties_and_who_sent_it_when(broker):
     assert len(broker.store.get("T", 0, 0, 1, "A")) == 1
 
 
-def test_a_batch_for_a_retry_topic_is_refused(broker):
+def test_a_batch_for_a_retry_topic_is_refused(broker: Broker):
     body = MessageBatch([BatchMessage(b"x")])
     answer = send(broker, "%RETRY%g", body, code=RequestCode.SEND_BATCH_MESSAGE)
     assert answer.code is ResponseCode.MESSAGE_ILLEGAL
     assert "does not support retry group" in not_none(answer.remark)
 
 
-def test_a_batch_larger_than_a_message_may_be_is_refused(broker):
+def test_a_batch_larger_than_a_message_may_be_is_refused(broker: Broker):
     body = MessageBatch([BatchMessage(bytes(1 << 20))] * 5)
     assert send(broker, "T", body, code=RequestCode.SEND_BATCH_MESSAGE).code is ResponseCode.MESSAGE_ILLEGAL
     assert broker.store.queues() == []
 
 
 @pytest.mark.parametrize("body", [b"", b"x", bytes(30)], ids=["empty", "cut", "zeros"])
-def test_a_damaged_batch_is_refused(broker, body):
+def test_a_damaged_batch_is_refused(broker: Broker, body):
     assert send(broker, "T", body, code=RequestCode.SEND_BATCH_MESSAGE).code is ResponseCode.SYSTEM_ERROR
     assert broker.store.queues() == []
 
@@ -227,12 +229,12 @@ def test_wait_false_is_answered_before_the_disk(tmp_path):
         assert send_header(answer).durability == "async"
 
 
-def test_a_header_of_another_request_is_refused(broker):
+def test_a_header_of_another_request_is_refused(broker: Broker):
     request = Request(RequestCode.SEND_MESSAGE_V2, GetMaxOffsetHeader("T", 0), b"x")
     assert broker.dispatch(request).code is ResponseCode.SYSTEM_ERROR
 
 
-def test_a_body_of_another_request_is_refused(broker):
+def test_a_body_of_another_request_is_refused(broker: Broker):
     assert send(broker, "T", MessageBatch([])).code is ResponseCode.SYSTEM_ERROR
     assert broker.store.queues() == []
 

@@ -71,7 +71,7 @@ def test_s4_32_s4_33_the_retry_ladder_ends_after_sixteen_retries_as_a_dead_lette
         assert queue_sizes(broker)["%RETRY%cg", 0] == 16
 
 
-def test_s4_33_a_level_below_zero_is_a_dead_letter_at_once(broker):
+def test_s4_33_a_level_below_zero_is_a_dead_letter_at_once(broker: Broker):
     send(broker, "T", b"x")
     assert send_back(broker, 0, -1).code is ResponseCode.SUCCESS
     (dead,) = stored(broker, "%DLQ%cg")
@@ -80,7 +80,7 @@ def test_s4_33_a_level_below_zero_is_a_dead_letter_at_once(broker):
 
 
 @pytest.mark.parametrize(("level", "wait_s"), [(1, 1), (5, 60), (18, 7_200), (99, 7_200)])
-def test_s4_32_a_client_may_choose_the_level(broker, level, wait_s):
+def test_s4_32_a_client_may_choose_the_level(broker: Broker, level, wait_s):
     send(broker, "T")
     send_back(broker, 0, level)
     broker.advance(wait_s * 1_000 - 1)
@@ -158,32 +158,32 @@ def test_a_retry_has_every_byte_that_a_java_broker_wrote(tmp_path):
 
 
 @pytest.mark.parametrize(("most", "ends"), [(0, "%DLQ%cg"), (1, SCHEDULE_TOPIC)])
-def test_the_groups_own_number_of_retries_counts(broker, most, ends):
+def test_the_groups_own_number_of_retries_counts(broker: Broker, most, ends):
     broker.groups.put(SubscriptionGroup("cg", retry_max_times=most))
     send(broker, "T")
     send_back(broker, 0)
     assert {topic for topic, _ in queue_sizes(broker)} == {"T", ends}
 
 
-def test_a_clients_number_of_retries_is_taken_before_the_groups(broker):
+def test_a_clients_number_of_retries_is_taken_before_the_groups(broker: Broker):
     send(broker, "T")
     send_back(broker, 0, max_reconsume_times=0)
     assert len(stored(broker, "%DLQ%cg")) == 1
 
 
-def test_a_group_without_retry_queues_takes_nothing_back(broker):
+def test_a_group_without_retry_queues_takes_nothing_back(broker: Broker):
     broker.groups.put(SubscriptionGroup("cg", retry_queue_nums=0))
     assert send_back(broker, 12_345).code is ResponseCode.SUCCESS
     assert broker.topics.get("%RETRY%cg") is None
 
 
-def test_the_retry_topic_has_the_groups_queues(broker):
+def test_the_retry_topic_has_the_groups_queues(broker: Broker):
     broker.groups.put(SubscriptionGroup("cg", retry_queue_nums=3))
     send(broker, "T")
     for _ in range(40):
         send_back(broker, 0, 1, is_unit_mode=True)
     broker.advance("1s")
-    topic = broker.topics.get("%RETRY%cg")
+    topic = not_none(broker.topics.get("%RETRY%cg"))
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag) == (3, 3, 6, 2)
     assert {queue_id for topic, queue_id in queue_sizes(broker) if topic == "%RETRY%cg"} == {0, 1, 2}
 
@@ -207,7 +207,7 @@ def test_the_checks_come_in_rocketmqs_order(tmp_path):
             assert answer.remark == f"look message by offset failed, {offset}"
 
 
-def test_a_place_inside_a_record_is_no_message(broker):
+def test_a_place_inside_a_record_is_no_message(broker: Broker):
     send(broker, "T", bytes(100))
     assert send_back(broker, 4).code is ResponseCode.SYSTEM_ERROR
 
@@ -247,7 +247,7 @@ def test_an_inner_batch_cannot_be_tried_again_as_one(tmp_path):
 COMPACTED = TopicConfig("C", 1, 1, attributes={"cleanup.policy": "COMPACTION"})
 
 
-def test_a_message_of_a_compaction_topic_is_found_by_its_id(broker):
+def test_a_message_of_a_compaction_topic_is_found_by_its_id(broker: Broker):
     """Its place is one of the compaction log: 0 is a stranger in the commit log."""
     send(broker, "T", b"stranger")
     broker.topics.put(COMPACTED)
@@ -258,7 +258,7 @@ def test_a_message_of_a_compaction_topic_is_found_by_its_id(broker):
 
 
 @pytest.mark.parametrize("message_id", [None, "unknown"])
-def test_a_message_of_a_compaction_topic_without_its_id_is_refused(broker, message_id):
+def test_a_message_of_a_compaction_topic_without_its_id_is_refused(broker: Broker, message_id):
     send(broker, "T", b"stranger")
     broker.topics.put(COMPACTED)
     answer = send_back(broker, 0, origin_topic="C", origin_message_id=message_id)
@@ -277,7 +277,7 @@ def send_retry(broker, failures, *, most=None, level=1):
     return broker.dispatch(Request(RequestCode.SEND_MESSAGE_V2, header, b"x"))
 
 
-def test_s4_33_a_retry_that_is_sent_anew_waits_and_ends_in_the_same_way(broker):
+def test_s4_33_a_retry_that_is_sent_anew_waits_and_ends_in_the_same_way(broker: Broker):
     broker.groups.put(SubscriptionGroup("cg"))
     assert send_retry(broker, 16).code is ResponseCode.SUCCESS
     broker.advance("1s")
@@ -287,7 +287,7 @@ def test_s4_33_a_retry_that_is_sent_anew_waits_and_ends_in_the_same_way(broker):
     assert [message.properties["DELAY"] for message in stored(broker, "%DLQ%cg")] == ["-1", "-1"]
 
 
-def test_s2_25_a_retry_under_a_live_queue_lock_of_the_group_is_a_dead_letter_at_once(broker):
+def test_s2_25_a_retry_under_a_live_queue_lock_of_the_group_is_a_dead_letter_at_once(broker: Broker):
     broker.groups.put(SubscriptionGroup("cg"))
     broker.locks.lock("cg", [MessageQueue("T", "broker-a", 0)], "client")
     send_retry(broker, 1)
@@ -298,7 +298,7 @@ def test_s2_25_a_retry_under_a_live_queue_lock_of_the_group_is_a_dead_letter_at_
     assert len(stored(broker, "%RETRY%cg")) == 1
 
 
-def test_a_delayed_message_that_fails_is_tried_again_like_any_other(broker):
+def test_a_delayed_message_that_fails_is_tried_again_like_any_other(broker: Broker):
     send_delayed(broker, 2, b"x", TAGS="A")
     broker.advance("5s")
     send_back(broker, last(broker, "T").phy_offset)

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from seglog.broker.broker import LOCAL_PEER
+from seglog.broker.broker import LOCAL_PEER, Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
@@ -18,13 +18,15 @@ from seglog.remoting.client_headers import (
     UnregisterClientHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import (
+    ConsumerConnectionsBody,
     ConsumerData,
     ConsumerListBody,
     ConsumeType,
     HeartbeatBody,
     MessageModel,
+    ProducerConnectionsBody,
 )
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
@@ -44,35 +46,35 @@ def leave(client, **groups):
     return client.link.invoke(Request(RequestCode.UNREGISTER_CLIENT, header))
 
 
-def test_clients_are_listed_in_the_order_in_which_they_came(broker):
+def test_clients_are_listed_in_the_order_in_which_they_came(broker: Broker):
     for name in ("b", "a"):
         ToldClient(broker, name).beat(ALL_OF_T)
     assert members(broker).body == ConsumerListBody(("b", "a"))
 
 
-def test_a_group_without_clients_is_no_empty_list(broker):
+def test_a_group_without_clients_is_no_empty_list(broker: Broker):
     answer = members(broker)
     assert (answer.code, answer.body) == (ResponseCode.SYSTEM_ERROR, None)
     assert answer.remark == "no consumer for this group, cg"
 
 
-def test_the_first_heartbeat_makes_the_group_and_its_retry_topic(broker):
+def test_the_first_heartbeat_makes_the_group_and_its_retry_topic(broker: Broker):
     ToldClient(broker, "a").beat(ALL_OF_T)
     assert broker.groups.get(GROUP) == SubscriptionGroup(GROUP)
     assert broker.topics.get("%RETRY%cg") == TopicConfig("%RETRY%cg", 1, 1)
 
 
-def test_the_retry_topic_of_a_group_that_is_there_is_made_as_well(broker):
+def test_the_retry_topic_of_a_group_that_is_there_is_made_as_well(broker: Broker):
     broker.groups.put(SubscriptionGroup(GROUP, retry_queue_nums=3))
     ToldClient(broker, "a").beat(ALL_OF_T, is_unit_mode=True)
     assert broker.topics.get("%RETRY%cg") == TopicConfig("%RETRY%cg", 3, 3, sys_flag=2)
 
 
-def test_the_retry_topic_has_an_order_if_a_topic_of_the_group_has_one(broker):
+def test_the_retry_topic_has_an_order_if_a_topic_of_the_group_has_one(broker: Broker):
     ToldClient(broker, "a").beat(ALL_OF_T)
     broker.topics.put(TopicConfig("T", 1, 1, is_order=True))
     ToldClient(broker, "b").beat(ALL_OF_T)
-    assert broker.topics.get("%RETRY%cg").is_order
+    assert not_none(broker.topics.get("%RETRY%cg")).is_order
 
 
 def test_a_group_that_may_not_be_made_is_passed_over(tmp_path):
@@ -82,7 +84,7 @@ def test_a_group_that_may_not_be_made_is_passed_over(tmp_path):
         assert broker.clients.consumers(GROUP) is None
 
 
-def test_everyone_in_the_group_is_told_of_one_that_comes(broker):
+def test_everyone_in_the_group_is_told_of_one_that_comes(broker: Broker):
     first, second, other = (ToldClient(broker, name) for name in "abc")
     first.beat(ALL_OF_T)
     assert first.told_groups == [GROUP]
@@ -91,7 +93,7 @@ def test_everyone_in_the_group_is_told_of_one_that_comes(broker):
     assert (first.told_groups, second.told_groups, other.told_groups) == ([GROUP], [GROUP], ["other"])
 
 
-def test_nobody_is_told_of_a_heartbeat_that_says_nothing_new(broker):
+def test_nobody_is_told_of_a_heartbeat_that_says_nothing_new(broker: Broker):
     client = ToldClient(broker, "a")
     for version in (1, 1, 2):
         client.beat(SubscriptionData("T", "*", version))
@@ -99,14 +101,14 @@ def test_nobody_is_told_of_a_heartbeat_that_says_nothing_new(broker):
 
 
 @pytest.mark.parametrize("subscriptions", [(), (ALL_OF_T, SubscriptionData("U"))])
-def test_everyone_is_told_of_a_topic_that_comes_or_goes(broker, subscriptions):
+def test_everyone_is_told_of_a_topic_that_comes_or_goes(broker: Broker, subscriptions):
     client = ToldClient(broker, "a")
     client.beat(ALL_OF_T)
     client.beat(*subscriptions)
     assert client.told_groups == [GROUP, GROUP]
 
 
-def test_a_group_is_not_told_if_it_does_not_want_to_be_or_shares_nothing(broker):
+def test_a_group_is_not_told_if_it_does_not_want_to_be_or_shares_nothing(broker: Broker):
     broker.groups.put(SubscriptionGroup("quiet", is_notified=False))
     client = ToldClient(broker, "a")
     client.beat(ALL_OF_T, group="quiet")
@@ -115,7 +117,7 @@ def test_a_group_is_not_told_if_it_does_not_want_to_be_or_shares_nothing(broker)
     assert client.told_groups == []
 
 
-def test_a_client_that_leaves_is_gone_and_the_rest_is_told(broker):
+def test_a_client_that_leaves_is_gone_and_the_rest_is_told(broker: Broker):
     first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
     for client in (first, second):
         client.beat(ALL_OF_T)
@@ -126,14 +128,14 @@ def test_a_client_that_leaves_is_gone_and_the_rest_is_told(broker):
     assert (first.told_groups, second.told_groups) == ([GROUP], [])
 
 
-def test_leaving_a_group_that_one_is_not_in_changes_nothing(broker):
+def test_leaving_a_group_that_one_is_not_in_changes_nothing(broker: Broker):
     client, stranger = ToldClient(broker, "a"), ToldClient(broker, "b")
     client.beat(ALL_OF_T)
     leave(stranger, consumer_group=GROUP, producer_group="pg")
     assert members(broker).body == ConsumerListBody(("a",))
 
 
-def test_a_connection_that_ends_takes_its_client_out_of_all_groups(broker):
+def test_a_connection_that_ends_takes_its_client_out_of_all_groups(broker: Broker):
     first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
     for client in (first, second):
         client.beat(ALL_OF_T, producer_groups=("pg",))
@@ -144,13 +146,13 @@ def test_a_connection_that_ends_takes_its_client_out_of_all_groups(broker):
     assert [client.client_id for client in broker.clients.producers("pg")] == ["a"]
 
 
-def test_two_connections_are_two_clients_whatever_they_are_called(broker):
+def test_two_connections_are_two_clients_whatever_they_are_called(broker: Broker):
     for _ in range(2):
         ToldClient(broker, "same").beat(ALL_OF_T)
     assert members(broker).body == ConsumerListBody(("same", "same"))
 
 
-def test_clients_without_a_connection_are_told_apart_by_their_names(broker):
+def test_clients_without_a_connection_are_told_apart_by_their_names(broker: Broker):
     for name in ("a", "b", "a"):
         body = HeartbeatBody(name, consumers=(ConsumerData(GROUP, (ALL_OF_T,)),))
         broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), LOCAL_PEER)
@@ -174,39 +176,39 @@ def test_a_client_that_is_silent_for_two_minutes_is_taken_out_by_the_next_scan(t
         assert broker.clients.is_empty
 
 
-def test_a_newer_subscription_replaces_an_older_one_and_an_older_one_does_not(broker):
+def test_a_newer_subscription_replaces_an_older_one_and_an_older_one_does_not(broker: Broker):
     client = ToldClient(broker, "a")
     for version, expression in ((5, "A"), (4, "B"), (5, "C"), (6, "D")):
         client.beat(SubscriptionData("T", expression, version))
-        known = broker.clients.consumers(GROUP).subscriptions["T"]
+        known = not_none(broker.clients.consumers(GROUP)).subscriptions["T"]
         assert known.expression == {5: "A", 4: "A", 6: "D"}[version]
 
 
-def test_a_topic_that_a_heartbeat_leaves_out_is_no_longer_subscribed_to(broker):
+def test_a_topic_that_a_heartbeat_leaves_out_is_no_longer_subscribed_to(broker: Broker):
     client = ToldClient(broker, "a")
     client.beat(ALL_OF_T, SubscriptionData("U"))
     client.beat(ALL_OF_T)
-    assert set(broker.clients.consumers(GROUP).subscriptions) == {"T"}
+    assert set(not_none(broker.clients.consumers(GROUP)).subscriptions) == {"T"}
 
 
-def test_a_heartbeat_without_subscriptions_leaves_them_as_they_are(broker):
+def test_a_heartbeat_without_subscriptions_leaves_them_as_they_are(broker: Broker):
     client, second = ToldClient(broker, "a"), ToldClient(broker, "b")
     client.beat(ALL_OF_T, fingerprint=7)
     client.beat(fingerprint=7, is_without_subscriptions=True)
     second.beat(fingerprint=7, is_without_subscriptions=True)
-    group = broker.clients.consumers(GROUP)
+    group = not_none(broker.clients.consumers(GROUP))
     assert set(group.subscriptions) == {"T"}
     assert len(group.clients) == 2
 
 
-def test_a_heartbeat_of_the_old_form_never_leaves_subscriptions_out(broker):
+def test_a_heartbeat_of_the_old_form_never_leaves_subscriptions_out(broker: Broker):
     client = ToldClient(broker, "a")
     client.beat(ALL_OF_T)
     client.beat(is_without_subscriptions=True)
-    assert broker.clients.consumers(GROUP).subscriptions == {}
+    assert not_none(broker.clients.consumers(GROUP)).subscriptions == {}
 
 
-def test_the_answer_says_whether_subscriptions_may_be_left_out(broker):
+def test_the_answer_says_whether_subscriptions_may_be_left_out(broker: Broker):
     client = ToldClient(broker, "a")
     answers = [not_none(client.beat(ALL_OF_T, fingerprint=number).ext) for number in (0, 7, 7, 8, 8, 0)]
     assert {answer["IS_SUPPORT_HEART_BEAT_V2"] for answer in answers} == {"true"}
@@ -229,10 +231,10 @@ def test_clients_that_pull_by_themselves_can_be_kept_out(tmp_path):
         assert members(broker).body == ConsumerListBody(("b",))
 
 
-def test_a_group_that_is_online_is_shown_with_its_connections(broker):
+def test_a_group_that_is_online_is_shown_with_its_connections(broker: Broker):
     ToldClient(broker, "a").beat(ALL_OF_T, message_model=MessageModel.BROADCASTING)
     request = Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(GROUP))
-    body = broker.dispatch(request).body
+    body = expect_body(broker.dispatch(request), ConsumerConnectionsBody)
     (connection,) = body.connections
     assert (connection.client_id, connection.language, connection.version) == ("a", "PYTHON", 477)
     assert connection.address.startswith("127.0.0.1")
@@ -241,17 +243,18 @@ def test_a_group_that_is_online_is_shown_with_its_connections(broker):
     assert body.consume_from == "CONSUME_FROM_LAST_OFFSET"
 
 
-def test_a_producer_group_is_shown_with_its_connections_until_its_last_client_leaves(broker):
+def test_a_producer_group_is_shown_with_its_connections_until_its_last_client_leaves(broker: Broker):
     client = ToldClient(broker, "a")
     client.beat(producer_groups=("pg",))
     request = Request(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader("pg"))
-    assert {connection.client_id for connection in broker.dispatch(request).body.connections} == {"a"}
+    body = expect_body(broker.dispatch(request), ProducerConnectionsBody)
+    assert {connection.client_id for connection in body.connections} == {"a"}
     leave(client, producer_group="pg")
     answer = broker.dispatch(request)
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "the producer group[pg] not exist")
 
 
-def test_a_group_that_is_offline_is_not_shown(broker):
+def test_a_group_that_is_offline_is_not_shown(broker: Broker):
     request = Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(GROUP))
     answer = broker.dispatch(request)
     assert (answer.code, answer.remark) == (
@@ -260,7 +263,7 @@ def test_a_group_that_is_offline_is_not_shown(broker):
     )
 
 
-def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(broker, caplog):
+def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(broker: Broker, caplog):
     first, second = ToldClient(broker, "a"), ToldClient(broker, "b")
     with caplog.at_level(logging.WARNING):
         first.beat(SubscriptionData("T", "A", 1))
@@ -277,7 +280,7 @@ def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(br
     )
 
 
-def test_a_topic_that_only_some_clients_subscribe_to_is_a_disagreement(broker):
+def test_a_topic_that_only_some_clients_subscribe_to_is_a_disagreement(broker: Broker):
     ToldClient(broker, "a").beat(ALL_OF_T, SubscriptionData("U"))
     ToldClient(broker, "b").beat(ALL_OF_T)
     (one,) = broker.clients.disagreements()[GROUP]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.groups import GroupTable, group_name_problem
 from seglog.clock import VirtualClock
@@ -202,7 +203,7 @@ def test_deleting_takes_a_group_away_but_none_of_the_systems():
         table.delete("CID_RMQ_SYS_TRANS")
 
 
-def test_the_first_pull_creates_the_group_and_no_retry_topic(broker):
+def test_the_first_pull_creates_the_group_and_no_retry_topic(broker: Broker):
     send(broker, "T")
     assert pull(broker, "T").code is ResponseCode.SUCCESS
     assert broker.groups.get("cg") == SubscriptionGroup("cg")
@@ -226,12 +227,12 @@ def test_s4_36_a_pull_of_a_group_that_is_not_there_or_may_not_consume_is_refused
         assert pull(broker, "T").code is ResponseCode.SUCCESS
 
 
-def test_a_request_for_a_group_with_a_bad_name_is_refused(broker):
+def test_a_request_for_a_group_with_a_bad_name_is_refused(broker: Broker):
     assert create(broker, SubscriptionGroup("a b")).code is ResponseCode.INVALID_PARAMETER
     assert broker.groups.get("a b") is None
 
 
-def test_deleting_a_group_keeps_its_offsets_unless_asked(broker):
+def test_deleting_a_group_keeps_its_offsets_unless_asked(broker: Broker):
     create(broker, SubscriptionGroup("g"))
     broker.offsets.commit("g", "T", 0, 3)
     assert delete(broker, "g").code is ResponseCode.SUCCESS
@@ -249,12 +250,12 @@ def test_groups_outlive_the_broker(tmp_path):
         assert broker.groups.get("g") == kept
 
 
-def test_attributes_of_a_request_are_changes(broker):
+def test_attributes_of_a_request_are_changes(broker: Broker):
     create(broker, SubscriptionGroup("g", attributes={"+priority.factor": "7"}))
     create(broker, SubscriptionGroup("g", retry_max_times=3))
-    assert broker.groups.get("g").attributes == {"priority.factor": "7"}
+    assert not_none(broker.groups.get("g")).attributes == {"priority.factor": "7"}
     create(broker, SubscriptionGroup("g", attributes={"-priority.factor": ""}))
-    assert broker.groups.get("g").attributes == {}
+    assert not_none(broker.groups.get("g")).attributes == {}
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_attributes_of_a_request_are_changes(broker):
         ("known", {"priority.factor": "7"}, "wrong format key"),
     ],
 )
-def test_attributes_that_cannot_be_are_refused_and_nothing_is_changed(broker, name, attributes, says):
+def test_attributes_that_cannot_be_are_refused_and_nothing_is_changed(broker: Broker, name, attributes, says):
     create(broker, SubscriptionGroup("known"))
     answer = create(broker, SubscriptionGroup(name, retry_max_times=1, attributes=attributes))
     assert answer.code is ResponseCode.SYSTEM_ERROR

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.clock import VirtualClock
@@ -172,7 +173,7 @@ def test_s2_25_a_retry_under_a_live_lock_is_a_dead_letter_at_once(tmp_path):
         (17, 99, "%RETRY%g"),
     ],
 )
-def test_s4_33_a_retry_beyond_the_last_attempt_is_a_dead_letter(broker, times, most, topic):
+def test_s4_33_a_retry_beyond_the_last_attempt_is_a_dead_letter(broker: Broker, times, most, topic):
     header = SendMessageHeader(
         "pg", "%RETRY%g", "TBW102", 4, 0, 0, 1, 0, reconsume_times=times, max_reconsume_times=most
     )

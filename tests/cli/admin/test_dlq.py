@@ -16,6 +16,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.system_names import TOOLS_GROUP
 from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send
+from tests.support.command_line import Seglog
 from tests.support.material.stores import SMALL, read_all
 
 START_MS = 1_700_000_000_000
@@ -69,21 +70,21 @@ def offsets(lines):
     return [line["queueOffset"] for line in lines]
 
 
-def test_groups_with_dead_letters_are_listed(seglog, store):
+def test_groups_with_dead_letters_are_listed(seglog: Seglog, store):
     lines = seglog("dlq", "ls", store, "--json").lines
     assert [(line["group"], line["letters"], line["resent"]) for line in lines] == [("g", 6, 0), ("h", 1, 0)]
     assert lines[0]["newestTimestamp"] - lines[0]["oldestTimestamp"] == 5000
     assert "sent again" in seglog("dlq", "ls", store).stdout
 
 
-def test_a_store_without_dead_letters_says_so(seglog, tmp_path):
+def test_a_store_without_dead_letters_says_so(seglog: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "s", **SMALL) as opened:
         opened.put("T", b"x")
     for command in (["ls"], ["show"], ["resend"]):
         assert "no dead letters" in seglog("dlq", *command, tmp_path / "s").stdout
 
 
-def test_letters_tell_where_they_were_consumed_from_and_how_often(seglog, store):
+def test_letters_tell_where_they_were_consumed_from_and_how_often(seglog: Seglog, store):
     lines = seglog("dlq", "show", store, "--group", "g", "--json").lines
     assert [line["origin"] for line in lines] == ["Orders"] * 5 + ["Bills"]
     assert {line["reconsumeTimes"] for line in lines} == {16}
@@ -115,7 +116,7 @@ def test_letters_tell_where_they_were_consumed_from_and_how_often(seglog, store)
         (["stored<2023-11-14T22:13:22Z"], [0, 1]),
     ],
 )
-def test_conditions_choose_letters(seglog, store, conditions, found):
+def test_conditions_choose_letters(seglog: Seglog, store, conditions, found):
     options = [word for condition in conditions for word in ("--where", condition)]
     lines = seglog("dlq", "show", store, "--group", "g", *options, "--json").lines
     assert offsets(lines) == found
@@ -124,12 +125,12 @@ def test_conditions_choose_letters(seglog, store, conditions, found):
 @pytest.mark.parametrize(
     "condition", ["", "key", "=x", "offset~1", "offset=x", "stored>=yesterday", "key>=k", "size=-1"]
 )
-def test_what_is_no_condition_is_refused(seglog, store, condition):
+def test_what_is_no_condition_is_refused(seglog: Seglog, store, condition):
     ran = seglog("dlq", "show", store, "--where", condition)
     assert ran.exit_code == InvalidArgumentError.exit_code
 
 
-def test_without_apply_nothing_is_sent(seglog, store):
+def test_without_apply_nothing_is_sent(seglog: Seglog, store):
     lines = seglog("dlq", "resend", store, "--to", "origin", "--json").lines
     assert [(line["group"], line["topic"], line["letters"]) for line in lines] == [
         ("g", "Bills", 1),
@@ -140,7 +141,7 @@ def test_without_apply_nothing_is_sent(seglog, store):
     assert seglog("dlq", "ls", store, "--json").lines[0]["resent"] == 0
 
 
-def test_the_group_that_gave_up_gets_its_letters_again_as_if_for_the_first_time(seglog, store):
+def test_the_group_that_gave_up_gets_its_letters_again_as_if_for_the_first_time(seglog: Seglog, store):
     receipts = seglog("dlq", "resend", store, "--group", "g", "--apply", "--json").lines
     assert [(line["status"], line["topic"], line["queueOffset"]) for line in receipts] == [
         ("sent", "%RETRY%g", number) for number in range(6)
@@ -157,7 +158,7 @@ def test_the_group_that_gave_up_gets_its_letters_again_as_if_for_the_first_time(
         assert broker.topics.get("%RETRY%g") is not None
 
 
-def test_a_topic_gets_letters_as_new_messages_spread_over_its_queues(seglog, store):
+def test_a_topic_gets_letters_as_new_messages_spread_over_its_queues(seglog: Seglog, store):
     receipts = seglog("dlq", "resend", store, "--group", "g", "--to", "origin", "--apply", "--json").lines
     assert [(line["topic"], line["queueId"]) for line in receipts] == [
         *(("Orders", number % 3) for number in range(5)),
@@ -173,7 +174,7 @@ def test_a_topic_gets_letters_as_new_messages_spread_over_its_queues(seglog, sto
     assert message.properties["shop"] in {"north", "south"}
 
 
-def test_a_letter_is_sent_again_once(seglog, store):
+def test_a_letter_is_sent_again_once(seglog: Seglog, store):
     chosen = ["--group", "g", "--where", "shop=north"]
     first = seglog("dlq", "resend", store, *chosen, "--apply", "--json").lines
     assert [line["status"] for line in first] == ["sent"] * 3
@@ -189,7 +190,7 @@ def test_a_letter_is_sent_again_once(seglog, store):
     assert {line["queueOffset"]: line["resentId"] for line in shown}[1] == first[0]["newId"]
 
 
-def test_a_letter_that_dies_again_is_another_letter(seglog, store):
+def test_a_letter_that_dies_again_is_another_letter(seglog: Seglog, store):
     seglog("dlq", "resend", store, "--group", "h", "--apply")
     with MessageStore.open(store) as opened:
         (retry,) = read_all(opened, "%RETRY%h", 0)
@@ -200,7 +201,7 @@ def test_a_letter_that_dies_again_is_another_letter(seglog, store):
     assert second.properties[RESENT_ID].startswith(lines[-1]["oldId"])
 
 
-def test_the_group_for_tools_passes_letters_that_were_all_sent(seglog, store):
+def test_the_group_for_tools_passes_letters_that_were_all_sent(seglog: Seglog, store):
     def passed():
         return OffsetTable(RealFiles(), store).of(TOOLS_GROUP, "%DLQ%g", 0)
 
@@ -210,20 +211,20 @@ def test_the_group_for_tools_passes_letters_that_were_all_sent(seglog, store):
     assert passed() == 6
 
 
-def test_a_rate_is_kept(seglog, store):
+def test_a_rate_is_kept(seglog: Seglog, store):
     began_s = time.monotonic()
     seglog("dlq", "resend", store, "--group", "g", "--rate", "20", "--apply")
     assert time.monotonic() - began_s >= 6 / 20 * 0.9
 
 
-def test_a_group_without_letters_is_named(seglog, store):
+def test_a_group_without_letters_is_named(seglog: Seglog, store):
     for words in (["show"], ["resend"], ["resend", "--apply"]):
         ran = seglog("dlq", words[0], store, "--group", "nobody", *words[1:])
         assert ran.exit_code == NotFoundError.exit_code
         assert "nobody" in ran.stderr
 
 
-def test_a_letter_that_does_not_tell_its_topic_can_go_to_its_group_only(seglog, tmp_path):
+def test_a_letter_that_does_not_tell_its_topic_can_go_to_its_group_only(seglog: Seglog, tmp_path):
     path = tmp_path / "s"
     with MessageStore.open(path, **SMALL) as opened:
         opened.put("%DLQ%g", b"lost")
@@ -233,7 +234,7 @@ def test_a_letter_that_does_not_tell_its_topic_can_go_to_its_group_only(seglog, 
     assert seglog("dlq", "resend", path, "--apply", "--json").lines[0]["status"] == "sent"
 
 
-def test_letters_are_shown_beside_a_broker_and_not_sent(seglog, store):
+def test_letters_are_shown_beside_a_broker_and_not_sent(seglog: Seglog, store):
     with MessageStore.open(store):
         assert seglog("dlq", "show", store).exit_code == 0
         assert seglog("dlq", "resend", store).exit_code == 0

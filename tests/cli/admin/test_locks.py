@@ -8,6 +8,7 @@ from seglog.broker.broker import Broker
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.names import OURS
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
@@ -20,7 +21,7 @@ def broker(tmp_path):
         yield opened
 
 
-def test_s2_29_locks_are_shown_with_group_queue_client_age_and_expiry(seglog, broker):
+def test_s2_29_locks_are_shown_with_group_queue_client_age_and_expiry(seglog: Seglog, broker):
     broker.locks.lock("g", QUEUES, "a")
     broker.locks.lock("h", QUEUES[:1], "b")
     broker.persist()
@@ -34,11 +35,11 @@ def test_s2_29_locks_are_shown_with_group_queue_client_age_and_expiry(seglog, br
         assert 0 <= line["ageMs"] < 60_000
         assert line["ageMs"] + line["expiresInMs"] == 60_000
         assert not line["expired"]
-    (line,) = seglog("locks", broker.path, "h").stdout.splitlines()[1:]
-    assert line.split()[:3] == ["h", "T/0", "b"]
+    (shown,) = seglog("locks", broker.path, "h").stdout.splitlines()[1:]
+    assert shown.split()[:3] == ["h", "T/0", "b"]
 
 
-def test_locks_that_were_given_back_are_shown_no_more(seglog, broker):
+def test_locks_that_were_given_back_are_shown_no_more(seglog: Seglog, broker):
     broker.locks.lock("g", QUEUES, "a")
     broker.persist()
     broker.locks.unlock("g", QUEUES, "a")
@@ -46,7 +47,7 @@ def test_locks_that_were_given_back_are_shown_no_more(seglog, broker):
     assert seglog("locks", broker.path).stdout == "no locks\n"
 
 
-def test_without_a_broker_all_queues_are_free(seglog, broker):
+def test_without_a_broker_all_queues_are_free(seglog: Seglog, broker):
     broker.locks.lock("g", QUEUES, "a")
     broker.persist()
     picture = (broker.path / OURS / "locks.json").read_bytes()
@@ -59,13 +60,13 @@ def test_without_a_broker_all_queues_are_free(seglog, broker):
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"drawnMs":1,"liveMs":2}', '{"drawnMs":1,"liveMs":2,"locks":[1]}']
 )
-def test_a_damaged_picture_is_said_to_be_one(seglog, broker, text):
+def test_a_damaged_picture_is_said_to_be_one(seglog: Seglog, broker, text):
     (broker.path / OURS).mkdir(exist_ok=True)
     (broker.path / OURS / "locks.json").write_text(text)
     assert seglog("locks", broker.path).exit_code == CorruptError.exit_code
 
 
-def test_showing_locks_changes_nothing(seglog, broker):
+def test_showing_locks_changes_nothing(seglog: Seglog, broker):
     broker.locks.lock("g", QUEUES, "a")
     broker.persist()
     folders = [broker.path / name for name in ("config", OURS, "commitlog")]

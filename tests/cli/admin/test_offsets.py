@@ -8,6 +8,7 @@ from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
 from tests.support.brokers import open_broker, send
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 
 START_MS = 1_800_000_000_000
@@ -34,7 +35,7 @@ def offsets(seglog, store, group="g"):
     }
 
 
-def test_show_tells_offset_range_and_lag_of_each_queue(seglog, store):
+def test_show_tells_offset_range_and_lag_of_each_queue(seglog: Seglog, store):
     lines = seglog("offsets", "show", store, "g", "--json").lines
     assert [(line["queueId"], line["offset"], line["maxOffset"], line["lag"]) for line in lines] == [
         (0, 1, 5, 4),
@@ -43,7 +44,7 @@ def test_show_tells_offset_range_and_lag_of_each_queue(seglog, store):
     assert {line["group"] for line in seglog("offsets", "show", store, "--json").lines} == {"g", "h"}
 
 
-def test_lag_sums_the_queues_of_a_topic(seglog, store):
+def test_lag_sums_the_queues_of_a_topic(seglog: Seglog, store):
     lines = seglog("offsets", "lag", store, "--json").lines
     assert [(line["group"], line["queues"], line["lag"], line["lost"]) for line in lines] == [
         ("g", 2, 4, 0),
@@ -51,7 +52,7 @@ def test_lag_sums_the_queues_of_a_topic(seglog, store):
     ]
 
 
-def test_log_flags_the_step_back_and_blame_names_its_client(seglog, store):
+def test_log_flags_the_step_back_and_blame_names_its_client(seglog: Seglog, store):
     lines = seglog("offsets", "log", store, "g", "--json").lines
     assert [(line["before"], line["after"], line["client"], line["backwards"]) for line in lines] == [
         (None, 4, "a", False),
@@ -65,7 +66,7 @@ def test_log_flags_the_step_back_and_blame_names_its_client(seglog, store):
     assert "BACKWARDS" in seglog("offsets", "log", store).stdout
 
 
-def test_reading_commands_change_nothing(seglog, store):
+def test_reading_commands_change_nothing(seglog: Seglog, store):
     before = golden.file_digest(store)
     for name in ("show", "lag", "log", "blame"):
         assert seglog("offsets", name, store).exit_code == 0
@@ -84,7 +85,7 @@ def test_reading_commands_change_nothing(seglog, store):
         (["--to", "3", "--queue", "0"], {0: 3, 1: 2}),
     ],
 )
-def test_reset_shows_the_moves_and_makes_them_when_told(seglog, store, arguments, expected):
+def test_reset_shows_the_moves_and_makes_them_when_told(seglog: Seglog, store, arguments, expected):
     command = ["offsets", "reset", store, "g", "T", *arguments]
     planned = seglog(*command, "--json").lines
     assert offsets(seglog, store) == {0: 1, 1: 2}
@@ -97,7 +98,7 @@ def test_reset_shows_the_moves_and_makes_them_when_told(seglog, store, arguments
     assert [line["client"] for line in newest] == ["seglog offsets reset"] * len(moved)
 
 
-def test_a_group_that_never_committed_is_reset_too_and_a_broker_takes_it(seglog, store):
+def test_a_group_that_never_committed_is_reset_too_and_a_broker_takes_it(seglog: Seglog, store):
     assert seglog("offsets", "reset", store, "new", "T", "--end", "--apply").exit_code == 0
     with open_broker(store) as broker:
         assert broker.offsets.of_group("new") == {("T", 0): 5, ("T", 1): 2}
@@ -114,14 +115,14 @@ def test_a_group_that_never_committed_is_reset_too_and_a_broker_takes_it(seglog,
         (["g", "T", "--queue", "7", "--start"], NotFoundError),
     ],
 )
-def test_a_reset_that_makes_no_sense_changes_nothing(seglog, store, arguments, error):
+def test_a_reset_that_makes_no_sense_changes_nothing(seglog: Seglog, store, arguments, error):
     before = golden.file_digest(store)
     assert seglog("offsets", "reset", store, *arguments).exit_code == error.exit_code
     after = golden.file_digest(store)
     assert after == before
 
 
-def test_restore_brings_groups_back_to_where_they_stood(seglog, store):
+def test_restore_brings_groups_back_to_where_they_stood(seglog: Seglog, store):
     command = ["offsets", "restore", store, "--at", START_MS + 8000]
     (move,) = seglog(*command, "--json").lines
     assert (move["group"], move["queueId"], move["before"], move["after"]) == ("g", 0, 1, 4)
@@ -132,33 +133,33 @@ def test_restore_brings_groups_back_to_where_they_stood(seglog, store):
     assert seglog("offsets", "blame", store, "g", "--json").lines[0]["client"] == "seglog offsets restore"
 
 
-def test_restore_to_a_moment_before_the_history_is_refused(seglog, store):
+def test_restore_to_a_moment_before_the_history_is_refused(seglog: Seglog, store):
     ran = seglog("offsets", "restore", store, "--at", START_MS)
     assert ran.exit_code == NotFoundError.exit_code
     assert "begins" in ran.stderr
 
 
-def test_diff_tells_what_changed_between_two_moments(seglog, store):
+def test_diff_tells_what_changed_between_two_moments(seglog: Seglog, store):
     lines = seglog("offsets", "diff", store, START_MS + 7000, START_MS + 9000, "--json").lines
     assert [(line["queueId"], line["before"], line["after"]) for line in lines] == [(0, 4, 1), (1, None, 2)]
     assert "no difference" in seglog("offsets", "diff", store, START_MS + 9000, START_MS + 9999).stdout
 
 
-def test_moves_are_refused_while_a_broker_has_the_store(seglog, store):
+def test_moves_are_refused_while_a_broker_has_the_store(seglog: Seglog, store):
     with Broker.open(store, background=False):
         assert seglog("offsets", "show", store).exit_code == 0
         for command in (["reset", store, "g", "T", "--start"], ["restore", store, "--at", START_MS + 8000]):
             assert seglog("offsets", *command, "--apply").exit_code == StoreLockedError.exit_code
 
 
-def test_a_store_without_offsets_says_so(seglog, tmp_path):
+def test_a_store_without_offsets_says_so(seglog: Seglog, tmp_path):
     golden.extract("roll", tmp_path)
     assert "no offsets" in seglog("offsets", "show", tmp_path / "roll").stdout
     assert "no changes" in seglog("offsets", "log", tmp_path / "roll").stdout
 
 
 @pytest.mark.parametrize("arguments", [("log",), ("blame",), ("restore", "--at", str(START_MS + 9_500))])
-def test_damage_of_the_history_is_told(seglog, store, arguments):
+def test_damage_of_the_history_is_told(seglog: Seglog, store, arguments):
     command, *options = arguments
     assert seglog("offsets", command, store, *options).stderr == ""
     file = store / "seglog" / "offsets" / "00000000000000000000"

@@ -11,6 +11,7 @@ import pytest
 from seglog.cli.admin import put
 from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
 from tests.support.material import golden
 from tests.support.narrow import not_none
@@ -21,7 +22,7 @@ def store(tmp_path):
     return tmp_path / "store"
 
 
-def test_put_makes_a_store_and_says_where_the_message_went(seglog, store):
+def test_put_makes_a_store_and_says_where_the_message_went(seglog: Seglog, store):
     (acknowledged,) = seglog("put", store, "orders", "42 apples", "--queue", 3, "--json").lines
     assert acknowledged["kind"] == "put"
     assert acknowledged["topic"] == "orders"
@@ -32,7 +33,7 @@ def test_put_makes_a_store_and_says_where_the_message_went(seglog, store):
     assert "orders/3 offset 1, " in seglog("put", store, "orders", "7 pears", "--queue", 3).stdout
 
 
-def test_tags_keys_properties_and_durability_reach_the_record(seglog, store):
+def test_tags_keys_properties_and_durability_reach_the_record(seglog: Seglog, store):
     words = ["--tags", "fruit", "--key", "k1", "--key", "k2", "--property", "region=eu=west", "--sync"]
     (acknowledged,) = seglog("put", store, "orders", "x", *words, "--json").lines
     assert acknowledged["durability"] == "sync"
@@ -45,7 +46,7 @@ def test_tags_keys_properties_and_durability_reach_the_record(seglog, store):
 
 
 @pytest.mark.parametrize("argument", [[], ["-"]])
-def test_the_body_comes_from_stdin_byte_for_byte(seglog, store, argument):
+def test_the_body_comes_from_stdin_byte_for_byte(seglog: Seglog, store, argument):
     body = bytes(range(256)) + b"\n"
     seglog("put", store, "t", *argument, stdin=body)
     assert seglog("get", store, "t", "--body", "raw").stdout_bytes == body
@@ -56,7 +57,7 @@ def test_the_body_comes_from_stdin_byte_for_byte(seglog, store, argument):
     assert bytes.fromhex(message["body"]) == body
 
 
-def test_each_line_becomes_a_message_in_batches(seglog, store):
+def test_each_line_becomes_a_message_in_batches(seglog: Seglog, store):
     lines = [b"line %d" % number for number in range(2500)]
     ran = seglog("put", store, "t", "--lines", "--json", "--tags", "L", stdin=b"\n".join(lines))
     assert sum(line["count"] for line in ran.lines) == 2500
@@ -66,7 +67,7 @@ def test_each_line_becomes_a_message_in_batches(seglog, store):
     assert "t/0: 1 message, in the page cache" in seglog("put", store, "t", "--lines", stdin=b"x\n").stdout
 
 
-def test_lines_fit_a_store_with_small_segments(seglog, tmp_path):
+def test_lines_fit_a_store_with_small_segments(seglog: Seglog, tmp_path):
     store = golden.extract("roll", tmp_path)  # 64 KiB commit-log files
     stdin = b"".join(b"%0200d\n" % number for number in range(2000))
     assert seglog("put", store, "TopicA", "--lines", stdin=stdin).exit_code == 0
@@ -76,7 +77,7 @@ def test_lines_fit_a_store_with_small_segments(seglog, tmp_path):
     assert [int(message["body"]) for message in messages] == list(range(2000))
 
 
-def test_lines_arrive_before_stdin_ends(command_line, store, seglog):
+def test_lines_arrive_before_stdin_ends(command_line: list[str], store, seglog: Seglog):
     put = subprocess.Popen(
         [*command_line, "put", store, "t", "--lines", "--json"],
         stdin=subprocess.PIPE,
@@ -91,14 +92,14 @@ def test_lines_arrive_before_stdin_ends(command_line, store, seglog):
     assert put.returncode == 0
 
 
-def test_lines_stored_before_an_error_are_counted(seglog, store):
+def test_lines_stored_before_an_error_are_counted(seglog: Seglog, store):
     stdin = b"x\n" * 200_000 + bytes((4 << 20) + 1)
     failed = seglog("put", store, "t", "--lines", stdin=stdin)
     assert failed.exit_code == 22
     assert "stored before the error" in failed.stderr
 
 
-def test_get_shows_a_table_and_where_to_go_on(seglog, store):
+def test_get_shows_a_table_and_where_to_go_on(seglog: Seglog, store):
     for body in ("a", "b", "c"):
         seglog("put", store, "t", body, "--tags", body.upper(), "--key", "k")
     shown = seglog("get", store, "t", "--offset", 1, "--count", 1).stdout.splitlines()
@@ -108,7 +109,7 @@ def test_get_shows_a_table_and_where_to_go_on(seglog, store):
     assert shown[2] == "t/0: FOUND, 1 message, next offset 2 (the queue holds 0..3)"
 
 
-def test_get_without_queue_reads_all_queues_of_the_topic(seglog, store):
+def test_get_without_queue_reads_all_queues_of_the_topic(seglog: Seglog, store):
     for queue in (10, 2):
         seglog("put", store, "t", f"in {queue}", "--queue", queue)
     seglog("put", store, "other", "x")
@@ -131,27 +132,27 @@ def test_get_without_queue_reads_all_queues_of_the_topic(seglog, store):
     ],
 )
 def test_get_prints_the_status_and_next_offset_of_the_store(
-    seglog, store, queue, offset, status, next_offset
+    seglog: Seglog, store, queue, offset, status, next_offset
 ):
     seglog("put", store, "t", "--lines", stdin=b"a\nb\nc\n")
     result = seglog("get", store, "t", "--queue", queue, "--offset", offset, "--json").lines[-1]
     assert (result["status"], result["nextOffset"]) == (status, next_offset)
 
 
-def test_an_offset_before_the_first_message_says_where_that_is(seglog, tmp_path):
+def test_an_offset_before_the_first_message_says_where_that_is(seglog: Seglog, tmp_path):
     store = golden.extract("d-trimfront", tmp_path)
     result = seglog("get", store, "TopicA", "--queue", 0, "--offset", 3, "--json").lines[-1]
     assert (result["status"], result["nextOffset"]) == ("OFFSET_TOO_SMALL", 14)
 
 
-def test_a_filter_without_a_match_reads_the_queue_to_its_end(seglog, store):
+def test_a_filter_without_a_match_reads_the_queue_to_its_end(seglog: Seglog, store):
     seglog("put", store, "t", "--lines", "--tags", "A", stdin=b"x\n" * 5000)
     result = seglog("get", store, "t", "--filter", "B", "--json").lines[-1]
     assert result["status"] == "NO_MATCHED_MESSAGE"
     assert result["nextOffset"] == 5000
 
 
-def test_a_read_goes_on_behind_a_damaged_record(seglog, tmp_path):
+def test_a_read_goes_on_behind_a_damaged_record(seglog: Seglog, tmp_path):
     store = golden.extract("d-magic", tmp_path)
     lines = seglog("get", store, "TopicA", "--queue", 2, "--count", 100, "--json").lines
     assert lines[-1]["nextOffset"] == 33
@@ -159,7 +160,7 @@ def test_a_read_goes_on_behind_a_damaged_record(seglog, tmp_path):
 
 
 @pytest.mark.parametrize(("more", "word"), [(b"", "repairable"), (b"\xff" * 8, "lost")])
-def test_a_read_says_which_messages_are_lost_and_which_are_repairable(more, word, seglog, tmp_path):
+def test_a_read_says_which_messages_are_lost_and_which_are_repairable(more, word, seglog: Seglog, tmp_path):
     with MessageStore.open(golden.extract("roll", tmp_path), read_only=True) as whole:
         (message,) = whole.get("order_events", 2, 3, 1)
     store = golden.extract("d-bodyflip-first", tmp_path)
@@ -177,7 +178,7 @@ def test_a_read_says_which_messages_are_lost_and_which_are_repairable(more, word
     assert f"{word} on the way: 3..3" in seglog(*asked).stdout
 
 
-def test_compressed_bodies_are_shown_as_they_were_given(seglog, tmp_path):
+def test_compressed_bodies_are_shown_as_they_were_given(seglog: Seglog, tmp_path):
     store = golden.extract("comp", tmp_path)
     (message, _result) = seglog("get", store, "CompTopic", "--queue", 0, "--count", 1, "--json").lines
     assert len(
@@ -185,7 +186,7 @@ def test_compressed_bodies_are_shown_as_they_were_given(seglog, tmp_path):
     ) == (int(message["properties"]["rawLen"]))
 
 
-def test_nothing_in_a_message_can_steer_the_terminal(seglog, store):
+def test_nothing_in_a_message_can_steer_the_terminal(seglog: Seglog, store):
     seglog("put", store, "t", "\x1b[31mred\x07\r\n", "--property", "a=b", "--tags", "\x1b[2J")
     for arguments in (["get", store, "t"], ["tail", store], ["dump", store]):
         shown = seglog(*arguments).stdout
@@ -193,7 +194,7 @@ def test_nothing_in_a_message_can_steer_the_terminal(seglog, store):
         assert "\\x1b[31mred\\x07\\r\\n" in shown
 
 
-def test_reading_beside_a_writer_needs_no_lock(seglog, store):
+def test_reading_beside_a_writer_needs_no_lock(seglog: Seglog, store):
     with MessageStore.open(store) as writer:
         writer.put("t", b"live")
         (message, _result) = seglog("get", store, "t", "--json").lines

@@ -15,6 +15,7 @@ from seglog.doctor.message.copy_names import RETRY_TOPIC
 from seglog.errors import InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send
+from tests.support.command_line import Seglog
 from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, copy_store, read_all
 
 LONG_AGO_MS = 1_600_000_000_000
@@ -45,7 +46,7 @@ def first_offset(path):
         return store.min_offset("T", 0)
 
 
-def test_a_plan_names_the_groups_and_counts_of_what_would_go(seglog, store):
+def test_a_plan_names_the_groups_and_counts_of_what_would_go(seglog: Seglog, store):
     *files, whole = seglog("retention", "plan", store, "--policy", "allow", "--json").lines
     assert {file["kind"] for file in files} == {"retention-file"}
     assert all(file["goes"] for file in files)
@@ -59,7 +60,7 @@ def test_a_plan_names_the_groups_and_counts_of_what_would_go(seglog, store):
     assert "slow" in told
 
 
-def test_by_default_a_file_that_somebody_needs_stays_with_all_behind_it(seglog, store):
+def test_by_default_a_file_that_somebody_needs_stays_with_all_behind_it(seglog: Seglog, store):
     whole = seglog("retention", "plan", store, "--json").lines[-1]
     assert (whole["held"], whole["messages"]) == (True, 9)
     assert whole["heldBehind"] > 0
@@ -71,7 +72,7 @@ def test_by_default_a_file_that_somebody_needs_stays_with_all_behind_it(seglog, 
     assert "one stays for those who need it" in again.stdout
 
 
-def test_a_plan_changes_nothing_and_works_beside_a_broker(seglog, store):
+def test_a_plan_changes_nothing_and_works_beside_a_broker(seglog: Seglog, store):
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
     assert seglog("retention", "plan", store, "--policy", "allow").exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()} == before
@@ -81,14 +82,14 @@ def test_a_plan_changes_nothing_and_works_beside_a_broker(seglog, store):
     assert first_offset(store) == 0
 
 
-def test_young_messages_stay(seglog, store):
+def test_young_messages_stay(seglog: Seglog, store):
     whole = seglog("retention", "plan", store, "--older-than", "36500d", "--json").lines[-1]
     assert (whole["files"], whole["messages"]) == (0, 0)
     assert whole["young"] > 0
     assert "nothing is old enough" in seglog("retention", "plan", store, "--older-than", "36500d").stdout
 
 
-def test_groups_can_be_ignored_by_name_or_because_nobody_uses_them(seglog, store):
+def test_groups_can_be_ignored_by_name_or_because_nobody_uses_them(seglog: Seglog, store):
     for options in (["--ignore", "slow"], ["--idle", "30d"]):
         whole = seglog("retention", "plan", store, *options, "--json").lines[-1]
         assert (whole["held"], whole["needed"]) == (False, [])
@@ -97,7 +98,7 @@ def test_groups_can_be_ignored_by_name_or_because_nobody_uses_them(seglog, store
     assert done["files"] > 8
 
 
-def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog, store):
+def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog: Seglog, store):
     *_files, parked, done = seglog("retention", "run", store, "--policy", "park", "--json").lines
     low = first_offset(store)
     assert done["parkedMessages"] == low - 10
@@ -127,13 +128,13 @@ def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog, st
         assert opened.max_offset("%RETRY%slow", 0) == low - 10
 
 
-def test_only_what_a_group_needs_comes_back(seglog, store):
+def test_only_what_a_group_needs_comes_back(seglog: Seglog, store):
     seglog("retention", "run", store, "--policy", "park")
     assert seglog("retention", "unpark", store, "--group", "other", "--apply", "--json").lines == []
     assert "nothing is parked" in seglog("retention", "unpark", store, "--group", "other").stdout
 
 
-def test_a_stopped_run_goes_on_without_sending_twice(seglog, store, tmp_path):
+def test_a_stopped_run_goes_on_without_sending_twice(seglog: Seglog, store, tmp_path):
     seglog("retention", "run", store, "--policy", "park")
     untouched = copy_store(store, tmp_path / "untouched")
     count = len(seglog("retention", "unpark", store, "--apply", "--json").lines)
@@ -155,7 +156,7 @@ def test_a_stopped_run_goes_on_without_sending_twice(seglog, store, tmp_path):
             assert opened.max_offset("%RETRY%slow", 0) == count
 
 
-def test_dead_and_delayed_messages_come_back_where_they_belong(seglog, tmp_path):
+def test_dead_and_delayed_messages_come_back_where_they_belong(seglog: Seglog, tmp_path):
     path = tmp_path / "s"
     with MessageStore.open(
         path, clock=VirtualClock(LONG_AGO_MS), segment_size_bytes=SEGMENT_BYTES, queue_file_size_bytes=200
@@ -183,7 +184,7 @@ def test_dead_and_delayed_messages_come_back_where_they_belong(seglog, tmp_path)
         assert dead.properties[RETRY_TOPIC] == "T"
 
 
-def test_damaged_parked_files_are_named(seglog, store):
+def test_damaged_parked_files_are_named(seglog: Seglog, store):
     seglog("retention", "run", store, "--policy", "park")
     (file, *_more) = sorted((store / PARKED).iterdir())
     file.write_text("{}\n")

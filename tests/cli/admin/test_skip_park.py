@@ -11,6 +11,7 @@ from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.config_files import read_config
 from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live
@@ -26,7 +27,7 @@ def offset(path, group, topic=TOPIC, queue_id=0):
     return table.get(f"{topic}@{group}", {}).get(queue_id)
 
 
-def test_a_group_moves_past_one_message_and_nothing_else_changes(seglog, life):
+def test_a_group_moves_past_one_message_and_nothing_else_changes(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     old = (life.path / "config" / "consumerOffset.json").read_bytes()
     ran = seglog("skip", life.path, "audit", TOPIC, 0, "--json")
@@ -41,7 +42,7 @@ def test_a_group_moves_past_one_message_and_nothing_else_changes(seglog, life):
     assert (life.path / "config" / "consumerOffset.json.bak").read_bytes() == old
 
 
-def test_the_way_back_that_is_printed_leads_back(seglog, life):
+def test_the_way_back_that_is_printed_leads_back(seglog: Seglog, life):
     for arguments in ([], ["--to", "3"], ["--forget"]):
         was = offset(life.path, "audit")
         shown = seglog("skip", life.path, "audit", TOPIC, 0, *arguments).stdout
@@ -52,13 +53,13 @@ def test_the_way_back_that_is_printed_leads_back(seglog, life):
         assert offset(life.path, "audit") == was
 
 
-def test_a_broker_takes_the_offset(seglog, life):
+def test_a_broker_takes_the_offset(seglog: Seglog, life):
     assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "30").exit_code == 0
     with Broker.open(life.path, background=False) as broker:
         assert broker._state.offsets.query("audit", TOPIC, 0) == 30
 
 
-def test_real_tables_keep_all_that_is_not_moved(seglog, tmp_path):
+def test_real_tables_keep_all_that_is_not_moved(seglog: Seglog, tmp_path):
     path = golden.extract("broker-store", tmp_path)
     file = path / "config" / "consumerOffset.json"
     before = read_config(file)
@@ -73,7 +74,7 @@ def test_real_tables_keep_all_that_is_not_moved(seglog, tmp_path):
     assert after["dataVersion"]["counter"] == before["dataVersion"]["counter"] + 1
 
 
-def test_offsets_after_a_crash_are_bounded_by_the_log(seglog, life):
+def test_offsets_after_a_crash_are_bounded_by_the_log(seglog: Seglog, life):
     (life.path / "abort").touch()
     directory = life.path / "consumequeue" / TOPIC / "0"
     for file in directory.iterdir():
@@ -94,18 +95,18 @@ def test_offsets_after_a_crash_are_bounded_by_the_log(seglog, life):
         (["nobody", TOPIC, "0", "--forget"], NotFoundError),
     ],
 )
-def test_what_makes_no_sense_changes_nothing(seglog, life, arguments, error):
+def test_what_makes_no_sense_changes_nothing(seglog: Seglog, life, arguments, error):
     before = golden.file_digest(life.path)
     assert seglog("skip", life.path, *arguments).exit_code == error.exit_code
     assert golden.file_digest(life.path) == before
 
 
-def test_a_group_at_the_end_has_nothing_to_skip(seglog, life):
+def test_a_group_at_the_end_has_nothing_to_skip(seglog: Seglog, life):
     assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "81").exit_code == 0
     assert seglog("skip", life.path, "audit", TOPIC, 0).exit_code == OffsetRangeError.exit_code
 
 
-def test_a_store_that_is_open_is_refused(seglog, life):
+def test_a_store_that_is_open_is_refused(seglog: Seglog, life):
     lock = RealFiles().lock(life.path)
     try:
         assert seglog("skip", life.path, "audit", TOPIC, 0).exit_code == StoreLockedError.exit_code
@@ -115,7 +116,7 @@ def test_a_store_that_is_open_is_refused(seglog, life):
 
 
 @pytest.mark.parametrize("wanted", ["unique", "id"])
-def test_a_parked_message_keeps_everything_and_says_where_it_came_from(seglog, life, wanted):
+def test_a_parked_message_keeps_everything_and_says_where_it_came_from(seglog: Seglog, life, wanted):
     name = UNIQUE if wanted == "unique" else life.born.message_id
     ran = seglog("park", life.path, name, "--group", "audit", "--json")
     assert ran.exit_code == 0, ran.stderr
@@ -133,7 +134,7 @@ def test_a_parked_message_keeps_everything_and_says_where_it_came_from(seglog, l
     assert roles[-1] == "parked"
 
 
-def test_parking_again_after_a_crash_makes_no_second_copy(seglog, life):
+def test_parking_again_after_a_crash_makes_no_second_copy(seglog: Seglog, life):
     assert seglog("park", life.path, UNIQUE, "--group", "audit").exit_code == 0
     assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", life.born.queue_offset).exit_code == 0
     ran = seglog("park", life.path, UNIQUE, "--group", "audit")
@@ -143,7 +144,7 @@ def test_parking_again_after_a_crash_makes_no_second_copy(seglog, life):
     assert offset(life.path, "audit") == life.born.queue_offset + 1
 
 
-def test_only_the_message_that_a_group_stands_at_is_parked(seglog, life):
+def test_only_the_message_that_a_group_stands_at_is_parked(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     passed = seglog("park", life.path, UNIQUE, "--group", GROUP)
     assert (passed.exit_code, "has passed it" in passed.stderr) == (InvalidArgumentError.exit_code, True)
@@ -154,7 +155,7 @@ def test_only_the_message_that_a_group_stands_at_is_parked(seglog, life):
     assert golden.file_digest(life.path) == before
 
 
-def test_a_broker_knows_the_parking_topic(seglog, tmp_path):
+def test_a_broker_knows_the_parking_topic(seglog: Seglog, tmp_path):
     path = golden.extract("broker-store", tmp_path)
     with MessageStore.open(path, read_only=True) as store:
         message = next(iter(store.get("LiveTopic", 2, 6)))

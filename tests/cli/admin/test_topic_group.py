@@ -8,6 +8,7 @@ from seglog.broker.broker import Broker
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker, pull, send
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.config_files import read_config
 
@@ -26,13 +27,13 @@ def listed(seglog, kind, store):
     return {line[kind]: line for line in seglog(kind, "ls", store, "--json").lines}
 
 
-def test_topics_are_listed_with_settings_and_messages(seglog, store):
+def test_topics_are_listed_with_settings_and_messages(seglog: Seglog, store):
     topics = listed(seglog, "topic", store)
     assert (topics["T"]["writeQueues"], topics["T"]["perm"], topics["T"]["messages"]) == (4, 6, 1)
     assert "RW-" in seglog("topic", "ls", store).stdout
 
 
-def test_topics_of_a_store_without_a_broker_are_listed_too(seglog, tmp_path):
+def test_topics_of_a_store_without_a_broker_are_listed_too(seglog: Seglog, tmp_path):
     golden.extract("roll", tmp_path)
     topics = listed(seglog, "topic", tmp_path / "roll")
     assert topics["TopicA"]["messages"] > 0
@@ -40,7 +41,7 @@ def test_topics_of_a_store_without_a_broker_are_listed_too(seglog, tmp_path):
     assert "no groups" in seglog("group", "ls", tmp_path / "roll").stdout
 
 
-def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog, store):
+def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog: Seglog, store):
     created = seglog(
         "topic",
         "create",
@@ -63,7 +64,7 @@ def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog, store)
     assert topic.attributes == {"reserve.time": "5"}
 
 
-def test_a_topic_without_messages_is_deleted_with_the_offsets_in_it(seglog, store):
+def test_a_topic_without_messages_is_deleted_with_the_offsets_in_it(seglog: Seglog, store):
     seglog("topic", "create", store, "N")
     with open_broker(store) as broker:
         broker.offsets.commit("cg", "N", 0, 0)
@@ -74,14 +75,14 @@ def test_a_topic_without_messages_is_deleted_with_the_offsets_in_it(seglog, stor
         assert broker.offsets.of_group("cg") == {("T", 0): 1}
 
 
-def test_groups_are_listed_those_too_that_only_have_offsets(seglog, store):
+def test_groups_are_listed_those_too_that_only_have_offsets(seglog: Seglog, store):
     groups = listed(seglog, "group", store)
     assert (groups["cg"]["retryMaxTimes"], groups["cg"]["offsets"]) == (16, 1)
     assert (groups["bare"]["hasSettings"], groups["bare"]["offsets"]) == (False, 1)
     assert "no settings" in seglog("group", "ls", store).stdout
 
 
-def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog, store):
+def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog: Seglog, store):
     assert seglog("group", "create", store, "g", "--retries", 3, "--no-consume").exit_code == 0
     altered = seglog(
         "group", "alter", store, "g", "--consume", "--retry-queues", 2, "--attributes", "+priority.factor=7"
@@ -93,7 +94,7 @@ def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog, store)
         )
 
 
-def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_back(seglog, store):
+def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_back(seglog: Seglog, store):
     assert seglog("group", "delete", store, "cg", "--json").lines[0]["offsets"] == 0
     assert not listed(seglog, "group", store)["cg"]["hasSettings"]
     seglog("group", "create", store, "cg")
@@ -106,7 +107,7 @@ def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_b
     assert listed(seglog, "group", store)["cg"]["offsets"] == 1
 
 
-def test_tables_of_a_real_broker_lose_nothing(seglog, tmp_path):
+def test_tables_of_a_real_broker_lose_nothing(seglog: Seglog, tmp_path):
     store = golden.extract("real-conf", tmp_path)
     config = store / "config"
     before = {name: read_config(config / name) for name in ("topics.json", "subscriptionGroup.json")}
@@ -138,14 +139,14 @@ def test_tables_of_a_real_broker_lose_nothing(seglog, tmp_path):
         (["group", "delete", "TOOLS_CONSUMER"], InvalidArgumentError),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(seglog, store, arguments, error):
+def test_what_cannot_be_done_changes_nothing(seglog: Seglog, store, arguments, error):
     kind, verb, *rest = arguments
     before = golden.file_digest(store)
     assert seglog(kind, verb, store, *rest).exit_code == error.exit_code
     assert golden.file_digest(store) == before
 
 
-def test_changes_are_refused_while_a_broker_has_the_store(seglog, store):
+def test_changes_are_refused_while_a_broker_has_the_store(seglog: Seglog, store):
     with Broker.open(store, background=False):
         assert "T" in listed(seglog, "topic", store)
         for kind in ("topic", "group"):

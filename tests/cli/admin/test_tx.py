@@ -9,6 +9,7 @@ from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material.golden import extract
 from tests.support.material.stores import SMALL, new_clock, read_all
 
@@ -43,7 +44,7 @@ def waiting(path):
     return [one.message.queue_offset for one in open_transactions(RealFiles(), path)]
 
 
-def test_those_that_wait_are_listed(seglog, path):
+def test_those_that_wait_are_listed(seglog: Seglog, path):
     ran = seglog("tx", "ls", path, "--json")
     assert ran.exit_code == 0
     assert [(one["queueOffset"], one["uniqKey"], one["topic"]) for one in ran.lines] == [
@@ -72,7 +73,7 @@ def test_a_committed_one_is_what_a_broker_would_have_made(path):
     assert waiting(path) == [0]
 
 
-def test_one_that_is_rolled_back_goes_nowhere(seglog, path):
+def test_one_that_is_rolled_back_goes_nowhere(seglog: Seglog, path):
     shown = seglog("tx", "rollback", path, "U0").stdout
     assert "nothing goes to Orders/1" in shown
     with MessageStore.open(path, read_only=True) as store:

@@ -18,6 +18,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
 from tests.doctor.check.test_lengths import served as served_of
 from tests.doctor.check.test_misnamed import call
+from tests.support.command_line import Seglog
 from tests.support.machine.read_only_disk import on_read_only_disk
 from tests.support.material import golden
 from tests.support.material.lives import live
@@ -25,7 +26,7 @@ from tests.support.material.stores import SMALL_INDEX, fill, served
 from tests.support.narrow import not_none
 
 
-def test_a_store_that_nobody_has_open(seglog, tmp_path):
+def test_a_store_that_nobody_has_open(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=200)
     assert verify_store(life.path, seal=True).sealed
     before = golden.tree_digest(life.path)
@@ -47,7 +48,7 @@ def test_a_store_that_nobody_has_open(seglog, tmp_path):
         assert served(one) == served(two)
 
 
-def test_neither_side_changes_the_other(seglog, tmp_path):
+def test_neither_side_changes_the_other(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=200)
     assert seglog("backup", life.path, tmp_path / "b").exit_code == 0
     backup = golden.tree_digest(tmp_path / "b")
@@ -64,7 +65,7 @@ def test_neither_side_changes_the_other(seglog, tmp_path):
 @pytest.mark.parametrize(
     "name", ["roll", "roll-halt", "broker-store", "comp", "innerbatch", "d-zeropage-first"]
 )
-def test_real_stores_are_served_alike(seglog, tmp_path, name):
+def test_real_stores_are_served_alike(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     ran = seglog("backup", path, tmp_path / "b", "--json")
     assert ran.exit_code == (1 if name.startswith("d-") else 0), ran.stderr
@@ -78,7 +79,7 @@ def test_real_stores_are_served_alike(seglog, tmp_path, name):
 
 @pytest.mark.parametrize("names", [(1, 0, 2, 3, 4), (1, 2, 3, 4, 0), (0, 1, 2, 3, 7), (1, 2, 3, 4, 5)])
 @pytest.mark.parametrize("is_open", [False, True])
-def test_files_under_each_others_names_are_carried_as_they_are(seglog, tmp_path, names, is_open):
+def test_files_under_each_others_names_are_carried_as_they_are(seglog: Seglog, tmp_path, names, is_open):
     path = golden.extract("roll", tmp_path)
     whole = served_of(path)
     call(path, names)
@@ -99,7 +100,7 @@ def test_files_under_each_others_names_are_carried_as_they_are(seglog, tmp_path,
     assert "seglog repair" in told
 
 
-def test_what_is_no_file_of_the_log_is_carried_too(seglog, tmp_path):
+def test_what_is_no_file_of_the_log_is_carried_too(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     (path / "commitlog" / "notes.txt").write_bytes(b"why the disk was changed")
     (path / "commitlog" / f"{100:020d}").write_bytes(b"no place that a file can have")
@@ -108,7 +109,7 @@ def test_what_is_no_file_of_the_log_is_carried_too(seglog, tmp_path):
     assert logs[0] == logs[1]
 
 
-def test_copies_share_nothing(seglog, tmp_path):
+def test_copies_share_nothing(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=200)
     done = seglog("backup", life.path, tmp_path / "b", "--copy", "--json").lines[0]
     assert done["linkedFiles"] == 0
@@ -167,7 +168,7 @@ with MessageStore.open(sys.argv[1], segment_size_bytes=65536, queue_file_size_by
 """
 
 
-def test_a_backup_of_a_store_that_another_process_has_open(seglog, tmp_path):
+def test_a_backup_of_a_store_that_another_process_has_open(seglog: Seglog, tmp_path):
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
     )
@@ -184,7 +185,7 @@ def test_a_backup_of_a_store_that_another_process_has_open(seglog, tmp_path):
         assert set(places) <= {m.phy_offset for queue in served(backup).values() for m in queue}
 
 
-def test_a_store_on_a_disk_that_is_mounted_for_reading(command_line, tmp_path):
+def test_a_store_on_a_disk_that_is_mounted_for_reading(command_line: list[str], tmp_path):
     life = live(tmp_path / "s", others=200)
     words = [*command_line, "backup", tmp_path / "disk" / "store", tmp_path / "b"]
     ran = on_read_only_disk(tmp_path, *words)
@@ -198,7 +199,7 @@ def test_a_store_on_a_disk_that_is_mounted_for_reading(command_line, tmp_path):
     }
 
 
-def test_a_store_that_is_written_to_beside_a_mount_for_reading(command_line, tmp_path):
+def test_a_store_that_is_written_to_beside_a_mount_for_reading(command_line: list[str], tmp_path):
     with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
         written = fill(store, 50)
         words = [*command_line, "backup", tmp_path / "disk" / "store", tmp_path / "b", "--json"]
@@ -208,7 +209,7 @@ def test_a_store_that_is_written_to_beside_a_mount_for_reading(command_line, tmp
     assert (done["hot"], done["locked"], done["records"]) == (True, False, len(written))
 
 
-def test_what_makes_no_sense_is_refused(seglog, tmp_path):
+def test_what_makes_no_sense_is_refused(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s")
     before = golden.tree_digest(life.path)
     assert seglog("backup", tmp_path / "nosuch", tmp_path / "b").exit_code == NotFoundError.exit_code
@@ -222,7 +223,7 @@ def test_what_makes_no_sense_is_refused(seglog, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_what_an_interrupted_backup_left_is_taken_away(seglog, tmp_path):
+def test_what_an_interrupted_backup_left_is_taken_away(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s")
     (tmp_path / "b.unfinished").mkdir()
     (tmp_path / "b.unfinished" / "x").touch()

@@ -10,6 +10,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live, write_offsets
 from tests.support.material.stores import fill, served
@@ -35,7 +36,7 @@ def own_files(path):
     }
 
 
-def test_a_branch_serves_what_its_store_does_and_shares_full_files(seglog, life):
+def test_a_branch_serves_what_its_store_does_and_shares_full_files(seglog: Seglog, life):
     before = own_files(life.path)
     branch = branch_of(seglog, life)
     assert own_files(life.path) == before
@@ -48,7 +49,7 @@ def test_a_branch_serves_what_its_store_does_and_shares_full_files(seglog, life)
     assert any(file.stat().st_nlink == 1 for file in (branch / "commitlog").iterdir())
 
 
-def test_appending_consuming_and_recovering_a_branch_changes_nothing_of_the_store(seglog, life):
+def test_appending_consuming_and_recovering_a_branch_changes_nothing_of_the_store(seglog: Seglog, life):
     write_offsets(life.path, {f"{TOPIC}@{GROUP}": {0: 5}})
     branch = branch_of(seglog, life)
     before = own_files(life.path)
@@ -73,7 +74,7 @@ def test_appending_consuming_and_recovering_a_branch_changes_nothing_of_the_stor
     assert own_files(life.path) == before
 
 
-def test_a_shared_file_whose_tail_is_lost_is_recovered_in_a_copy(seglog, life):
+def test_a_shared_file_whose_tail_is_lost_is_recovered_in_a_copy(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     files = sorted((branch / "commitlog").iterdir())
     shared = [file for file in files if file.stat().st_nlink > 1]
@@ -91,7 +92,7 @@ def test_a_shared_file_whose_tail_is_lost_is_recovered_in_a_copy(seglog, life):
     assert (shared[-1]).stat().st_nlink == 1
 
 
-def test_changes_of_the_store_do_not_reach_the_branch(seglog, life):
+def test_changes_of_the_store_do_not_reach_the_branch(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     before = golden.tree_digest(branch)
     with MessageStore.open(life.path) as store:
@@ -100,7 +101,7 @@ def test_changes_of_the_store_do_not_reach_the_branch(seglog, life):
     assert golden.tree_digest(branch) == before
 
 
-def test_an_erase_goes_through_all_branches(seglog, life):
+def test_an_erase_goes_through_all_branches(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     with MessageStore.open(branch) as store:
         store.put(f"%RETRY%{GROUP}", BODY, properties={"UNIQ_KEY": UNIQUE})
@@ -112,7 +113,7 @@ def test_an_erase_goes_through_all_branches(seglog, life):
         assert not file.is_file() or BODY not in file.read_bytes()
 
 
-def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog, life):
+def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     with MessageStore.open(branch) as store:
         store.put(f"%DLQ%{GROUP}", b"dead", properties={"UNIQ_KEY": "X"})
@@ -146,7 +147,7 @@ def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog, life):
     assert "dead letters: 1 in the branch, 0 in the store" in shown
 
 
-def test_groups_of_a_branch_can_go_back_in_time(seglog, life):
+def test_groups_of_a_branch_can_go_back_in_time(seglog: Seglog, life):
     branch = branch_of(seglog, life, "--rewind", life.born.store_timestamp_ms, "--group", "audit")
     assert {one["group"]: one["nextOffset"] for one in explained(seglog, branch)} == {
         GROUP: life.born.queue_offset + 1,
@@ -163,7 +164,7 @@ def explained(seglog, path):
     )
 
 
-def test_drop_removes_the_branch_and_nothing_else(seglog, life):
+def test_drop_removes_the_branch_and_nothing_else(seglog: Seglog, life):
     before = own_files(life.path)
     branch = branch_of(seglog, life)
     seglog("branch", "create", life.path, "second")
@@ -186,7 +187,7 @@ def test_drop_removes_the_branch_and_nothing_else(seglog, life):
     assert seglog("branch", "list", life.path).stdout == "no branches\n"
 
 
-def test_what_makes_no_sense_is_refused(seglog, life, tmp_path):
+def test_what_makes_no_sense_is_refused(seglog: Seglog, life, tmp_path):
     branch_of(seglog, life)
     assert seglog("branch", "create", life.path, "replay").exit_code == InvalidArgumentError.exit_code
     for name in ("../x", "", ".hidden", "a/b", "x.unfinished"):
@@ -198,7 +199,7 @@ def test_what_makes_no_sense_is_refused(seglog, life, tmp_path):
     assert not (tmp_path / "nosuch").exists()
 
 
-def test_what_killed_commands_left_is_no_branch(seglog, life):
+def test_what_killed_commands_left_is_no_branch(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     for name in ("x.unfinished", "y.dropped"):
         (branch.parent / name).mkdir()
@@ -206,7 +207,7 @@ def test_what_killed_commands_left_is_no_branch(seglog, life):
     assert seglog("erase", life.path, UNIQUE, "--yes").exit_code == 0
 
 
-def test_a_branch_of_an_open_store(seglog, life):
+def test_a_branch_of_an_open_store(seglog: Seglog, life):
     with MessageStore.open(life.path) as store:
         put = store.put("t", b"just now")
         branch = branch_of(seglog, life)

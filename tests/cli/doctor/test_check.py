@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from seglog.doctor.check.check_progress_file import MAX_RESUME_BYTES
+from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
 from tests.support.material import golden
 from tests.support.material.sealed import flip, sealed_store, segment
@@ -26,7 +27,7 @@ def damaged(tmp_path):
     return golden.extract("d-zeropage-last", tmp_path)
 
 
-def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog, tmp_path):
+def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog: Seglog, tmp_path):
     root = golden.extract("tx", tmp_path)
     shown = seglog("check", root)
     assert (shown.exit_code, shown.stderr) == (0, "")
@@ -35,7 +36,7 @@ def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog, tmp_path):
     assert list((tmp_path / "state").rglob("*.jsonl")) == []
 
 
-def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog, damaged):
+def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog: Seglog, damaged):
     shown = seglog("check", damaged)
     assert shown.exit_code == 1
     assert "log-hole commitlog/00000000000000262144 +20629" in shown.stdout
@@ -43,7 +44,7 @@ def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog, d
     assert shown.stdout.splitlines()[-1] == f"next: seglog repair {damaged}"
 
 
-def test_json_has_an_object_for_each_finding_and_one_for_all(seglog, damaged):
+def test_json_has_an_object_for_each_finding_and_one_for_all(seglog: Seglog, damaged):
     ran = seglog("check", damaged, "--json")
     *findings, check = ran.lines
     assert ran.exit_code == 1
@@ -54,18 +55,18 @@ def test_json_has_an_object_for_each_finding_and_one_for_all(seglog, damaged):
 
 
 @pytest.mark.parametrize("duration", ["10", "x", "5y", "-1s", "1.5m"])
-def test_a_duration_that_is_none_is_refused(seglog, damaged, duration):
+def test_a_duration_that_is_none_is_refused(seglog: Seglog, damaged, duration):
     ran = seglog("check", damaged, f"--max-duration={duration}")
     assert ran.exit_code == 2
     assert f"'{duration}' is no duration: expected a whole number and ms, s, m, h or d" in ran.stderr
 
 
 @pytest.mark.parametrize("unit", ["ms", "s", "m", "h", "d"])
-def test_every_unit_that_the_error_names_is_taken(seglog, damaged, unit):
+def test_every_unit_that_the_error_names_is_taken(seglog: Seglog, damaged, unit):
     assert seglog("check", damaged, f"--max-duration=90000000{unit}").exit_code == 1
 
 
-def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog, tmp_path):
+def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog: Seglog, tmp_path):
     root = tmp_path / "store"
     sealed_store(root)
     flip(segment(root, 0), 100)
@@ -82,7 +83,7 @@ def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "said"), [("pipe", "is no regular file"), ("large", f"has more than {MAX_RESUME_BYTES} bytes")]
 )
-def test_a_resume_file_is_a_regular_file_of_bounded_size(seglog, damaged, tmp_path, kind, said):
+def test_a_resume_file_is_a_regular_file_of_bounded_size(seglog: Seglog, damaged, tmp_path, kind, said):
     kept = tmp_path / "kept"
     if kind == "pipe":
         os.mkfifo(kept)
@@ -108,7 +109,7 @@ main()
 """
 
 
-def test_an_interrupted_check_says_how_to_go_on(seglog, tmp_path):
+def test_an_interrupted_check_says_how_to_go_on(seglog: Seglog, tmp_path):
     root = tmp_path / "store"
     sealed_store(root)
     ran = subprocess.Popen(
@@ -125,13 +126,13 @@ def test_an_interrupted_check_says_how_to_go_on(seglog, tmp_path):
     assert seglog("check", root, "--resume", kept).exit_code == 0
 
 
-def test_nothing_is_an_error_and_a_wrong_option_is_usage(seglog, tmp_path):
+def test_nothing_is_an_error_and_a_wrong_option_is_usage(seglog: Seglog, tmp_path):
     assert seglog("check", tmp_path / "nothing").exit_code == 13
     assert seglog("check", tmp_path, "--fast").exit_code == 2
     assert seglog("report", tmp_path).exit_code == 2
 
 
-def test_a_report_is_one_page_that_loads_nothing(seglog, damaged, tmp_path):
+def test_a_report_is_one_page_that_loads_nothing(seglog: Seglog, damaged, tmp_path):
     page = tmp_path / "page.html"
     ran = seglog("report", damaged, "--html", page, "--json")
     assert ran.exit_code == 1
@@ -147,13 +148,13 @@ def test_a_report_is_one_page_that_loads_nothing(seglog, damaged, tmp_path):
         assert word not in content
 
 
-def test_a_report_is_not_written_into_the_store(seglog, damaged):
+def test_a_report_is_not_written_into_the_store(seglog: Seglog, damaged):
     before = golden.tree_digest(damaged)
     ran = seglog("report", damaged, "--html", damaged / "page.html")
     assert (ran.exit_code, golden.tree_digest(damaged)) == (24, before)
 
 
-def test_a_store_cannot_put_marks_into_the_page(seglog, tmp_path):
+def test_a_store_cannot_put_marks_into_the_page(seglog: Seglog, tmp_path):
     root = golden.extract("tx", tmp_path)
     (root / "<script>alert(1)<").mkdir()
     page = tmp_path / "page.html"

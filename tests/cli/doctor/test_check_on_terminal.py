@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from seglog.doctor.check.check import check_store
+from tests.support.command_line import Seglog
 from tests.support.material.sealed import flip, sealed_store, segment
 
 SLOW_CHECK = """
@@ -72,7 +73,7 @@ def env(tmp_path):
 
 
 def test_ctrl_c_leaves_where_to_go_on_and_the_rest_finds_what_a_whole_check_finds(
-    seglog, env, tmp_path, monkeypatch
+    seglog: Seglog, env, tmp_path, monkeypatch
 ):
     root = tmp_path / "store"
     sealed_store(root, record_crc=False)

@@ -16,6 +16,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.verify import verify_store
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import BODY, TOPIC, UNIQUE, live
 from tests.support.material.stores import new_clock, served
@@ -38,7 +39,7 @@ def raw(path):
 
 @pytest.mark.parametrize("record_crc", [True, False])
 @pytest.mark.parametrize("wanted", [UNIQUE, "order-1", "id"])
-def test_every_copy_loses_its_body_and_nothing_else_changes(seglog, tmp_path, record_crc, wanted):
+def test_every_copy_loses_its_body_and_nothing_else_changes(seglog: Seglog, tmp_path, record_crc, wanted):
     life = live(tmp_path / "s", record_crc=record_crc)
     assert seglog("park", life.path, UNIQUE, "--group", "audit").exit_code == 0
     before, files_before = everything(life.path), golden.file_digest(life.path)
@@ -82,7 +83,7 @@ def test_every_copy_loses_its_body_and_nothing_else_changes(seglog, tmp_path, re
 
 
 @pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "exists"])
-def test_a_certificate_overwrites_no_file(seglog, life, tmp_path, place):
+def test_a_certificate_overwrites_no_file(seglog: Seglog, life, tmp_path, place):
     log = life.path / "commitlog" / ("0" * 20)
     beside = tmp_path / "paper.json"
     paper_file = {"in": log, "folder link": tmp_path / "link" / "paper.json"}.get(place, beside)
@@ -100,7 +101,7 @@ def test_a_certificate_overwrites_no_file(seglog, life, tmp_path, place):
     assert ("exists already" if place == "exists" else "store") in ran.stderr
 
 
-def test_the_certificate_names_places_and_sums(seglog, life, tmp_path):
+def test_the_certificate_names_places_and_sums(seglog: Seglog, life, tmp_path):
     log = raw(life.path)
     paper_file = tmp_path / "paper.json"
     shown = seglog("erase", life.path, UNIQUE, "--yes", "--certificate", paper_file)
@@ -118,7 +119,7 @@ def test_the_certificate_names_places_and_sums(seglog, life, tmp_path):
     assert any("replicas, backups, exports" in text for text in paper["notLookedAt"])
 
 
-def test_what_holds_the_body_elsewhere_is_named_and_the_exit_code_is_1(seglog, life):
+def test_what_holds_the_body_elsewhere_is_named_and_the_exit_code_is_1(seglog: Seglog, life):
     attic = life.path / "seglog" / "attic"
     attic.mkdir(parents=True, exist_ok=True)
     (attic / "old").write_bytes(b"x" * 100 + BODY + b"y")
@@ -145,7 +146,7 @@ MENTIONS = {
 
 @pytest.mark.parametrize("name", MENTIONS)
 @pytest.mark.parametrize("wanted", [UNIQUE, "order-1"])
-def test_an_id_within_a_longer_one_is_no_mention(seglog, life, name, wanted):
+def test_an_id_within_a_longer_one_is_no_mention(seglog: Seglog, life, name, wanted):
     text, is_mention = MENTIONS[name]
     body = text.replace(b"%s", wanted.encode())
     with MessageStore.open(life.path) as store:
@@ -157,7 +158,7 @@ def test_an_id_within_a_longer_one_is_no_mention(seglog, life, name, wanted):
     assert body in raw(life.path)
 
 
-def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog, tmp_path):
+def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=150)
     assert verify_store(life.path, seal=True).sealed
     with MessageStore.open(life.path, recovery_step_bytes=1024) as store:
@@ -173,7 +174,7 @@ def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog, tmp
         assert store.later_findings == ()
 
 
-def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog, tmp_path):
+def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=150)
     first = verify_store(life.path, seal=True).sealed[0]
     file = life.path / "commitlog" / f"{first:020d}"
@@ -187,14 +188,14 @@ def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog, tmp_path)
     assert not verify_store(life.path).is_clean
 
 
-def test_times_of_change_stay_because_retention_goes_by_them(seglog, life):
+def test_times_of_change_stay_because_retention_goes_by_them(seglog: Seglog, life):
     file = life.path / "commitlog" / f"{0:020d}"
     os.utime(file, ns=(1_000_000_000, 2_000_000_000))
     assert seglog("erase", life.path, UNIQUE, "--yes").exit_code == 0
     assert file.stat().st_mtime_ns == 2_000_000_000
 
 
-def test_a_damaged_copy_is_not_erased_but_named(seglog, life):
+def test_a_damaged_copy_is_not_erased_but_named(seglog: Seglog, life):
     file = life.path / "commitlog" / f"{0:020d}"
     with file.open("r+b") as stream:
         stream.seek(file.read_bytes().find(BODY, life.dead.phy_offset))
@@ -205,7 +206,7 @@ def test_a_damaged_copy_is_not_erased_but_named(seglog, life):
     assert any(f"damaged record at {life.dead.phy_offset}" in text for text in ran.lines[0]["notLookedAt"])
 
 
-def test_other_names_of_a_file_keep_the_message_and_are_counted(seglog, life, tmp_path):
+def test_other_names_of_a_file_keep_the_message_and_are_counted(seglog: Seglog, life, tmp_path):
     file, backup = life.path / "commitlog" / f"{0:020d}", tmp_path / "backup"
     os.link(file, backup)
     old = backup.read_bytes()
@@ -215,7 +216,7 @@ def test_other_names_of_a_file_keep_the_message_and_are_counted(seglog, life, tm
     assert BODY not in file.read_bytes()
 
 
-def test_nothing_is_erased_without_the_store_s_name(seglog, life):
+def test_nothing_is_erased_without_the_store_s_name(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     for answer in (b"\n", b"yes\n", b"other\n"):
         assert seglog("erase", life.path, UNIQUE, stdin=answer).exit_code == InvalidArgumentError.exit_code
@@ -231,7 +232,7 @@ def test_nothing_is_erased_without_the_store_s_name(seglog, life):
     assert BODY not in raw(life.path)
 
 
-def test_an_open_store_and_unknown_messages_are_refused(seglog, life):
+def test_an_open_store_and_unknown_messages_are_refused(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     lock = RealFiles().lock(life.path)
     try:
@@ -255,7 +256,7 @@ def test_a_record_that_changed_since_the_plan_stops_everything(life):
     assert golden.file_digest(life.path) == before
 
 
-def test_an_interrupted_erase_is_finished_by_the_next(seglog, life):
+def test_an_interrupted_erase_is_finished_by_the_next(seglog: Seglog, life):
     plan = erasing.plan_erase(RealFiles(), life.path, UNIQUE)
     rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in plan.copies]
     (life.path / "seglog").mkdir(exist_ok=True)
@@ -273,7 +274,7 @@ def test_an_interrupted_erase_is_finished_by_the_next(seglog, life):
     assert verify_store(life.path).is_clean
 
 
-def test_without_a_scan_the_certificate_says_so(seglog, life):
+def test_without_a_scan_the_certificate_says_so(seglog: Seglog, life):
     ran = seglog("erase", life.path, UNIQUE, "--yes", "--no-scan", "--json")
     assert ran.exit_code == 1
     assert not ran.lines[0]["complete"]
@@ -281,7 +282,7 @@ def test_without_a_scan_the_certificate_says_so(seglog, life):
 
 
 @pytest.mark.parametrize("name", ["roll", "ipv6", "outerbatch", "tx", "delay", "propcrc"])
-def test_messages_of_real_stores(seglog, tmp_path, name):
+def test_messages_of_real_stores(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     before = everything(path)
     keys = [m.keys[0] for m in before.values() if m.keys and m.sys_flag & COMPRESSED][:1] or [

@@ -13,6 +13,7 @@ from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, write_journal
 from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.files.files import RealFiles
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import BODY, UNIQUE, live
 from tests.support.material.stores import new_clock
@@ -41,7 +42,7 @@ def record_at(root, phy_offset, size_bytes):
         return file.read(size_bytes)
 
 
-def test_a_foreign_journal_is_seen_and_never_written_into_the_log(seglog, life):
+def test_a_foreign_journal_is_seen_and_never_written_into_the_log(seglog: Seglog, life):
     first = planned(life.path)[0]
     foreign = [Rewrite(first.phy_offset, b"\x5a" * len(first.data))]
     write_journal(FILES, life.path, SEGMENT, foreign)
@@ -63,7 +64,7 @@ def test_a_foreign_journal_is_seen_and_never_written_into_the_log(seglog, life):
     assert seglog("erase", life.path, "nosuchkey", "--yes").exit_code == NotFoundError.exit_code
 
 
-def test_an_erase_that_was_stopped_is_a_finding_and_a_repair_finishes_it(seglog, life):
+def test_an_erase_that_was_stopped_is_a_finding_and_a_repair_finishes_it(seglog: Seglog, life):
     rewrites = planned(life.path)
     write_journal(FILES, life.path, SEGMENT, rewrites)
     half = len(rewrites[0].data) // 2
@@ -103,7 +104,7 @@ UNSOUND = {
 
 
 @pytest.mark.parametrize("name", UNSOUND)
-def test_a_journal_that_does_not_prove_itself_is_no_journal(seglog, life, name):
+def test_a_journal_that_does_not_prove_itself_is_no_journal(seglog: Seglog, life, name):
     (life.path / "seglog").mkdir(exist_ok=True)
     (life.path / JOURNAL).write_bytes(UNSOUND[name](planned(life.path)))
     before = golden.file_digest(life.path)
@@ -124,7 +125,7 @@ def test_a_valid_record_that_is_no_erased_one_is_refused(life):
         erasing.finish_erase(FILES, life.path)
 
 
-def test_a_backup_of_the_journal_is_none(seglog, life):
+def test_a_backup_of_the_journal_is_none(seglog: Seglog, life):
     first = planned(life.path)[0]
     (life.path / "seglog").mkdir(exist_ok=True)
     (life.path / f"{JOURNAL}.bak").write_bytes(encoded([first]))

@@ -13,6 +13,7 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.material.stores import new_clock
 
@@ -55,7 +56,7 @@ def holding(root, data):
     return [path for path in sorted(root.rglob("*")) if path.is_file() and data in path.read_bytes()]
 
 
-def test_the_bytes_of_a_damaged_message_go_from_the_journal_of_the_undo_pack(seglog, store):
+def test_the_bytes_of_a_damaged_message_go_from_the_journal_of_the_undo_pack(seglog: Seglog, store):
     damage(store, 7)
     repair(store)
     assert store / "seglog/undo/1/journal" in holding(store, SECRET % 7)
@@ -75,14 +76,14 @@ def test_the_bytes_of_a_damaged_message_go_from_the_journal_of_the_undo_pack(seg
     assert "was changed since repair 1" in refused.stderr
 
 
-def test_the_erase_names_the_packs_that_it_wrote(seglog, store):
+def test_the_erase_names_the_packs_that_it_wrote(seglog: Seglog, store):
     damage(store, 7)
     repair(store)
     shown = seglog("erase", store, "k7", "--yes").stdout
     assert "erased in seglog/undo/1; undo takes them back no more" in shown
 
 
-def test_other_messages_stay_in_the_journal(seglog, store):
+def test_other_messages_stay_in_the_journal(seglog: Seglog, store):
     damage(store, 7)
     damage(store, 9)
     repair(store)
@@ -91,7 +92,7 @@ def test_other_messages_stay_in_the_journal(seglog, store):
     assert store / "seglog/undo/1/journal" in holding(store, SECRET % 9)
 
 
-def test_packs_of_several_repairs_and_those_moved_aside_are_erased(seglog, store):
+def test_packs_of_several_repairs_and_those_moved_aside_are_erased(seglog: Seglog, store):
     for number in (3, 5):
         damage(store, number)
         repair(store)
@@ -101,7 +102,7 @@ def test_packs_of_several_repairs_and_those_moved_aside_are_erased(seglog, store
     assert holding(store, SECRET % 3) == holding(store, SECRET % 5) == []
 
 
-def test_an_erase_that_was_interrupted_is_finished_in_the_packs_too(seglog, store, tmp_path):
+def test_an_erase_that_was_interrupted_is_finished_in_the_packs_too(seglog: Seglog, store, tmp_path):
     damage(store, 7)
     repair(store)
     plan = plan_erase(RealFiles(), store, "k7")
@@ -122,7 +123,7 @@ def test_an_erase_that_was_interrupted_is_finished_in_the_packs_too(seglog, stor
     assert stopped > 8
 
 
-def test_a_pack_that_cannot_be_read_is_named_and_nothing_is_certified(seglog, store):
+def test_a_pack_that_cannot_be_read_is_named_and_nothing_is_certified(seglog: Seglog, store):
     damage(store, 7)
     repair(store)
     journal = store / "seglog/undo/1/journal"
@@ -137,7 +138,7 @@ def test_a_pack_that_cannot_be_read_is_named_and_nothing_is_certified(seglog, st
     )
 
 
-def test_a_copy_of_a_log_file_that_was_moved_aside_is_erased(seglog, store):
+def test_a_copy_of_a_log_file_that_was_moved_aside_is_erased(seglog: Seglog, store):
     shutil.copy(log(store), log(store).with_name(f"{65536:020d}"))
     repair(store)
     stray = store / "seglog/stray/commitlog" / f"{65536:020d}"
@@ -155,7 +156,7 @@ def zero_head(root, number):
         stream.write(bytes(60))
 
 
-def test_a_lost_record_without_keys_is_named_and_goes_by_its_id(seglog, store):
+def test_a_lost_record_without_keys_is_named_and_goes_by_its_id(seglog: Seglog, store):
     zero_head(store, 7)
     repair(store)
     assert len(holding(store, SECRET % 7)) == 2
@@ -172,7 +173,7 @@ def test_a_lost_record_without_keys_is_named_and_goes_by_its_id(seglog, store):
     assert message_id not in seglog("erase", store, "k7", "--yes").stderr
 
 
-def test_an_erase_of_a_key_is_not_complete_while_a_lost_record_without_keys_holds_it(seglog, store):
+def test_an_erase_of_a_key_is_not_complete_while_a_lost_record_without_keys_holds_it(seglog: Seglog, store):
     zero_head(store, 7)
     repair(store)
     with MessageStore.open(store, clock=new_clock()) as opened:

@@ -9,6 +9,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import GROUP, TOPIC, UNIQUE, live
 from tests.support.material.stores import SMALL_INDEX
@@ -47,7 +48,7 @@ def as_tree(life):
 
 @pytest.mark.parametrize("name", ["unique", "key", "born", "dead"])
 @pytest.mark.parametrize("scan", [[], ["--scan"], ["--no-scan"]])
-def test_two_retries_and_a_dead_letter_are_one_tree(seglog, life, name, scan):
+def test_two_retries_and_a_dead_letter_are_one_tree(seglog: Seglog, life, name, scan):
     wanted = {
         "unique": UNIQUE,
         "key": "order-1",
@@ -60,7 +61,7 @@ def test_two_retries_and_a_dead_letter_are_one_tree(seglog, life, name, scan):
     assert golden.tree_digest(life.path) == before
 
 
-def test_text_names_every_record_and_what_groups_have_passed(seglog, life):
+def test_text_names_every_record_and_what_groups_have_passed(seglog: Seglog, life):
     shown = seglog("explain", life.path, "order-1").stdout
     for put in life.all:
         assert put.message_id in shown
@@ -72,7 +73,7 @@ def test_text_names_every_record_and_what_groups_have_passed(seglog, life):
     assert "looked for by the index" in shown
 
 
-def test_without_index_one_scan_finds_everything_and_says_so(seglog, life):
+def test_without_index_one_scan_finds_everything_and_says_so(seglog: Seglog, life):
     shutil.rmtree(life.path / "index")
     ran = seglog("explain", life.path, UNIQUE, "--json")
     assert places(stages(ran)) == as_tree(life)
@@ -84,7 +85,7 @@ def test_without_index_one_scan_finds_everything_and_says_so(seglog, life):
     assert "not looked at: the log itself" in refused.stderr
 
 
-def test_a_copy_that_shares_only_the_origin_id_is_found_by_a_scan(seglog, life):
+def test_a_copy_that_shares_only_the_origin_id_is_found_by_a_scan(seglog: Seglog, life):
     properties = {"ORIGIN_MESSAGE_ID": life.born.message_id, "UNIQ_KEY": "ANOTHER", "RETRY_TOPIC": TOPIC}
     with MessageStore.open(life.path) as store:
         put = store.put(f"%RETRY%{GROUP}2", b"x", properties=properties)
@@ -98,7 +99,7 @@ def test_a_copy_that_shares_only_the_origin_id_is_found_by_a_scan(seglog, life):
     assert len(found) == 7
 
 
-def test_other_records_that_hold_the_key_are_told_but_are_no_copies(seglog, life):
+def test_other_records_that_hold_the_key_are_told_but_are_no_copies(seglog: Seglog, life):
     with MessageStore.open(life.path) as store:
         put = store.put("traces", b"saw " + UNIQUE.encode())
     ran = seglog("explain", life.path, UNIQUE, "--scan", "--json")
@@ -106,7 +107,7 @@ def test_other_records_that_hold_the_key_are_told_but_are_no_copies(seglog, life
     assert ran.lines[-1]["mentions"] == [put.phy_offset]
 
 
-def test_a_key_of_several_messages_shows_the_newest(seglog, life):
+def test_a_key_of_several_messages_shows_the_newest(seglog: Seglog, life):
     with MessageStore.open(life.path) as store:
         store.put(TOPIC, b"again", keys="order-1", properties={"UNIQ_KEY": "SECOND"})
     shown = seglog("explain", life.path, "order-1", "--count", "1").stdout
@@ -116,7 +117,7 @@ def test_a_key_of_several_messages_shows_the_newest(seglog, life):
     assert {stage["message"] for stage in stages(seglog("explain", life.path, "order-1", "--json"))} == {0, 1}
 
 
-def test_queue_units_are_held_against_the_record(seglog, life):
+def test_queue_units_are_held_against_the_record(seglog: Seglog, life):
     directory = life.path / "consumequeue" / f"%DLQ%{GROUP}"
     shutil.rmtree(directory)
     *_others, dead = stages(seglog("explain", life.path, UNIQUE, "--json"))
@@ -125,7 +126,7 @@ def test_queue_units_are_held_against_the_record(seglog, life):
     assert [stage["unit"]["state"] for stage in _others] == ["right"] * 5
 
 
-def test_what_is_not_there_or_makes_no_sense_is_refused(seglog, life, tmp_path):
+def test_what_is_not_there_or_makes_no_sense_is_refused(seglog: Seglog, life, tmp_path):
     assert seglog("explain", life.path, "nosuch").exit_code == NotFoundError.exit_code
     assert seglog("explain", tmp_path / "nosuch", "x").exit_code == NotFoundError.exit_code
     assert seglog("explain", life.path, "").exit_code == InvalidArgumentError.exit_code
@@ -147,7 +148,7 @@ def test_what_is_not_there_or_makes_no_sense_is_refused(seglog, life, tmp_path):
         ("dt", "timer message retry"),
     ],
 )
-def test_lives_that_a_real_broker_wrote(seglog, broker_store, wanted, tree):
+def test_lives_that_a_real_broker_wrote(seglog: Seglog, broker_store, wanted, tree):
     found = stages(seglog("explain", broker_store, wanted, "--json"))
     assert " ".join(stage["role"] for stage in found) == tree
     for before, stage in zip([None, *found], found, strict=False):
@@ -156,7 +157,7 @@ def test_lives_that_a_real_broker_wrote(seglog, broker_store, wanted, tree):
         assert stage["index"]
 
 
-def test_ends_of_real_transactions_and_delays(seglog, broker_store):
+def test_ends_of_real_transactions_and_delays(seglog: Seglog, broker_store):
     checked, committed, _message = stages(seglog("explain", broker_store, "tx2", "--json"))
     assert (checked["wait"]["state"], committed["wait"]["state"]) == ("checked", "committed")
     (rolled_back,) = stages(seglog("explain", broker_store, "tx1", "--json"))
@@ -171,7 +172,7 @@ def test_ends_of_real_transactions_and_delays(seglog, broker_store):
     assert {group["group"]: group["passed"] for group in delivered["groups"]}["cgsql"] is False
 
 
-def test_messages_that_wait_on_stores_without_a_broker(seglog, tmp_path):
+def test_messages_that_wait_on_stores_without_a_broker(seglog: Seglog, tmp_path):
     delay = golden.extract("delay", tmp_path)
     (stage,) = stages(seglog("explain", delay, "dk0", "--json"))
     assert (stage["role"], stage["wait"]["state"]) == ("delayed", "waiting")
@@ -207,7 +208,7 @@ def old_transaction(path, *ends):
     ],
 )
 def test_the_end_of_an_old_transaction_is_found_though_no_index_has_it(
-    seglog, tmp_path, ends, roles, is_scanned
+    seglog: Seglog, tmp_path, ends, roles, is_scanned
 ):
     path = old_transaction(tmp_path / "old", *ends)
     ran = seglog("explain", path, "k9", "--json")
@@ -217,7 +218,7 @@ def test_the_end_of_an_old_transaction_is_found_though_no_index_has_it(
     assert ("not looked at: ROLLBACK records" in told.stdout) == is_scanned
 
 
-def test_index_entries_of_tags_are_shown_where_there_are_any(seglog, broker_store, life):
+def test_index_entries_of_tags_are_shown_where_there_are_any(seglog: Seglog, broker_store, life):
     (stage,) = stages(seglog("explain", broker_store, "0102FC00000001070A0B12EAA80000000C", "--json"))
     assert [(entry["key"], entry["isTag"]) for entry in stage["index"]] == [
         ("0102FC00000001070A0B12EAA80000000C", False),

@@ -25,6 +25,7 @@ from seglog.storage.format.record.sys_flag import COMPRESSED, STORE_HOST_V6
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.export_row import from_fields, to_fields
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.machine.disks import memory_disk
 from tests.support.material import golden
 from tests.support.material.lives import GROUP, TOPIC, live
@@ -79,7 +80,7 @@ def values(path):
 
 
 @FORMS
-def test_everything_comes_back(seglog, tmp_path, form):
+def test_everything_comes_back(seglog: Seglog, tmp_path, form):
     source = odd_store(tmp_path / "s")
     before = golden.file_digest(source)
     file = tmp_path / "all.out"
@@ -99,7 +100,7 @@ def test_everything_comes_back(seglog, tmp_path, form):
 
 
 @FORMS
-def test_a_second_export_is_the_first_but_for_places(seglog, tmp_path, form):
+def test_a_second_export_is_the_first_but_for_places(seglog: Seglog, tmp_path, form):
     source = odd_store(tmp_path / "s")
     seglog("export", source, "--format", form, "-o", tmp_path / "one")
     assert seglog("import", tmp_path / "t", tmp_path / "one").exit_code == 0
@@ -113,7 +114,7 @@ def test_a_second_export_is_the_first_but_for_places(seglog, tmp_path, form):
 
 
 @pytest.mark.parametrize("name", ["roll", "broker-store", "outerbatch", "ipv6", "propcrc", "tx"])
-def test_real_stores_come_back(seglog, tmp_path, name):
+def test_real_stores_come_back(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     assert seglog("export", path, "-o", tmp_path / "out.jsonl").exit_code == 0
     assert seglog("import", tmp_path / "t", tmp_path / "out.jsonl").exit_code == 0
@@ -124,7 +125,7 @@ def test_real_stores_come_back(seglog, tmp_path, name):
     assert all(topic.startswith(("rmq_sys_", "RMQ_SYS_TRANS", "SCHEDULE_TOPIC")) for topic in left)
 
 
-def test_inner_batches_come_back_once_the_topic_that_the_error_names_is_made(seglog, tmp_path):
+def test_inner_batches_come_back_once_the_topic_that_the_error_names_is_made(seglog: Seglog, tmp_path):
     path, again = golden.extract("innerbatch", tmp_path), tmp_path / "a b"
     assert seglog("export", path, "-o", tmp_path / "out.jsonl").exit_code == 0
     refused = seglog("import", again, tmp_path / "out.jsonl")
@@ -147,7 +148,7 @@ def bodies(ran):
     return [line["body"] for line in ran.lines]
 
 
-def test_filters_choose(seglog, tmp_path):
+def test_filters_choose(seglog: Seglog, tmp_path):
     path = tmp_path / "s"
     with MessageStore.open(path, **SMALL) as store:
         puts = [
@@ -169,7 +170,7 @@ def test_filters_choose(seglog, tmp_path):
     assert len(export("--topic", "t", "--to", last)) == 8
 
 
-def test_the_lag_of_a_group_is_what_it_has_not_consumed(seglog, tmp_path):
+def test_the_lag_of_a_group_is_what_it_has_not_consumed(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=5)
     lines = seglog("export", life.path, "--group-lag", GROUP, "-o", "-").lines
     assert {line["topic"] for line in lines} == {TOPIC}
@@ -179,7 +180,7 @@ def test_the_lag_of_a_group_is_what_it_has_not_consumed(seglog, tmp_path):
     )
 
 
-def test_inflated_bodies_are_those_of_the_producer(seglog, tmp_path):
+def test_inflated_bodies_are_those_of_the_producer(seglog: Seglog, tmp_path):
     path = tmp_path / "s"
     with MessageStore.open(path, **SMALL) as store:
         store.append("t", 0, zlib.compress(b"apples " * 20), b"", 0, sys_flag=COMPRESSED)
@@ -189,7 +190,7 @@ def test_inflated_bodies_are_those_of_the_producer(seglog, tmp_path):
     assert [(line["body"], line["sysFlag"]) for line in inflated] == [("apples " * 20, 0), ("pears", 0)]
 
 
-def test_nothing_is_left_of_an_export_that_failed(seglog, tmp_path):
+def test_nothing_is_left_of_an_export_that_failed(seglog: Seglog, tmp_path):
     path = odd_store(tmp_path / "s")
     assert (
         seglog("export", path, "--topic", "nosuch", "-o", tmp_path / "x").exit_code == NotFoundError.exit_code
@@ -213,7 +214,7 @@ def lost_by_dump(seglog, path, kind="lost"):
     [("d-zeropage-first", 10, "lost"), ("d-trunclast", 32, "lost"), ("d-magic", 1, "repairable")],
 )
 def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
-    seglog, tmp_path, name, count, kind, form
+    seglog: Seglog, tmp_path, name, count, kind, form
 ):
     path = golden.extract(name, tmp_path)
     lost = lost_by_dump(seglog, path, kind)
@@ -237,7 +238,7 @@ def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
     assert {one["kind"] for one in told} == {kind}
 
 
-def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog, tmp_path):
+def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog: Seglog, tmp_path):
     path = golden.extract("d-zeropage-first", tmp_path)  # TopicB/1 lost 6 and 7
     queue = ("--topic", "TopicB", "--queue", 1, "-o", "-")
     ran = seglog("export", path, *queue)
@@ -252,7 +253,7 @@ def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog, tmp_pat
 
 @FORMS
 @pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link"])
-def test_an_export_overwrites_no_file_of_the_store(seglog, tmp_path, form, place):
+def test_an_export_overwrites_no_file_of_the_store(seglog: Seglog, tmp_path, form, place):
     source = odd_store(tmp_path / "s")
     log = source / "commitlog" / ("0" * 20)
     target = {"in": log, "folder link": tmp_path / "link" / "all"}.get(place, tmp_path / "all")
@@ -270,7 +271,7 @@ def test_an_export_overwrites_no_file_of_the_store(seglog, tmp_path, form, place
 
 
 @pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"]], ids=["export", "report"])
-def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog, tmp_path, words):
+def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog: Seglog, tmp_path, words):
     source, target, pipe = odd_store(tmp_path / "s"), tmp_path / "all", tmp_path / "pipe"
     command, option = words
     os.mkfifo(pipe)
@@ -292,7 +293,7 @@ def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog, tmp_path, words
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 @pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"], ["backup"]], ids=" ".join)
-def test_a_full_file_system_is_named_by_the_file_that_did_not_fit(seglog, tmp_path, words):
+def test_a_full_file_system_is_named_by_the_file_that_did_not_fit(seglog: Seglog, tmp_path, words):
     source = odd_store(tmp_path / "s")
     with memory_disk(tmp_path, 1) as disk:
         (disk / "ballast").write_bytes(bytes(1 << 20))
@@ -301,7 +302,7 @@ def test_a_full_file_system_is_named_by_the_file_that_did_not_fit(seglog, tmp_pa
         assert f"error: {disk / 'made'}" in ran.stderr
 
 
-def test_parquet_without_pyarrow_says_what_to_install(seglog, tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_says_what_to_install(seglog: Seglog, tmp_path, monkeypatch):
     path = odd_store(tmp_path / "s")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     ran = seglog("export", path, "--format", "parquet", "-o", tmp_path / "x")
@@ -327,7 +328,7 @@ def test_parquet_without_pyarrow_says_what_to_install(seglog, tmp_path, monkeypa
         (None, InvalidArgumentError),
     ],
 )
-def test_a_file_with_one_bad_line_changes_nothing(seglog, tmp_path, change, error):
+def test_a_file_with_one_bad_line_changes_nothing(seglog: Seglog, tmp_path, change, error):
     path = odd_store(tmp_path / "s")
     lines = seglog("export", path, "-o", "-").stdout.splitlines()
     lines[5] = "no json" if change is None else json.dumps({**json.loads(lines[5]), **change})
@@ -343,7 +344,7 @@ def test_a_file_with_one_bad_line_changes_nothing(seglog, tmp_path, change, erro
     assert not (tmp_path / "t").exists()
 
 
-def test_other_files_are_refused(seglog, tmp_path):
+def test_other_files_are_refused(seglog: Seglog, tmp_path):
     (tmp_path / "x").write_bytes(b"PAR1 and no more")
     assert seglog("import", tmp_path / "t", tmp_path / "x").exit_code == InvalidArgumentError.exit_code
     assert not (tmp_path / "t").exists()

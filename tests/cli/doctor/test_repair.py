@@ -10,6 +10,7 @@ import pytest
 
 from seglog.errors import LengthUnknownError
 from seglog.storage.files.files import RealFiles
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 
@@ -19,7 +20,7 @@ def hole(tmp_path):
     return golden.extract("d-zeropage-first", tmp_path)
 
 
-def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog, hole):
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole):
     before = tree_digest(hole)
     shown = seglog("repair", hole)
     assert shown.exit_code == 1
@@ -34,7 +35,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog, hole):
     assert tree_digest(hole) == before
 
 
-def test_json_names_every_message_and_byte(seglog, hole):
+def test_json_names_every_message_and_byte(seglog: Seglog, hole):
     ran = seglog("repair", hole, "--json")
     assert ran.exit_code == 1
     *others, plan = ran.lines
@@ -47,7 +48,7 @@ def test_json_names_every_message_and_byte(seglog, hole):
     assert plan["changedFiles"] == 13
 
 
-def test_a_message_that_several_steps_save_counts_once(seglog, tmp_path):
+def test_a_message_that_several_steps_save_counts_once(seglog: Seglog, tmp_path):
     root = golden.extract("d-zeropage-first", tmp_path)
     shutil.rmtree(root / "consumequeue")
     ran = seglog("repair", root, "--queue-file-bytes", 2000, "--json")
@@ -56,7 +57,9 @@ def test_a_message_that_several_steps_save_counts_once(seglog, tmp_path):
     assert plan["saved"] == 390
 
 
-def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(command_line, seglog, hole):
+def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(
+    command_line: list[str], seglog: Seglog, hole
+):
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -71,7 +74,7 @@ def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(command_l
     assert seglog("undo", hole).exit_code == 0
 
 
-def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(command_line, hole):
+def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(command_line: list[str], hole):
     before = tree_digest(hole)
     reading, writing = os.pipe()
     os.close(reading)
@@ -88,7 +91,7 @@ def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(co
     assert tree_digest(hole) == before
 
 
-def test_a_dry_run_names_what_no_repair_changes(seglog, tmp_path):
+def test_a_dry_run_names_what_no_repair_changes(seglog: Seglog, tmp_path):
     root = golden.extract("roll", tmp_path)
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / "topics.json").unlink(missing_ok=True)
@@ -103,7 +106,7 @@ def test_a_dry_run_names_what_no_repair_changes(seglog, tmp_path):
 
 
 @pytest.mark.parametrize("typed", [b"something\n", b"\n", b""])
-def test_nothing_is_changed_if_the_name_was_not_typed(seglog, hole, typed):
+def test_nothing_is_changed_if_the_name_was_not_typed(seglog: Seglog, hole, typed):
     before = tree_digest(hole)
     ran = seglog("repair", "--apply", hole, stdin=typed)
     assert ran.exit_code == (1 if typed else 2)
@@ -112,7 +115,7 @@ def test_nothing_is_changed_if_the_name_was_not_typed(seglog, hole, typed):
     assert tree_digest(hole) == before
 
 
-def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog, hole):
+def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog: Seglog, hole):
     before = tree_digest(hole)
     done = seglog("repair", "--apply", hole, stdin=b"d-zeropage-first\n")
     assert done.exit_code == 0
@@ -130,7 +133,7 @@ def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog, hole):
     assert "has no repair to take back" in nothing.stderr
 
 
-def test_undo_says_what_was_changed_since(seglog, hole):
+def test_undo_says_what_was_changed_since(seglog: Seglog, hole):
     assert seglog("repair", "--apply", "--yes", "--json", hole).lines[-1]["undo"] == 1
     (hole / "config").mkdir()
     (hole / "config" / "topics.json").write_text("{}")
@@ -142,7 +145,7 @@ def test_undo_says_what_was_changed_since(seglog, hole):
     assert (line["number"], line["finished"]) == (1, True)
 
 
-def test_a_store_in_use_is_refused(seglog, hole):
+def test_a_store_in_use_is_refused(seglog: Seglog, hole):
     lock = RealFiles().lock(hole)
     for arguments in ((), ("--apply", "--yes")):
         ran = seglog("repair", hole, *arguments)
@@ -153,11 +156,11 @@ def test_a_store_in_use_is_refused(seglog, hole):
 
 
 @pytest.mark.parametrize("arguments", [("--yes",), ("--apply", "--json")])
-def test_options_that_do_not_go_together_are_wrong_usage(seglog, hole, arguments):
+def test_options_that_do_not_go_together_are_wrong_usage(seglog: Seglog, hole, arguments):
     assert seglog("repair", hole, *arguments).exit_code == 2
 
 
-def test_what_no_file_tells_can_be_given(seglog, tmp_path):
+def test_what_no_file_tells_can_be_given(seglog: Seglog, tmp_path):
     root = golden.extract("d-nocq", tmp_path)
     assert "it makes them itself" in seglog("repair", root).stdout
     shown = seglog("repair", root, "--queue-file-bytes", 2000, "--apply", "--yes")
@@ -166,7 +169,7 @@ def test_what_no_file_tells_can_be_given(seglog, tmp_path):
     assert (root / "consumequeue" / "TopicA" / "0" / f"{0:020d}").stat().st_size == 2000
 
 
-def test_length_of_the_only_log_file_can_be_given(seglog, tmp_path):
+def test_length_of_the_only_log_file_can_be_given(seglog: Seglog, tmp_path):
     root = golden.extract("tx", tmp_path)
     (log,) = (root / "commitlog").iterdir()
     size = log.stat().st_size
@@ -184,7 +187,7 @@ def test_length_of_the_only_log_file_can_be_given(seglog, tmp_path):
     assert seglog("check", root).exit_code == 0
 
 
-def test_no_store_is_no_store(seglog, tmp_path):
+def test_no_store_is_no_store(seglog: Seglog, tmp_path):
     for command in ("repair", "undo"):
         assert seglog(command, tmp_path / "nothing").exit_code == 13
 
@@ -203,7 +206,7 @@ def test_no_store_is_no_store(seglog, tmp_path):
     ],
     ids=" ".join,
 )
-def test_lengths_that_no_file_can_have_are_refused(seglog, hole, words):
+def test_lengths_that_no_file_can_have_are_refused(seglog: Seglog, hole, words):
     before = tree_digest(hole)
     ran = seglog("repair", hole, "--apply", "--yes", *words)
     assert ran.exit_code == 24

@@ -12,6 +12,7 @@ from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
+from tests.support.command_line import Seglog
 from tests.support.damage.packs import (
     entries_of,
     file_entry,
@@ -35,7 +36,7 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("is_finished", [False, True], ids=["half done", "finished"])
 @pytest.mark.parametrize("way", ["undo", "repair"])
-def test_a_pack_that_names_files_outside_changes_none_of_them(seglog, store, way, is_finished):
+def test_a_pack_that_names_files_outside_changes_none_of_them(seglog: Seglog, store, way, is_finished):
     entries = outside_entries(store)
     after = [one for one in entries_of(store) if one.kind is UndoKind.FILE]
     plant_pack(store, entries, after=after if is_finished else None)
@@ -52,7 +53,7 @@ def test_a_pack_that_names_files_outside_changes_none_of_them(seglog, store, way
     assert surroundings(store) == before
 
 
-def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the_plan(seglog, store):
+def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the_plan(seglog: Seglog, store):
     before = tree_digest(store)
     log = next((store / "commitlog").iterdir())
     entries = entries_of(store)
@@ -79,7 +80,7 @@ def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the
     assert seglog("check", store).exit_code == 0
 
 
-def test_a_pack_that_does_not_fit_the_store_is_refused_and_can_be_moved_aside(seglog, store):
+def test_a_pack_that_does_not_fit_the_store_is_refused_and_can_be_moved_aside(seglog: Seglog, store):
     plant_pack(store, [*entries_of(store), file_entry("abort"), UndoEntry(UndoKind.CREATED, "x")])
     before = tree_digest(store)
     for words in (("undo",), ("repair",), ("repair", "--apply", "--yes")):
@@ -97,7 +98,7 @@ def test_a_pack_that_does_not_fit_the_store_is_refused_and_can_be_moved_aside(se
     assert seglog("undo", "--discard", store).exit_code == 2
 
 
-def test_folders_that_are_no_number_are_no_packs(seglog, store):
+def test_folders_that_are_no_number_are_no_packs(seglog: Seglog, store):
     for name in ("٣", "01", "-1", "0", "9" * 30, "x"):
         (store / "seglog/undo" / name).mkdir(parents=True)
         (store / "seglog/undo" / name / "journal").write_bytes(b"no")
@@ -107,7 +108,7 @@ def test_folders_that_are_no_number_are_no_packs(seglog, store):
     assert plan_repair(FILES, store, new_clock()).first == []
 
 
-def test_a_journal_that_is_a_folder_is_called_one(seglog, store):
+def test_a_journal_that_is_a_folder_is_called_one(seglog: Seglog, store):
     (store / "seglog/undo/1/journal").mkdir(parents=True)
     (store / "seglog/erasing").mkdir()
     (store / "seglog/undo/2").symlink_to("/tmp")
@@ -123,7 +124,7 @@ def test_a_journal_that_is_a_folder_is_called_one(seglog, store):
     assert "seglog/undo/2 is no undo pack: no command uses or removes it" in shown.stdout
 
 
-def test_a_repair_of_two_packs_says_how_both_are_taken_back(seglog, tmp_path):
+def test_a_repair_of_two_packs_says_how_both_are_taken_back(seglog: Seglog, tmp_path):
     root = golden.extract("roll", tmp_path)
     first, second, third, *_ = sorted((root / "commitlog").iterdir())
     first.rename(tmp_path / "first")
@@ -141,7 +142,7 @@ def test_a_repair_of_two_packs_says_how_both_are_taken_back(seglog, tmp_path):
     assert (told["undo"], told["undoPacks"]) == (2, [2, 1])
 
 
-def test_packs_that_cannot_be_believed_are_listed_with_the_reason(seglog, store):
+def test_packs_that_cannot_be_believed_are_listed_with_the_reason(seglog: Seglog, store):
     plant_pack(store, [UndoEntry(UndoKind.CREATED, "../\x1b]0;x\x07")])
     shown = seglog("undo", "--list", store)
     assert shown.exit_code == 0
@@ -161,7 +162,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", ["2", "notes"])
 @pytest.mark.parametrize("kind", ODD)
-def test_what_is_no_pack_keeps_nobody_from_the_packs(seglog, tmp_path, kind, name):
+def test_what_is_no_pack_keeps_nobody_from_the_packs(seglog: Seglog, tmp_path, kind, name):
     root = golden.extract("d-zeropage-first", tmp_path)
     before = golden.file_digest(root)
     assert seglog("repair", "--apply", "--yes", root).exit_code == 0

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import COUNT, flip, sealed_store, segment
 
@@ -17,7 +18,7 @@ def store(tmp_path):
     return tmp_path / "store"
 
 
-def test_verify_of_a_sealed_store_says_how_it_looked(seglog, store):
+def test_verify_of_a_sealed_store_says_how_it_looked(seglog: Seglog, store):
     shown = seglog("verify", store)
     assert shown.exit_code == 0
     assert "4 by seal, 1 by records" in shown.stdout
@@ -26,7 +27,7 @@ def test_verify_of_a_sealed_store_says_how_it_looked(seglog, store):
     assert (facts["clean"], facts["bySeal"], facts["byRecords"], facts["records"]) == (True, 4, 1, COUNT)
 
 
-def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog, store):
+def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog: Seglog, store):
     flip(segment(store, 1), 100_000)
     shown = seglog("verify", store)
     assert shown.exit_code == 1
@@ -40,7 +41,7 @@ def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog, store):
     assert (message["topic"], message["readable"]) == ("orders", False)
 
 
-def test_verify_shows_the_first_of_many_messages(seglog, tmp_path):
+def test_verify_shows_the_first_of_many_messages(seglog: Seglog, tmp_path):
     path = tmp_path / "plain"
     sealed_store(path, record_crc=False)
     flip(segment(path, 1), 100_000)
@@ -49,7 +50,7 @@ def test_verify_shows_the_first_of_many_messages(seglog, tmp_path):
     assert "more; --json prints all" in shown
 
 
-def test_verify_writes_only_when_told_to_seal(seglog, tmp_path):
+def test_verify_writes_only_when_told_to_seal(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     before = golden.tree_digest(path)
     first = seglog("verify", path)
@@ -64,11 +65,11 @@ def test_verify_writes_only_when_told_to_seal(seglog, tmp_path):
     assert "seal-missing" not in seglog("verify", path).stdout
 
 
-def test_verify_of_nothing_is_an_error(seglog, tmp_path):
+def test_verify_of_nothing_is_an_error(seglog: Seglog, tmp_path):
     assert seglog("verify", tmp_path / "nothing").exit_code == 13
 
 
-def test_verify_claims_no_more_than_it_checked(seglog, tmp_path):
+def test_verify_claims_no_more_than_it_checked(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     shown = seglog("verify", path).stdout
     assert "every byte" not in shown
@@ -89,7 +90,7 @@ def timeless(shown):
 @pytest.mark.parametrize(
     ("new", "old"), [(["check", "--records-only"], ["verify"]), (["seal"], ["verify", "--seal"])]
 )
-def test_the_other_names_of_verify_do_and_say_the_same(new, old, name, words, seglog, tmp_path):
+def test_the_other_names_of_verify_do_and_say_the_same(new, old, name, words, seglog: Seglog, tmp_path):
     path, kept = golden.extract(name, tmp_path), tmp_path / "kept"
     shutil.copytree(path, kept)
     first = seglog(*new, path, *words)
@@ -102,13 +103,13 @@ def test_the_other_names_of_verify_do_and_say_the_same(new, old, name, words, se
     assert done == {file: size_bytes for file, (size_bytes, _sum) in golden.tree_digest(path).items()}
 
 
-def test_records_only_reads_nothing_but_the_log(seglog, tmp_path):
+def test_records_only_reads_nothing_but_the_log(seglog: Seglog, tmp_path):
     store = golden.extract("d-noindex", tmp_path)
     assert seglog("check", store).exit_code == 1
     assert seglog("check", store, "--records-only").exit_code == 0
 
 
-def test_records_only_takes_lengths_but_cannot_be_stopped(seglog, store, tmp_path):
+def test_records_only_takes_lengths_but_cannot_be_stopped(seglog: Seglog, store, tmp_path):
     assert seglog("check", store, "--records-only", "--segment-bytes", "4096").exit_code == 24
     for words in (["--max-duration", "1s"], ["--resume", tmp_path / "kept"]):
         ran = seglog("check", store, "--records-only", *words)

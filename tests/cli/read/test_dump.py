@@ -10,6 +10,7 @@ from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 
 _INTACT = sorted(golden.golden_names(damaged=False))
@@ -25,7 +26,7 @@ def compared(line, like=None):
 
 
 @pytest.mark.parametrize("name", _INTACT)
-def test_dump_equals_what_rocketmq_served_after_opening(name, tmp_path, seglog):
+def test_dump_equals_what_rocketmq_served_after_opening(name, tmp_path, seglog: Seglog):
     store = golden.extract(name, tmp_path)
     before = golden.tree_digest(store)
     ran = seglog("dump", store, "--json", "--log")
@@ -41,7 +42,9 @@ def test_dump_equals_what_rocketmq_served_after_opening(name, tmp_path, seglog):
 
 
 @pytest.mark.parametrize("name", sorted(golden.golden_names(damaged=True)))
-def test_dump_of_a_damaged_store_serves_only_what_was_there_and_changes_nothing(name, tmp_path, seglog):
+def test_dump_of_a_damaged_store_serves_only_what_was_there_and_changes_nothing(
+    name, tmp_path, seglog: Seglog
+):
     store = golden.extract(name, tmp_path)
     before = golden.tree_digest(store)
     ran = seglog("dump", store, "--json")
@@ -70,7 +73,7 @@ def _in_a_hole(phy_offset, lines):
     return False
 
 
-def test_a_damaged_record_is_a_hole_with_file_position_size_and_reason(tmp_path, seglog):
+def test_a_damaged_record_is_a_hole_with_file_position_size_and_reason(tmp_path, seglog: Seglog):
     ran = seglog("dump", golden.extract("d-magic", tmp_path), "--json")
     assert [line for line in ran.lines if line["kind"] == "hole"] == [
         {"kind": "hole", "file": "commitlog/00000000000000262144", "pos": 49494, "size": 177, "why": "magic"}
@@ -89,13 +92,13 @@ def test_a_hole_over_several_files_comes_in_one_piece_per_file(tmp_path):
     ]
 
 
-def test_without_verify_a_flipped_body_goes_unseen(tmp_path, seglog):
+def test_without_verify_a_flipped_body_goes_unseen(tmp_path, seglog: Seglog):
     store = golden.extract("d-bodyflip-last", tmp_path)
     assert any(line["kind"] == "hole" for line in seglog("dump", store, "--json").lines)
     assert not any(line["kind"] == "hole" for line in seglog("dump", store, "--json", "--no-verify").lines)
 
 
-def test_dump_for_people_shows_queues_messages_and_holes(tmp_path, seglog):
+def test_dump_for_people_shows_queues_messages_and_holes(tmp_path, seglog: Seglog):
     ran = seglog("dump", golden.extract("d-magic", tmp_path), "--log")
     assert "queue TopicA/0 0..34, 34 messages" in ran.stdout
     assert "TopicA/0 @1  " in ran.stdout
@@ -103,14 +106,14 @@ def test_dump_for_people_shows_queues_messages_and_holes(tmp_path, seglog):
     assert "\x1b" not in ran.stdout
 
 
-def test_the_log_goes_on_behind_a_damaged_record(tmp_path, seglog):
+def test_the_log_goes_on_behind_a_damaged_record(tmp_path, seglog: Seglog):
     whole = seglog("dump", golden.extract("roll", tmp_path), "--json", "--log").lines
     ran = seglog("dump", golden.extract("d-magic", tmp_path), "--json", "--log").lines
     walked = [line for line in ran if line["kind"] == "log"]
     assert walked == [line for line in whole if line["kind"] == "log" and line["pos"] != 262144 + 49494]
 
 
-def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog, monkeypatch):
+def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog: Seglog, monkeypatch):
     store = golden.extract("roll", tmp_path)
 
     def survey_then_lose(path, *, verify):
@@ -124,7 +127,7 @@ def test_records_that_vanish_after_the_survey_come_as_holes(tmp_path, seglog, mo
     assert len([line for line in ran.lines if line["kind"] == "hole"]) == 400
 
 
-def test_dump_names_what_was_lost_before_and_after_recovery(seglog, tmp_path):
+def test_dump_names_what_was_lost_before_and_after_recovery(seglog: Seglog, tmp_path):
     path = golden.extract("d-trunclast", tmp_path)
     lines = seglog("dump", path, "--json").lines
     lost = [line for line in lines if line["kind"] == "lost"]

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 
 
@@ -15,7 +16,7 @@ def info(seglog, path, *options):
     return facts
 
 
-def test_info_states_sizes_ranges_and_queues_of_a_real_store(seglog, tmp_path):
+def test_info_states_sizes_ranges_and_queues_of_a_real_store(seglog: Seglog, tmp_path):
     store = golden.extract("roll", tmp_path)
     facts = info(seglog, store)
     assert facts["state"] == "clean"
@@ -32,7 +33,7 @@ def test_info_states_sizes_ranges_and_queues_of_a_real_store(seglog, tmp_path):
     assert not queues
 
 
-def test_info_gives_the_lines_of_broker_conf_that_match(seglog, tmp_path):
+def test_info_gives_the_lines_of_broker_conf_that_match(seglog: Seglog, tmp_path):
     lines = info(seglog, golden.extract("propcrc", tmp_path))["brokerConf"]
     assert lines == [
         f"storePathRootDir={tmp_path / 'propcrc'}",
@@ -47,7 +48,7 @@ def test_info_gives_the_lines_of_broker_conf_that_match(seglog, tmp_path):
     assert "mappedFileSizeCommitLog=65536" in seglog("info", roll).stdout
 
 
-def test_info_tells_crashed_from_open_from_clean(seglog, tmp_path):
+def test_info_tells_crashed_from_open_from_clean(seglog: Seglog, tmp_path):
     crashed = golden.extract("roll-halt", tmp_path)
     assert info(seglog, crashed)["state"] == "crashed"
     assert "crashed or was killed" in seglog("info", crashed).stdout
@@ -60,7 +61,7 @@ def test_info_tells_crashed_from_open_from_clean(seglog, tmp_path):
     assert info(seglog, tmp_path / "live")["state"] == "clean"
 
 
-def test_info_says_what_recovery_would_do_and_does_it_not(seglog, tmp_path):
+def test_info_says_what_recovery_would_do_and_does_it_not(seglog: Seglog, tmp_path):
     store = golden.extract("d-trunclast", tmp_path)
     before = golden.tree_digest(store)
     facts = info(seglog, store)
@@ -73,7 +74,7 @@ def test_info_says_what_recovery_would_do_and_does_it_not(seglog, tmp_path):
     assert golden.tree_digest(store) == before
 
 
-def test_verify_ends_with_1_where_messages_cannot_be_read(seglog, tmp_path):
+def test_verify_ends_with_1_where_messages_cannot_be_read(seglog: Seglog, tmp_path):
     store = golden.extract("d-bodyflip-last", tmp_path)
     assert seglog("info", store).exit_code == 0
     assert "loss" not in seglog("info", store).stdout
@@ -83,20 +84,20 @@ def test_verify_ends_with_1_where_messages_cannot_be_read(seglog, tmp_path):
     assert "loss" not in checked.stdout, "one flipped bit is flipped back"
 
 
-def test_info_of_an_empty_store_has_no_queues(seglog, tmp_path):
+def test_info_of_an_empty_store_has_no_queues(seglog: Seglog, tmp_path):
     facts = info(seglog, golden.extract("empty", tmp_path))
     assert (facts["minPhyOffset"], facts["maxPhyOffset"], facts["queues"]) == (-1, 0, [])
 
 
 @pytest.mark.parametrize("name", golden.golden_names())
-def test_info_of_every_golden_store_changes_nothing(seglog, tmp_path, name):
+def test_info_of_every_golden_store_changes_nothing(seglog: Seglog, tmp_path, name):
     store = golden.extract(name, tmp_path)
     before = golden.tree_digest(store)
     assert seglog("info", store, "--verify").exit_code in (0, 1)
     assert golden.tree_digest(store) == before
 
 
-def test_disk_use_counts_holes_as_nothing(seglog, tmp_path):
+def test_disk_use_counts_holes_as_nothing(seglog: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "s") as store:
         store.put("t", b"x")
     facts = info(seglog, tmp_path / "s")

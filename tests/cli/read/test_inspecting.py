@@ -12,6 +12,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.index.index import INDEX_ENTRY, IndexGeometry, key_hash
 from seglog.storage.store import MessageStore
 from tests.doctor.check.test_misnamed import call
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import flip
 from tests.support.material.stores import Lengths
@@ -40,7 +41,7 @@ def on(command, store):
 
 
 @pytest.mark.parametrize("name", golden.golden_names() + golden.config_names())
-def test_every_store_is_shown_unchanged_with_a_documented_exit_code(seglog, tmp_path, name):
+def test_every_store_is_shown_unchanged_with_a_documented_exit_code(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     before = golden.tree_digest(path)
     for command in COMMANDS:
@@ -54,7 +55,7 @@ def test_every_store_is_shown_unchanged_with_a_documented_exit_code(seglog, tmp_
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_is_no_store_is_refused(seglog, tmp_path, command):
+def test_what_is_no_store_is_refused(seglog: Seglog, tmp_path, command):
     assert seglog(*on(command, tmp_path / "nothing")).exit_code == NotFoundError.exit_code
     (tmp_path / "holiday.jpg").touch()
     assert seglog(*on(command, tmp_path)).exit_code == NotAStoreError.exit_code
@@ -70,7 +71,7 @@ def indexed(tmp_path):
     return tmp_path / "s", puts
 
 
-def test_the_index_shows_headers_entries_and_the_chain_of_a_key(seglog, indexed):
+def test_the_index_shows_headers_entries_and_the_chain_of_a_key(seglog: Seglog, indexed):
     path, puts = indexed
     ran = seglog("index", "show", path, "--verify", "--json")
     assert ran.exit_code == 0
@@ -89,7 +90,7 @@ def test_the_index_shows_headers_entries_and_the_chain_of_a_key(seglog, indexed)
     assert "this key" in seglog("index", "show", path, "--key", "orders#k3").stdout
 
 
-def test_a_damaged_index_ends_with_1(seglog, indexed):
+def test_a_damaged_index_ends_with_1(seglog: Seglog, indexed):
     path, _puts = indexed
     file = min((path / "index").iterdir())
     flip(file, file.stat().st_size - INDEX_ENTRY.size_bytes - 1)
@@ -106,7 +107,7 @@ def test_a_damaged_index_ends_with_1(seglog, indexed):
     assert seglog("index", "show", path, "--entries", "0").exit_code == InvalidArgumentError.exit_code
 
 
-def test_the_checkpoint_says_whether_it_is_there_and_whole(seglog, tmp_path):
+def test_the_checkpoint_says_whether_it_is_there_and_whole(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     (line,) = seglog("checkpoint", path, "--json").lines
     assert line["state"] == "whole"
@@ -118,7 +119,7 @@ def test_the_checkpoint_says_whether_it_is_there_and_whole(seglog, tmp_path):
     assert seglog("checkpoint", path, "--json").lines[0]["state"].startswith("missing")
 
 
-def test_config_files_are_read_in_their_dialect(seglog, tmp_path):
+def test_config_files_are_read_in_their_dialect(seglog: Seglog, tmp_path):
     path = golden.extract("real-conf", tmp_path)
     assert seglog("config", "show", path).exit_code == 0
     (line,) = seglog("config", "show", path, "topics", "--json").lines
@@ -132,7 +133,7 @@ def test_config_files_are_read_in_their_dialect(seglog, tmp_path):
     assert "queueOffsetMap" in seglog("config", "show", path, "position-checkpoint").stdout
 
 
-def test_a_damaged_config_file_is_read_from_its_backup_and_that_is_said(seglog, tmp_path):
+def test_a_damaged_config_file_is_read_from_its_backup_and_that_is_said(seglog: Seglog, tmp_path):
     path = golden.extract("real-conf", tmp_path)
     main = path / "config" / "topics.json"
     main.write_bytes(main.read_bytes()[:100])
@@ -154,12 +155,12 @@ def test_a_damaged_config_file_is_read_from_its_backup_and_that_is_said(seglog, 
 
 
 @pytest.mark.parametrize("name", ["nosuch", "../checkpoint", "/etc/passwd", "..", ""])
-def test_config_show_reads_nothing_but_config_files(seglog, tmp_path, name):
+def test_config_show_reads_nothing_but_config_files(seglog: Seglog, tmp_path, name):
     path = golden.extract("roll", tmp_path)
     assert seglog("config", "show", path, name).exit_code == NotFoundError.exit_code
 
 
-def test_an_offset_id_and_a_unique_key_are_told_apart(seglog, indexed):
+def test_an_offset_id_and_a_unique_key_are_told_apart(seglog: Seglog, indexed):
     _path, puts = indexed
     (line,) = seglog("id", "decode", puts[7].message_id, "--json").lines
     assert line["likely"] == "offsetMsgId"
@@ -178,11 +179,11 @@ def test_an_offset_id_and_a_unique_key_are_told_apart(seglog, indexed):
 
 
 @pytest.mark.parametrize("text", ["", "x", "7F", "7F00000100002A9F00000000000012", "Z" * 32, "é" * 32])
-def test_what_is_no_id_is_refused(seglog, text):
+def test_what_is_no_id_is_refused(seglog: Seglog, text):
     assert seglog("id", "decode", text).exit_code == InvalidArgumentError.exit_code
 
 
-def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog, tmp_path):
+def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog: Seglog, tmp_path):
     path = golden.extract("real-conf-5.4.0", tmp_path)
     (path / "seglog" / "attic").mkdir(parents=True)
     (path / "seglog" / "attic" / "1-x").write_bytes(b"x" * 99)
@@ -197,14 +198,14 @@ def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog, tmp
     assert "commitlog" in seglog("du", path).stdout
 
 
-def test_du_estimates_the_log_of_each_topic_from_its_queues(seglog, tmp_path):
+def test_du_estimates_the_log_of_each_topic_from_its_queues(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     records = [line for line in seglog("dump", path, "--log", "--json").lines if line.get("msgSize")]
     lines = [line for line in seglog("du", path, "--json").lines if line["kind"] == "topic"]
     assert sum(line["logBytes"] for line in lines) == sum(record["msgSize"] for record in records)
 
 
-def test_du_sees_files_of_the_log_where_their_records_say(seglog, tmp_path):
+def test_du_sees_files_of_the_log_where_their_records_say(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     whole = seglog("du", path, "--json").lines
     call(path, (1, 2, 3, 4, 5))

@@ -7,6 +7,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
 from seglog.storage.format.record.record import FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import flip, segment
 from tests.support.material.stores import Lengths
@@ -25,7 +26,7 @@ def fields_of(line):
     return {field["name"]: field for field in line["fields"]}
 
 
-def test_a_record_is_shown_field_by_field_with_its_properties_and_checks(seglog, store):
+def test_a_record_is_shown_field_by_field_with_its_properties_and_checks(seglog: Seglog, store):
     path, puts = store
     ran = seglog("log", "show", path, "--at", puts[2].phy_offset, "--json", "--hex")
     assert ran.exit_code == 0
@@ -43,7 +44,7 @@ def test_a_record_is_shown_field_by_field_with_its_properties_and_checks(seglog,
     assert "".join(field["hex"] for field in line["fields"]) == stored.hex()
 
 
-def test_the_text_has_flags_hosts_and_a_hex_dump(seglog, store):
+def test_the_text_has_flags_hosts_and_a_hex_dump(seglog: Seglog, store):
     path, puts = store
     shown = seglog("log", "show", path, "--at", puts[1].phy_offset, "--hex").stdout
     assert "V1: one byte of topic length" in shown
@@ -52,7 +53,7 @@ def test_the_text_has_flags_hosts_and_a_hex_dump(seglog, store):
     assert "record-crc  right" in shown
 
 
-def test_a_flipped_bit_shows_as_the_check_that_fails(seglog, store):
+def test_a_flipped_bit_shows_as_the_check_that_fails(seglog: Seglog, store):
     path, puts = store
     flip(segment(path, 0), puts[1].phy_offset + 90)
     before = golden.tree_digest(path)
@@ -67,7 +68,7 @@ def test_a_flipped_bit_shows_as_the_check_that_fails(seglog, store):
     assert golden.tree_digest(path) == before
 
 
-def test_where_no_record_starts_its_neighbours_are_named(seglog, store):
+def test_where_no_record_starts_its_neighbours_are_named(seglog: Seglog, store):
     path, puts = store
     ran = seglog("log", "show", path, "--at", puts[1].phy_offset + 3)
     assert ran.exit_code == 1
@@ -79,7 +80,7 @@ def test_where_no_record_starts_its_neighbours_are_named(seglog, store):
     assert "next record: none" in ran.stdout
 
 
-def test_places_outside_of_the_files_are_refused(seglog, store, tmp_path):
+def test_places_outside_of_the_files_are_refused(seglog: Seglog, store, tmp_path):
     path, _puts = store
     assert seglog("log", "show", path, "--at", 1 << 40).exit_code == OffsetRangeError.exit_code
     assert seglog("log", "show", path, "--at", "-1").exit_code == InvalidArgumentError.exit_code
@@ -88,7 +89,9 @@ def test_places_outside_of_the_files_are_refused(seglog, store, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["roll", "ipv6", "tx", "innerbatch", "propcrc", "big"])
-def test_every_record_and_filler_of_a_real_store_is_explained_to_its_last_byte(seglog, tmp_path, name):
+def test_every_record_and_filler_of_a_real_store_is_explained_to_its_last_byte(
+    seglog: Seglog, tmp_path, name
+):
     path = golden.extract(name, tmp_path)
     before = golden.tree_digest(path)
     entries = [line for line in seglog("dump", path, "--log", "--json").lines if line["kind"] == "log"]
@@ -103,7 +106,7 @@ def test_every_record_and_filler_of_a_real_store_is_explained_to_its_last_byte(s
     assert golden.tree_digest(path) == before
 
 
-def test_the_record_crc_of_another_place_shows_as_properties_that_no_writer_made(seglog, store):
+def test_the_record_crc_of_another_place_shows_as_properties_that_no_writer_made(seglog: Seglog, store):
     path, puts = store
     end = puts[1].phy_offset + puts[1].size_bytes
     log = segment(path, 0)

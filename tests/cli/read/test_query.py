@@ -6,6 +6,7 @@ import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.stores import Lengths
 
@@ -29,7 +30,7 @@ def store(tmp_path):
     return tmp_path / "s", puts
 
 
-def test_a_key_finds_its_messages_and_nothing_changes(seglog, store):
+def test_a_key_finds_its_messages_and_nothing_changes(seglog: Seglog, store):
     path, _puts = store
     before = golden.tree_digest(path)
     ran = seglog("query", path, "orders", "7", "--json")
@@ -41,7 +42,7 @@ def test_a_key_finds_its_messages_and_nothing_changes(seglog, store):
     assert golden.tree_digest(path) == before
 
 
-def test_count_keeps_the_newest_and_times_bound_the_answer(seglog, store):
+def test_count_keeps_the_newest_and_times_bound_the_answer(seglog: Seglog, store):
     path, puts = store
     bodies = [line["body"] for line in seglog("query", path, "orders", "all", "--count", "2", "--json").lines]
     assert bodies == ["body 8", "body 9"]
@@ -52,7 +53,7 @@ def test_count_keeps_the_newest_and_times_bound_the_answer(seglog, store):
     assert seglog("query", path, "orders", "all", "--to", "2020-01-01").exit_code == NotFoundError.exit_code
 
 
-def test_an_id_names_one_message_by_its_place_or_by_its_unique_key(seglog, store):
+def test_an_id_names_one_message_by_its_place_or_by_its_unique_key(seglog: Seglog, store):
     path, puts = store
     (found,) = seglog("query", path, "--id", puts[4].message_id, "--json").lines
     assert found["body"] == "body 4"
@@ -63,7 +64,7 @@ def test_an_id_names_one_message_by_its_place_or_by_its_unique_key(seglog, store
     assert "UNIQ_KEY=U4" in shown
 
 
-def test_what_is_not_there_ends_with_13(seglog, store):
+def test_what_is_not_there_ends_with_13(seglog: Seglog, store):
     path, puts = store
     for arguments in (
         ["orders", "nosuch"],
@@ -88,13 +89,13 @@ def test_what_is_not_there_ends_with_13(seglog, store):
         ["orders", "k", "--to", "9" * 30],
     ],
 )
-def test_what_makes_no_sense_is_refused(seglog, store, arguments):
+def test_what_makes_no_sense_is_refused(seglog: Seglog, store, arguments):
     path, _puts = store
     assert seglog("query", path, *arguments).exit_code == InvalidArgumentError.exit_code
 
 
 @pytest.mark.parametrize("name", ["roll", "d-noindex-halt", "d-indexgarbage", "idxroll"])
-def test_keys_of_a_real_store_lead_to_the_messages_that_have_them(seglog, tmp_path, name):
+def test_keys_of_a_real_store_lead_to_the_messages_that_have_them(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     before = golden.tree_digest(path)
     with MessageStore.open(path, read_only=True) as store:

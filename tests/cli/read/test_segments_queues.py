@@ -9,6 +9,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import COUNT, flip, sealed_store, segment
 
@@ -17,7 +18,7 @@ def lines_of(ran, kind):
     return [line for line in ran.lines if line["kind"] == kind]
 
 
-def test_segments_say_what_each_file_holds_and_which_are_sealed(seglog, tmp_path):
+def test_segments_say_what_each_file_holds_and_which_are_sealed(seglog: Seglog, tmp_path):
     sealed_store(tmp_path / "s")
     before = golden.tree_digest(tmp_path / "s")
     lines = lines_of(seglog("segments", tmp_path / "s", "--json"), "segment")
@@ -32,7 +33,7 @@ def test_segments_say_what_each_file_holds_and_which_are_sealed(seglog, tmp_path
     assert golden.tree_digest(tmp_path / "s") == before
 
 
-def test_segments_tell_a_seal_that_does_not_fit_from_one_that_cannot_be_read(seglog, tmp_path):
+def test_segments_tell_a_seal_that_does_not_fit_from_one_that_cannot_be_read(seglog: Seglog, tmp_path):
     sealed_store(tmp_path / "s")
     seals = sorted((tmp_path / "s" / "seglog" / "seals").iterdir())
     flip(seals[1], 5)
@@ -42,7 +43,7 @@ def test_segments_tell_a_seal_that_does_not_fit_from_one_that_cannot_be_read(seg
     assert lines[2]["holes"][0]["pos"] == 0
 
 
-def test_a_missing_file_in_the_middle_of_the_log_has_a_line_of_its_own(seglog, tmp_path):
+def test_a_missing_file_in_the_middle_of_the_log_has_a_line_of_its_own(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     (path / "commitlog" / f"{1 << 16:020d}").unlink()
     ran = seglog("segments", path, "--json")
@@ -53,7 +54,7 @@ def test_a_missing_file_in_the_middle_of_the_log_has_a_line_of_its_own(seglog, t
 
 
 @pytest.mark.parametrize("name", ["roll", "d-nocq", "d-cqgarbage", "delay", "innerbatch"])
-def test_queues_agree_or_say_how_not(seglog, tmp_path, name):
+def test_queues_agree_or_say_how_not(seglog: Seglog, tmp_path, name):
     path = golden.extract(name, tmp_path)
     before = golden.tree_digest(path)
     lines = seglog("queues", path, "--json").lines
@@ -66,14 +67,14 @@ def test_queues_agree_or_say_how_not(seglog, tmp_path, name):
     assert golden.tree_digest(path) == before
 
 
-def test_queues_of_one_topic_and_of_none(seglog, tmp_path):
+def test_queues_of_one_topic_and_of_none(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     lines = seglog("queues", path, "TopicB", "--json").lines
     assert {line["topic"] for line in lines} == {"TopicB"}
     assert seglog("queues", path, "nosuch").exit_code == NotFoundError.exit_code
 
 
-def test_cq_show_marks_what_differs_and_ends_with_1(seglog, tmp_path):
+def test_cq_show_marks_what_differs_and_ends_with_1(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     assert seglog("cq", "show", path, "TopicA", 0).exit_code == 0
     file = path / "consumequeue" / "TopicA" / "0" / f"{0:020d}"
@@ -93,14 +94,14 @@ def test_cq_show_marks_what_differs_and_ends_with_1(seglog, tmp_path):
     assert golden.tree_digest(path) == before
 
 
-def test_cq_show_of_lost_files_shows_what_the_log_says(seglog, tmp_path):
+def test_cq_show_of_lost_files_shows_what_the_log_says(seglog: Seglog, tmp_path):
     path = golden.extract("d-nocq", tmp_path)
     ran = seglog("cq", "show", path, "TopicA", 0, "--json")
     assert ran.exit_code == 1
     assert {line["state"] for line in ran.lines} == {"only-log"}
 
 
-def test_cq_show_explains_delivery_times_and_ext_addresses(seglog, tmp_path):
+def test_cq_show_explains_delivery_times_and_ext_addresses(seglog: Seglog, tmp_path):
     delay = golden.extract("delay", tmp_path)
     assert "due 20" in seglog("cq", "show", delay, "SCHEDULE_TOPIC_XXXX", 0).stdout
     broker = golden.extract("real-conf-5.4.0", tmp_path)
@@ -111,7 +112,7 @@ def test_cq_show_explains_delivery_times_and_ext_addresses(seglog, tmp_path):
     assert "cannot be read" in seglog("cq", "show", broker, "rmq_sys_wheel_timer", 0).stdout
 
 
-def test_cq_show_shows_batch_queues_with_their_base_offsets(seglog, tmp_path):
+def test_cq_show_shows_batch_queues_with_their_base_offsets(seglog: Seglog, tmp_path):
     path = golden.extract("innerbatch", tmp_path)
     ran = seglog("cq", "show", path, "BCQTopic", 0, "--offset", 2, "--count", 2, "--json")
     assert ran.exit_code == 0
@@ -126,7 +127,7 @@ def test_cq_show_shows_batch_queues_with_their_base_offsets(seglog, tmp_path):
     assert [line["agrees"] for line in seglog("queues", path, "--json").lines] == [False, True]
 
 
-def test_queues_names_strange_files_of_a_batch_queue(seglog, tmp_path):
+def test_queues_names_strange_files_of_a_batch_queue(seglog: Seglog, tmp_path):
     path = golden.extract("innerbatch", tmp_path)
     (path / "batchconsumequeue" / "BCQTopic" / "1" / "notes.txt").write_text("mine")
     lines = seglog("queues", path, "--json").lines
@@ -138,7 +139,7 @@ def test_queues_names_strange_files_of_a_batch_queue(seglog, tmp_path):
     assert finding["file"] == "batchconsumequeue/BCQTopic/1/notes.txt"
 
 
-def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog, tmp_path):
+def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "s") as store:
         store.put("t", b"x")
     for arguments, error in (
@@ -150,7 +151,7 @@ def test_cq_show_refuses_queues_and_offsets_that_are_not_there(seglog, tmp_path)
         assert seglog("cq", "show", tmp_path / "s", *arguments).exit_code == error.exit_code
 
 
-def test_queues_of_compaction_topics_are_those_of_their_own_log(seglog, tmp_path):
+def test_queues_of_compaction_topics_are_those_of_their_own_log(seglog: Seglog, tmp_path):
     (tmp_path / "s" / "config").mkdir(parents=True)
     topic = {"topicName": "Comp", "attributes": {"cleanup.policy": "COMPACTION"}}
     (tmp_path / "s" / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": {"Comp": topic}}))

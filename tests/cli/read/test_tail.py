@@ -9,6 +9,7 @@ import pytest
 
 from seglog.errors import NotFoundError
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.narrow import not_none
 
@@ -26,7 +27,7 @@ def bodies(ran):
     return [int(line["body"]) for line in ran.lines]
 
 
-def test_tail_shows_the_newest_messages_in_log_order(seglog, store):
+def test_tail_shows_the_newest_messages_in_log_order(seglog: Seglog, store):
     assert bodies(seglog("tail", store, "--json")) == list(range(20, 30))
     assert bodies(seglog("tail", store, "-n", 3, "--json")) == [27, 28, 29]
     assert bodies(seglog("tail", store, "topic1", "-n", 3, "--json")) == [25, 27, 29]
@@ -34,20 +35,20 @@ def test_tail_shows_the_newest_messages_in_log_order(seglog, store):
     assert bodies(seglog("tail", store, "-n", 0, "--json")) == []
 
 
-def test_tail_for_people_is_a_line_a_message(seglog, store):
+def test_tail_for_people_is_a_line_a_message(seglog: Seglog, store):
     (line,) = seglog("tail", store, "-n", 1).stdout.splitlines()
     assert line.startswith("topic1/2 @4  ")
     assert line.endswith("  29")
 
 
-def test_tail_agrees_with_the_end_of_the_log_of_a_real_store(seglog, tmp_path):
+def test_tail_agrees_with_the_end_of_the_log_of_a_real_store(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     logged = [line for line in golden.expected("roll") if line["kind"] == "log" and "ok" in line]
     shown = seglog("tail", path, "-n", 50, "--json").lines
     assert [line["commitLogOffset"] for line in shown] == [line["pos"] for line in logged[-50:]]
 
 
-def test_what_is_lost_stands_before_the_next_message_of_its_queue(seglog, tmp_path):
+def test_what_is_lost_stands_before_the_next_message_of_its_queue(seglog: Seglog, tmp_path):
     path = golden.extract("d-zeropage-last", tmp_path)
     shown = seglog("tail", path, "-n", 60, "--json").lines
     lost = [line for line in shown if line.get("kind") == "lost"]
@@ -69,27 +70,27 @@ def test_what_is_lost_stands_before_the_next_message_of_its_queue(seglog, tmp_pa
     assert not any(line.endswith("  lost") for line in seglog("tail", path, "-n", 2).stdout.splitlines())
 
 
-def test_a_lost_end_is_shown_last(seglog, tmp_path):
+def test_a_lost_end_is_shown_last(seglog: Seglog, tmp_path):
     path = golden.extract("d-trunclast", tmp_path)
     shown = seglog("tail", path, "-n", 5, "--json").lines
     assert [line.get("kind") == "lost" for line in shown[:5]] == [False] * 5
     assert sum(line["count"] for line in shown[5:]) == 32
 
 
-def test_a_topic_that_is_not_there_is_named_with_the_next_command(seglog, store):
+def test_a_topic_that_is_not_there_is_named_with_the_next_command(seglog: Seglog, store):
     ran = seglog("tail", store, "Nope")
     assert (ran.exit_code, ran.stdout) == (NotFoundError.exit_code, "")
     assert "no topic Nope" in ran.stderr
     assert "seglog queues STORE" in ran.stderr
 
 
-def test_a_topic_without_messages_is_no_error(seglog, store):
+def test_a_topic_without_messages_is_no_error(seglog: Seglog, store):
     assert seglog("topic", "create", store, "fresh").exit_code == 0
     ran = seglog("tail", store, "fresh")
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_following_waits_for_a_topic_that_is_to_come(command_line, seglog, store):
+def test_following_waits_for_a_topic_that_is_to_come(command_line: list[str], seglog: Seglog, store):
     tail = subprocess.Popen(
         [*command_line, "tail", store, "later", "-f", "--json"],
         stdout=subprocess.PIPE,
@@ -104,7 +105,9 @@ def test_following_waits_for_a_topic_that_is_to_come(command_line, seglog, store
         tail.communicate()
 
 
-def test_following_shows_what_another_process_writes_also_to_new_queues(command_line, seglog, store):
+def test_following_shows_what_another_process_writes_also_to_new_queues(
+    command_line: list[str], seglog: Seglog, store
+):
     tail = subprocess.Popen(
         [*command_line, "tail", store, "-f", "-n", "1", "--json"],
         stdout=subprocess.PIPE,
@@ -122,7 +125,7 @@ def test_following_shows_what_another_process_writes_also_to_new_queues(command_
         tail.communicate()
 
 
-def test_following_one_topic_keeps_silent_about_others(command_line, seglog, store):
+def test_following_one_topic_keeps_silent_about_others(command_line: list[str], seglog: Seglog, store):
     tail = subprocess.Popen(
         [*command_line, "tail", store, "topic0", "-f", "-n", "0", "--json"],
         stdout=subprocess.PIPE,
@@ -139,7 +142,7 @@ def test_following_one_topic_keeps_silent_about_others(command_line, seglog, sto
         tail.communicate()
 
 
-def test_damaged_records_are_left_out(seglog, tmp_path):
+def test_damaged_records_are_left_out(seglog: Seglog, tmp_path):
     path = golden.extract("d-magic", tmp_path)
     shown = seglog("tail", path, "-n", 1000, "--json").lines
     assert [line["kind"] for line in shown].count("message") == 399

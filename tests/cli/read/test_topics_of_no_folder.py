@@ -10,6 +10,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import can_name_directory
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
+from tests.support.command_line import Seglog
 from tests.support.material.records import Record
 from tests.support.material.stores import SMALL_INDEX, AllLengths
 
@@ -73,7 +74,7 @@ def ran(seglog, path, words):
     return seglog(command, path, *(path.parent / word if word in MADE else word for word in rest))
 
 
-def test_every_command_goes_on_behind_it(seglog, path):
+def test_every_command_goes_on_behind_it(seglog: Seglog, path):
     surroundings = sorted(path.parent.iterdir())
     for words in COMMANDS:
         answer = ran(seglog, path, words)

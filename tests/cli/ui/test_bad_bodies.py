@@ -12,6 +12,7 @@ from seglog.clock import VirtualClock
 from seglog.storage.format.record.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZSTD
 from seglog.storage.store import MessageStore
 from seglog.testing import VirtualBroker
+from tests.support.command_line import Seglog
 from tests.support.material.stores import SMALL_INDEX, AllLengths
 
 SMALL: AllLengths = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 2000, **SMALL_INDEX}
@@ -58,7 +59,7 @@ def ran(seglog, path, words):
 
 
 @pytest.mark.parametrize("words", JSON.values(), ids=JSON)
-def test_programs_get_every_message_and_why_a_body_is_as_stored(seglog, path, words):
+def test_programs_get_every_message_and_why_a_body_is_as_stored(seglog: Seglog, path, words):
     answer = ran(seglog, path, words)
     assert answer.exit_code == 0
     found = [one for one in answer.lines if one["kind"] == "message"]
@@ -87,7 +88,7 @@ PEOPLE = {
 
 
 @pytest.mark.parametrize("words", PEOPLE.values(), ids=PEOPLE)
-def test_people_see_every_message_and_why_a_body_is_as_stored(seglog, path, words, monkeypatch):
+def test_people_see_every_message_and_why_a_body_is_as_stored(seglog: Seglog, path, words, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     answer = ran(seglog, path, words)
     assert answer.exit_code == 0
@@ -98,7 +99,7 @@ def test_people_see_every_message_and_why_a_body_is_as_stored(seglog, path, word
         assert reason in answer.stdout
 
 
-def test_raw_bodies_go_on_behind_a_bad_one_which_is_named_beside(seglog, path):
+def test_raw_bodies_go_on_behind_a_bad_one_which_is_named_beside(seglog: Seglog, path):
     answer = seglog("get", path, "t", "--body", "raw")
     assert answer.exit_code == 0
     assert answer.stdout_bytes.endswith(b"\n" + GOOD + b"\nlast")
@@ -106,13 +107,13 @@ def test_raw_bodies_go_on_behind_a_bad_one_which_is_named_beside(seglog, path):
         assert f"t/0 @{queue_offset}," in line
 
 
-def test_one_message_shows_its_reason(seglog, path):
+def test_one_message_shows_its_reason(seglog: Seglog, path):
     answer = seglog("query", path, "t", "--id", "U1")
     assert answer.exit_code == 0
     assert "the zlib body does not inflate" in " ".join(answer.stdout.split())
 
 
-def test_an_export_to_parquet_keeps_the_row_and_the_reason(seglog, path, tmp_path):
+def test_an_export_to_parquet_keeps_the_row_and_the_reason(seglog: Seglog, path, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     target = tmp_path / "rows.parquet"
     assert seglog("export", path, "--inflate", "--format", "parquet", "-o", target).exit_code == 0
@@ -121,7 +122,7 @@ def test_an_export_to_parquet_keeps_the_row_and_the_reason(seglog, path, tmp_pat
     assert [row["body"] for row in rows if row["queueOffset"] in BAD] == [bad[0] for bad in BAD.values()]
 
 
-def test_what_was_exported_as_stored_is_imported_as_stored(seglog, path, tmp_path):
+def test_what_was_exported_as_stored_is_imported_as_stored(seglog: Seglog, path, tmp_path):
     target, again = tmp_path / "rows.jsonl", tmp_path / "again"
     assert seglog("export", path, "--inflate", "-o", target).exit_code == 0
     assert seglog("import", again, target).exit_code == 0
@@ -131,7 +132,7 @@ def test_what_was_exported_as_stored_is_imported_as_stored(seglog, path, tmp_pat
                 assert (message.body, message.sys_flag) == BAD[queue_offset][:2]
 
 
-def test_check_and_explain_take_it_for_a_message(seglog, path):
+def test_check_and_explain_take_it_for_a_message(seglog: Seglog, path):
     assert seglog("check", path).exit_code == 0
     assert seglog("explain", path, "U1").exit_code == 0
 

@@ -21,6 +21,7 @@ from seglog.errors import (
 )
 from seglog.storage.files.files import MAX_WHOLE_BYTES
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.machine.read_only_disk import on_read_only_disk
 from tests.support.material import golden
 from tests.support.material.stores import Lengths
@@ -44,13 +45,13 @@ def on(command, store):
 
 
 @pytest.mark.parametrize("command", [*READERS], ids=lambda command: command[0])
-def test_reading_what_is_not_there_is_refused_and_makes_nothing(seglog, tmp_path, command):
+def test_reading_what_is_not_there_is_refused_and_makes_nothing(seglog: Seglog, tmp_path, command):
     check_refused(seglog(*on(command, tmp_path / "nothing")), NotFoundError, "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
-def test_a_folder_of_other_things_is_refused(seglog, tmp_path, command):
+def test_a_folder_of_other_things_is_refused(seglog: Seglog, tmp_path, command):
     (tmp_path / "holiday.jpg").write_bytes(b"x")
     before = golden.tree_digest(tmp_path)
     check_refused(seglog(*on(command, tmp_path)), NotAStoreError, "holiday.jpg")
@@ -58,7 +59,7 @@ def test_a_folder_of_other_things_is_refused(seglog, tmp_path, command):
 
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
-def test_a_file_in_place_of_a_folder_is_refused(seglog, tmp_path, command):
+def test_a_file_in_place_of_a_folder_is_refused(seglog: Seglog, tmp_path, command):
     path = tmp_path / "file"
     path.write_bytes(b"x")
     check_refused(seglog(*on(command, path)), NotAStoreError)
@@ -67,7 +68,7 @@ def test_a_file_in_place_of_a_folder_is_refused(seglog, tmp_path, command):
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
 @pytest.mark.parametrize("kind", ["rocksdb", "dledger"])
-def test_stores_of_another_kind_are_refused_and_left_alone(seglog, tmp_path, command, kind):
+def test_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command, kind):
     if kind == "rocksdb":
         for folder in ("commitlog", "consumequeue"):
             (tmp_path / folder).mkdir()
@@ -80,7 +81,7 @@ def test_stores_of_another_kind_are_refused_and_left_alone(seglog, tmp_path, com
     assert golden.tree_digest(tmp_path) == before
 
 
-def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process, tmp_path):
+def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "s", **SMALL) as first:
         first.put("t", b"x")
         first.flush()
@@ -92,7 +93,7 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process, tmp_pa
 
 @pytest.mark.parametrize("topic", ["a/b", "../up", "a\nb", "a\n", "a\0b", "", "a.b", "x" * 256, "naïve"])
 @pytest.mark.parametrize("command", ["put", "get", "tail"])
-def test_a_topic_that_could_lead_anywhere_is_refused(seglog, tmp_path, topic, command):
+def test_a_topic_that_could_lead_anywhere_is_refused(seglog: Seglog, tmp_path, topic, command):
     body = ["x"] if command == "put" else []
     check_refused(seglog(command, tmp_path / "s", topic, *body), InvalidNameError)
     assert list(tmp_path.iterdir()) == []
@@ -115,7 +116,7 @@ def test_a_topic_that_could_lead_anywhere_is_refused(seglog, tmp_path, topic, co
     ],
 )
 def test_what_no_record_can_hold_is_refused_and_an_existing_store_stays(
-    seglog, tmp_path, arguments, stdin, kind
+    seglog: Seglog, tmp_path, arguments, stdin, kind
 ):
     with MessageStore.open(tmp_path / "s", **SMALL) as store:
         store.put("t", b"x")
@@ -124,7 +125,7 @@ def test_what_no_record_can_hold_is_refused_and_an_existing_store_stays(
     assert golden.tree_digest(tmp_path / "s") == before
 
 
-def test_a_body_of_4_mib_and_32767_bytes_of_properties_are_taken(seglog, tmp_path):
+def test_a_body_of_4_mib_and_32767_bytes_of_properties_are_taken(seglog: Seglog, tmp_path):
     assert seglog("put", tmp_path / "s", "t", stdin=bytes(4 << 20)).exit_code == 0
     # 20 of the 32,767 bytes go to __CRC32#.
     assert seglog("put", tmp_path / "s", "t", "x", "--property", "p=" + "x" * 32744).exit_code == 0
@@ -143,7 +144,7 @@ def test_a_body_of_4_mib_and_32767_bytes_of_properties_are_taken(seglog, tmp_pat
         ["--json", "--body", "raw"],
     ],
 )
-def test_get_refuses_what_makes_no_sense(seglog, tmp_path, arguments):
+def test_get_refuses_what_makes_no_sense(seglog: Seglog, tmp_path, arguments):
     MessageStore.open(tmp_path / "s").close()
     ran = seglog("get", tmp_path / "s", "t", *arguments)
     assert ran.exit_code in (InvalidArgumentError.exit_code, InvalidNameError.exit_code)
@@ -159,23 +160,23 @@ def test_get_refuses_what_makes_no_sense(seglog, tmp_path, arguments):
     ],
 )
 @pytest.mark.parametrize("lines", [[], ["--lines"]])
-def test_what_would_part_keys_or_properties_is_refused(seglog, tmp_path, arguments, word, lines):
+def test_what_would_part_keys_or_properties_is_refused(seglog: Seglog, tmp_path, arguments, word, lines):
     ran = seglog("put", tmp_path / "s", "t", *(lines or ["x"]), *arguments, stdin=b"line\n")
     assert ran.exit_code in (InvalidArgumentError.exit_code, MessageIllegalError.exit_code)
     assert word in ran.stderr
     assert not (tmp_path / "s").exists()
 
 
-def test_tail_refuses_a_negative_count(seglog, tmp_path):
+def test_tail_refuses_a_negative_count(seglog: Seglog, tmp_path):
     check_refused(seglog("tail", tmp_path, "-n", "-1"), InvalidArgumentError)
 
 
-def test_get_of_an_unknown_topic_says_so(seglog, tmp_path):
+def test_get_of_an_unknown_topic_says_so(seglog: Seglog, tmp_path):
     MessageStore.open(tmp_path / "s").close()
     check_refused(seglog("get", tmp_path / "s", "nosuch"), NotFoundError, "nosuch")
 
 
-def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line, seglog):
+def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line: list[str], seglog: Seglog):
     with MessageStore.open(tmp_path / "s", **SMALL) as store:
         store.put("t", b"x")
     disk = tmp_path / "disk"
@@ -188,7 +189,7 @@ def test_a_read_only_disk_can_be_read_but_refuses_a_put(tmp_path, command_line, 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_must_not_be_written_refuses_a_put(tmp_path, seglog):
+def test_a_folder_that_must_not_be_written_refuses_a_put(tmp_path, seglog: Seglog):
     with MessageStore.open(tmp_path / "s") as store:
         store.put("t", b"x")
     (tmp_path / "s").chmod(0o500)
@@ -197,7 +198,9 @@ def test_a_folder_that_must_not_be_written_refuses_a_put(tmp_path, seglog):
     (tmp_path / "s").chmod(0o700)
 
 
-def test_a_disk_that_fills_up_refuses_the_put_and_keeps_what_was_acknowledged(tmp_path, command_line):
+def test_a_disk_that_fills_up_refuses_the_put_and_keeps_what_was_acknowledged(
+    tmp_path, command_line: list[str]
+):
     script = 'mount -t tmpfs -o size=24M none "$1" || exit 99; shift; exec "$@"'
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -226,7 +229,7 @@ print(put.returncode, 0 < acknowledged < 40000, found == acknowledged, put.stder
     "name",
     ["config/topics.json", "config/consumerOffset.json", "config/timercheck", "checkpoint", "seglog/holes"],
 )
-def test_a_file_that_is_too_long_is_damage_that_a_repair_mends(seglog, tmp_path, name):
+def test_a_file_that_is_too_long_is_damage_that_a_repair_mends(seglog: Seglog, tmp_path, name):
     path = tmp_path / "s"
     with MessageStore.open(path, **SMALL) as store:
         store.put("TopicTest", b"x")
@@ -241,7 +244,7 @@ def test_a_file_that_is_too_long_is_damage_that_a_repair_mends(seglog, tmp_path,
     assert seglog("info", path).exit_code == 0
 
 
-def test_a_table_that_is_too_long_gives_way_to_its_backup(seglog, tmp_path):
+def test_a_table_that_is_too_long_gives_way_to_its_backup(seglog: Seglog, tmp_path):
     path = tmp_path / "s"
     MessageStore.open(path, **SMALL).close()
     for topic in ("first", "second"):

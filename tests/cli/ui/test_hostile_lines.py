@@ -8,6 +8,7 @@ import pytest
 
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.format.config.json_line import decode_json_object
+from tests.support.command_line import Seglog
 from tests.support.damage.broker_damage import small_store
 from tests.support.material.stores import fill
 
@@ -22,7 +23,7 @@ def store(tmp_path):
 
 
 @pytest.mark.parametrize("line", [DEEP, b"[]", b"7", b'{"topic":7}', b'{"a":' * 50_000, b"9" * 5000, b"\xff"])
-def test_an_import_of_no_row_is_refused(line, store, tmp_path, seglog):
+def test_an_import_of_no_row_is_refused(line, store, tmp_path, seglog: Seglog):
     (tmp_path / "rows.jsonl").write_bytes(line + b"\n")
     refused = seglog("import", store, tmp_path / "rows.jsonl")
     assert refused.exit_code == InvalidArgumentError.exit_code
@@ -31,7 +32,7 @@ def test_an_import_of_no_row_is_refused(line, store, tmp_path, seglog):
 
 @pytest.mark.parametrize("line", [DEEP, b"[]", b"{}", b'{"parkedFor":[[]]}', b'{"parkedFor":{}}'])
 @pytest.mark.parametrize("words", [["--apply"], []])
-def test_parked_lines_that_are_no_rows_are_refused(line, words, store, seglog):
+def test_parked_lines_that_are_no_rows_are_refused(line, words, store, seglog: Seglog):
     (store / "seglog/parked").mkdir(parents=True)
     (store / "seglog/parked" / f"{0:020d}.jsonl").write_bytes(line + b"\n")
     refused = seglog("retention", "unpark", store, *words)
@@ -40,7 +41,7 @@ def test_parked_lines_that_are_no_rows_are_refused(line, words, store, seglog):
 
 
 @pytest.mark.parametrize("line", [DEEP, b"[]", b"{}", b'{"key":7}', b'{"announced":"k","place":[]}'])
-def test_receipts_that_are_none_are_damage(line, store, seglog):
+def test_receipts_that_are_none_are_damage(line, store, seglog: Seglog):
     (store / "seglog/receipts").mkdir(parents=True)
     (store / "seglog/receipts/parked.jsonl").write_bytes(line + b"\n")
     refused = seglog("retention", "unpark", store, "--apply")
@@ -48,7 +49,7 @@ def test_receipts_that_are_none_are_damage(line, store, seglog):
     assert "seglog/receipts/parked.jsonl" in refused.stderr
 
 
-def test_a_body_with_half_a_character_is_refused(store, tmp_path, seglog):
+def test_a_body_with_half_a_character_is_refused(store, tmp_path, seglog: Seglog):
     exported = tmp_path / "rows.jsonl"
     assert seglog("export", store, "--topic", "Topic0", "--output", exported).exit_code == 0
     row = json.loads(exported.read_text().splitlines()[0])

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.damage.broker_damage import small_store
 from tests.support.hostile.commands import ALL, NOT_HERE, Subject, command_paths, words_of
 
@@ -71,7 +72,9 @@ def test_every_command_is_tried():
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("name", ALL)
-def test_no_command_lets_a_store_act_upon_the_terminal(name, form, hostile, seglog, tmp_path, monkeypatch):
+def test_no_command_lets_a_store_act_upon_the_terminal(
+    name, form, hostile, seglog: Seglog, tmp_path, monkeypatch
+):
     source, message_id = hostile
     root = shutil.copytree(source, tmp_path / "store")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -91,14 +94,14 @@ def test_no_command_lets_a_store_act_upon_the_terminal(name, form, hostile, segl
 
 
 @pytest.mark.parametrize("name", ["dump", "dump --log", "queues", "tail", "config show", "check", "get"])
-def test_what_would_act_is_shown_as_its_escape(name, hostile, seglog, tmp_path, monkeypatch):
+def test_what_would_act_is_shown_as_its_escape(name, hostile, seglog: Seglog, tmp_path, monkeypatch):
     root, message_id = hostile
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ran = seglog(*words_of(name, Subject(root, tmp_path, "Topic0", "g", "k1", message_id)))
     assert "\\x1b]0;x\\x07\\x9b31m" in ran.stdout
 
 
-def test_a_page_has_no_tag_from_a_store(seglog, tmp_path):
+def test_a_page_has_no_tag_from_a_store(seglog: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "store", record_crc=False) as store:
         store.put("P" * 9, b"x", keys="<b>k</b>")
     for path in (tmp_path / "store/commitlog").iterdir():

@@ -10,6 +10,7 @@ import pytest
 
 from seglog.errors import FileKindError
 from seglog.storage.store import MessageStore
+from tests.support.command_line import Seglog
 from tests.support.material.stores import SMALL, SMALL_INDEX, fill
 
 LIMIT_S = 20
@@ -155,7 +156,7 @@ GROUPS = {"branch", "config", "cq", "dlq", "group", "index", "log", "offsets", "
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_a_reading_command_over_a_store_full_of_them_ends_and_reads_none(
-    seglog, root, outside, command, make
+    seglog: Seglog, root, outside, command, make
 ):
     put_odd(root, make, PLACES, outside)
     before = tree(root)
@@ -168,7 +169,9 @@ def test_a_reading_command_over_a_store_full_of_them_ends_and_reads_none(
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("command", WRITING, ids=" ".join)
-def test_a_writing_command_refuses_the_store_and_changes_nothing(seglog, root, outside, command, make):
+def test_a_writing_command_refuses_the_store_and_changes_nothing(
+    seglog: Seglog, root, outside, command, make
+):
     put_odd(root, make, PLACES, outside)
     before = tree(root)
     ran = seglog(*on(command, root))
@@ -179,7 +182,7 @@ def test_a_writing_command_refuses_the_store_and_changes_nothing(seglog, root, o
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("place", PLACES)
-def test_one_of_them_is_a_finding_and_keeps_writers_out(seglog, root, outside, place, make):
+def test_one_of_them_is_a_finding_and_keeps_writers_out(seglog: Seglog, root, outside, place, make):
     put_odd(root, make, [place], outside)
     found = {
         line.get("file") for line in seglog("check", root, "--json").lines if line.get("code") == "file-kind"
@@ -207,7 +210,7 @@ def test_a_mere_open_for_writing_leaves_what_checkpoint_abort_lock_and_index_lin
     MessageStore.open(root).close()
 
 
-def test_a_folder_of_the_store_that_lies_elsewhere_is_served_if_it_is_named(seglog, root, tmp_path):
+def test_a_folder_of_the_store_that_lies_elsewhere_is_served_if_it_is_named(seglog: Seglog, root, tmp_path):
     served = seglog("get", root, "Topic0").stdout
     assert served
     (root / "commitlog").rename(tmp_path / "disk2")
@@ -224,7 +227,7 @@ def test_a_folder_of_the_store_that_lies_elsewhere_is_served_if_it_is_named(segl
         assert store.put("Topic0", b"more").queue_offset > 0
 
 
-def test_dev_zero_as_a_table_is_never_read(seglog, root, outside):
+def test_dev_zero_as_a_table_is_never_read(seglog: Seglog, root, outside):
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / "topics.json").symlink_to("/dev/zero")
     for command in (["topic", "ls"], ["config", "show"], ["check"], ["info"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,7 @@ def whole(request, tmp_path_factory):
 
 
 @pytest.fixture
-def image(whole, memory_path):
+def image(whole, memory_path: Path):
     return Image(copy_store(whole.root, memory_path / "store"), whole.starts, whole.sizes)
 
 

@@ -21,11 +21,11 @@ from tests.support.damage.broker_damage import (
     sealed,
 )
 from tests.support.material import golden
-from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, Stores, new_clock
 
 
 @pytest.fixture(scope="module")
-def checked(stores):
+def checked(stores: Stores):
     """Each kind of store, made and checked once: its folder, and the report."""
     reports = {}
 

@@ -15,7 +15,7 @@ from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import DAMAGES
 from tests.support.material import golden
-from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, Stores, new_clock
 
 SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
 AS_OPENING = {
@@ -74,7 +74,7 @@ def test_verdicts_agree_where_lengths_are_given(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_verdicts_agree_on_damaged_stores(name, stores, tmp_path):
+def test_verdicts_agree_on_damaged_stores(name, stores: Stores, tmp_path):
     make, damage, _codes = DAMAGES[name]
     root = tmp_path / "store"
     shutil.copytree(stores(make), root)
@@ -152,7 +152,7 @@ def of_index(rows):
 
 
 @pytest.mark.parametrize("name", [name for name in DAMAGES if "index" in name])
-def test_info_and_check_say_the_same_of_a_damaged_index(name, stores, tmp_path):
+def test_info_and_check_say_the_same_of_a_damaged_index(name, stores: Stores, tmp_path):
     make, damage, _codes = DAMAGES[name]
     root = tmp_path / "store"
     shutil.copytree(stores(make), root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def image(whole, memory_path):
+def image(whole, memory_path: Path):
     return Image(copy_store(whole.root, memory_path / "store"), [*whole.starts], [*whole.sizes])
 
 
@@ -96,7 +97,7 @@ def test_an_index_of_an_older_life_of_the_log_changes_no_key(image):
     assert keys(image)[last] == ["key-3="]
 
 
-def test_a_tag_comes_back_by_the_unit_that_an_opening_wrote_over(image, memory_path):
+def test_a_tag_comes_back_by_the_unit_that_an_opening_wrote_over(image, memory_path: Path):
     flip_in(image, VICTIM, b"Tag%d" % VICTIM, 1)
     shutil.move(image.root / INDEX, memory_path / "away")
     MessageStore.open(image.root, clock=new_clock(), index_geometry=SMALL_INDEX["index_geometry"]).close()

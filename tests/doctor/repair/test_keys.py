@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seglog.doctor.check.check import check_store
@@ -43,7 +45,7 @@ def repaired(root):
     return {action.kind for action in plan.actions}
 
 
-def test_every_bit_of_keys_and_their_name_is_flipped_back(whole, memory_path):
+def test_every_bit_of_keys_and_their_name_is_flipped_back(whole, memory_path: Path):
     text = KEY % 17
     for bit in range(0, 8 * len(text), scaled(7, 1)):
         root = copy_store(whole, memory_path / str(bit))

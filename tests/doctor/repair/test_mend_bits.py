@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seglog.doctor.repair.repair import repair_store
@@ -51,7 +53,7 @@ def after_flip(image, folder, slot, position, value):
     return plan, differing
 
 
-def test_every_bit_of_a_record_with_record_crc_is_flipped_back(checked, memory_path):
+def test_every_bit_of_a_record_with_record_crc_is_flipped_back(checked, memory_path: Path):
     size_bits = 8 * checked.sizes[20]
     for bit in range(0, size_bits, scaled(37, 1)):
         folder = memory_path / str(bit)
@@ -68,7 +70,7 @@ HEAD = {"size": range(4), "magic": range(4, 8), "body CRC": range(8, 12), "place
 
 @pytest.mark.parametrize("name", HEAD)
 def test_bits_that_a_checksum_or_the_queue_tells_are_flipped_back_without_record_crc(
-    plain, memory_path, name
+    plain, memory_path: Path, name
 ):
     for position in HEAD[name]:
         for bit in range(0, 8, scaled(3, 1)):
@@ -79,13 +81,13 @@ def test_bits_that_a_checksum_or_the_queue_tells_are_flipped_back_without_record
             assert differing == [], (position, bit)
 
 
-def test_a_bit_in_the_last_record_is_no_torn_write(plain, memory_path):
+def test_a_bit_in_the_last_record_is_no_torn_write(plain, memory_path: Path):
     plan, differing = after_flip(plain, memory_path, COUNT - 1, 100, 4)
     assert [action.kind for action in plan.actions] == ["bit"]
     assert differing == []
 
 
-def test_a_place_is_not_believed_without_the_queue(plain, memory_path):
+def test_a_place_is_not_believed_without_the_queue(plain, memory_path: Path):
     root = copy_store(plain.root, memory_path / "store")
     image = Image(root, plain.starts, plain.sizes)
     # The record of another place, as swapped sectors leave it; its place differs in one bit or in more.
@@ -101,7 +103,7 @@ FRONT = {"magic": (4, 8), "place": (28, 36), "length and magic": (0, 8), "all th
 @pytest.mark.parametrize("junk", [b"\0", b"\xde", b"\x7f"], ids=["zeros", "junk", "large"])
 @pytest.mark.parametrize("name", FRONT)
 @pytest.mark.parametrize("kind", ["plain", "checked"])
-def test_a_head_that_was_written_over_is_written_again(kind, name, junk, memory_path, request):
+def test_a_head_that_was_written_over_is_written_again(kind, name, junk, memory_path: Path, request):
     image = request.getfixturevalue(kind)
     root = copy_store(image.root, memory_path / "store")
     damaged = Image(root, image.starts, image.sizes)
@@ -114,7 +116,7 @@ def test_a_head_that_was_written_over_is_written_again(kind, name, junk, memory_
     assert {name: after[name] for name in before} == before
 
 
-def test_a_head_is_not_written_again_over_a_body_that_is_damaged_too(plain, memory_path):
+def test_a_head_is_not_written_again_over_a_body_that_is_damaged_too(plain, memory_path: Path):
     root = copy_store(plain.root, memory_path / "store")
     image = Image(root, plain.starts, plain.sizes)
     image.write(plain.starts[20] + 4, b"\xde\xad\xbe\xef")

@@ -15,7 +15,7 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.damage.broker_damage import DAMAGES
 from tests.support.material import golden
-from tests.support.material.stores import SMALL_INDEX, new_clock
+from tests.support.material.stores import SMALL_INDEX, Stores, new_clock
 
 INDEX_ONLY = FileSizes(index=SMALL_INDEX["index_geometry"])
 """What a damage that takes every queue file leaves to be told: stores of ours tell the rest themselves."""
@@ -67,7 +67,7 @@ MENDED = [name for name, (_make, _damage, codes) in DAMAGES.items() if not codes
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(name, stores, tmp_path):
+def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(name, stores: Stores, tmp_path):
     root, _codes = damaged(name, stores, tmp_path)
     files, before = RealFiles(), golden.tree_digest(root)
     plan, pack = repair_store(files, root, new_clock(), lambda _plan: True, INDEX_ONLY)
@@ -85,7 +85,7 @@ LEFT = [name for name in DAMAGES if name not in MENDED and name not in {
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, stores, tmp_path):
+def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, stores: Stores, tmp_path):
     root, codes = damaged(name, stores, tmp_path)
     plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, INDEX_ONLY)
     stays = wrong(root)
@@ -94,7 +94,7 @@ def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, 
     assert {finding.code for finding in plan.left} == stays - of_the_disk
 
 
-def test_a_store_without_its_log_is_left_alone(stores, tmp_path):
+def test_a_store_without_its_log_is_left_alone(stores: Stores, tmp_path):
     root, _codes = damaged("the log", stores, tmp_path)
     before = golden.tree_digest(root)
     plan = plan_repair(RealFiles(), root, new_clock(), INDEX_ONLY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -93,7 +94,7 @@ def damage_index(root, chance):
 
 
 @pytest.mark.parametrize("put_right", [repaired, opened])
-def test_damage_to_the_index_alone_changes_no_record(subject, put_right, memory_path):
+def test_damage_to_the_index_alone_changes_no_record(subject, put_right, memory_path: Path):
     with MessageStore.open(subject.root, read_only=True) as store:
         end, whole = store.max_phy_offset, served(store)
     wanted = b"".join(content for _name, content in sorted(log_of(subject.root).items()))[:end]

@@ -23,7 +23,7 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message_id
 from tests.interop.judging.alike import Essence, essence
 from tests.interop.judging.java_broker import JavaBroker
-from tests.interop.judging.judge import Geometry
+from tests.interop.judging.judge import Geometry, Judge
 from tests.interop.judging.sequences import CLIENTS, DELAY_LEVELS, Sequence
 from tests.interop.judging.wire import encode_answer
 from tests.support.scale import scaled
@@ -89,11 +89,11 @@ ON_PURPOSE = (
 
 
 @pytest.fixture(scope="module")
-def brokers(judge, tmp_path_factory):
+def brokers(judge: Judge, tmp_path_factory):
     """Ours and the real one, each on its own empty directory."""
     folder = tmp_path_factory.mktemp("alike")
     settings = {"brokerName": "broker-a", "rejectTransactionMessage": True, "enablePropertyFilter": True}
-    config: dict[str, object] = {"timerWheelEnable": False, "messageDelayLevel": DELAY_LEVELS}
+    config: dict[str, Any] = {"timerWheelEnable": False, "messageDelayLevel": DELAY_LEVELS}
     # Ours writes no __CRC32# here, as the real one by default: physical offsets are then the same.
     with (
         judge.broker(folder / "theirs", GEOMETRY, settings=settings, **config) as theirs,

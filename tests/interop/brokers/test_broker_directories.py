@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from seglog.remoting.headers import (
 )
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.message import decode_message
-from tests.interop.judging.judge import Geometry
+from tests.interop.judging.judge import Geometry, Judge
 from tests.interop.judging.wire import encode_answer
 from tests.support.material.config_files import read_config
 from tests.support.material.golden import config_names, extract
@@ -35,7 +36,7 @@ GEOMETRY = Geometry(1 << 20, 20_000, 500, 2_000)
 SECOND, HALF_MINUTE, TWO_HOURS = 1, 4, 18
 """Delay levels."""
 REAL_CONF = Geometry(1 << 20, 2_000, 100, 400)
-REAL_CONF_SETTINGS = {
+REAL_CONF_SETTINGS: dict[str, Any] = {
     "enableConsumeQueueExt": True,
     "mappedFileSizeConsumeQueueExt": 200,
     "mappedFileSizeTimerLog": 4_096,
@@ -103,7 +104,7 @@ def delay_offsets(path):
     return json.loads(json.dumps(read_config(path / "config" / "delayOffset.json")))["offsetTable"]
 
 
-def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(judge, tmp_path):
+def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(judge: Judge, tmp_path):
     topic = TopicConfig("T", 3, 5, 6, is_order=True, attributes={"message.type": "NORMAL"})
     group = SubscriptionGroup("cg", retry_max_times=3, retry_queue_nums=2, is_consume_enabled=True)
     with open_ours(tmp_path) as ours:
@@ -143,7 +144,9 @@ def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(
         assert ours.groups.get("cg") == group
 
 
-def test_what_ours_accepted_for_later_a_java_broker_delivers_and_ours_delivers_the_rest(judge, tmp_path):
+def test_what_ours_accepted_for_later_a_java_broker_delivers_and_ours_delivers_the_rest(
+    judge: Judge, tmp_path
+):
     with open_ours(tmp_path, VirtualClock(SystemClock().now_ms())) as ours:
         ours.dispatch(sending("T", "first", level=SECOND))
         ours.advance("2s")
@@ -168,7 +171,7 @@ def test_what_ours_accepted_for_later_a_java_broker_delivers_and_ours_delivers_t
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["left", "killed"])
-def test_ours_goes_on_in_a_directory_that_a_java_broker_has_left(judge, tmp_path, is_killed):
+def test_ours_goes_on_in_a_directory_that_a_java_broker_has_left(judge: Judge, tmp_path, is_killed):
     with judge.broker(tmp_path, GEOMETRY, halt=is_killed) as theirs:
         attributes = "+message.type=NORMAL"
         theirs.ask(
@@ -214,7 +217,7 @@ def await_saved(path, text, limit_s=15):
 
 
 @pytest.mark.parametrize("name", config_names())
-def test_a_java_broker_goes_on_after_ours_in_a_directory_that_was_its_own(judge, tmp_path, name):
+def test_a_java_broker_goes_on_after_ours_in_a_directory_that_was_its_own(judge: Judge, tmp_path, name):
     path = extract(name, tmp_path)
     topics = read_config(path / "config" / "topics.json")["topicConfigTable"]
     offsets = read_config(path / "config" / "consumerOffset.json")["offsetTable"]

@@ -12,6 +12,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.sql92.grammar import compile_sql
 from seglog.remoting.sql92.values import IncomparableError
 from tests.interop.judging import toolchain
+from tests.interop.judging.judge import Judge
 from tests.support.conditions import random_expression, random_properties, random_words
 
 pytestmark = pytest.mark.interop
@@ -68,7 +69,7 @@ def longest_beginning(text, messages):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_s0_04_rocketmqs_filter_and_ours_agree(judge, tmp_path, seed):
+def test_s0_04_rocketmqs_filter_and_ours_agree(judge: Judge, tmp_path, seed):
     chance = random.Random(seed)
     texts = [
         *BY_HAND,

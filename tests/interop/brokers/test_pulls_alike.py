@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -21,14 +22,14 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
 from tests.interop.judging.alike import ONE_SIDED, plain_remark
-from tests.interop.judging.judge import Geometry
+from tests.interop.judging.judge import Geometry, Judge
 from tests.interop.judging.wire import encode_answer
 from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
 
 GEOMETRY = Geometry(64 << 20, 20_000, 500, 20_000)
-CALM = {
+CALM: dict[str, Any] = {
     "timerWheelEnable": False,
     # The judge asks for more than a broker gives; here the broker's own bounds are the subject.
     "maxTransferCountOnMessageInMemory": 32,
@@ -135,7 +136,7 @@ def both(judge, tmp_path, config, percent_in_memory=40, **settings):
     return ours, theirs
 
 
-def test_s4_36_pulls_are_refused_alike_one_reason_after_another(judge, tmp_path):
+def test_s4_36_pulls_are_refused_alike_one_reason_after_another(judge: Judge, tmp_path):
     ours, theirs = both(
         judge,
         tmp_path,
@@ -184,7 +185,7 @@ def test_s4_36_pulls_are_refused_alike_one_reason_after_another(judge, tmp_path)
         assert codes == [26, 16, 17, 16, 29, 24, 16, 16, 24, 25, 27, 19, 23, 23]
 
 
-def test_s4_36_without_property_filters_and_with_rejected_pulls_they_refuse_alike(judge, tmp_path):
+def test_s4_36_without_property_filters_and_with_rejected_pulls_they_refuse_alike(judge: Judge, tmp_path):
     ours, theirs = both(
         judge, tmp_path, BrokerConfig(reject_pull_consumer_enable=True), rejectPullConsumerEnable=True
     )
@@ -205,7 +206,7 @@ def test_s4_36_without_property_filters_and_with_rejected_pulls_they_refuse_alik
 
 
 @pytest.mark.parametrize("percent_in_memory", [40, 0], ids=["hot", "cold"])
-def test_s4_42_portions_and_sql_filters_are_alike(judge, tmp_path, percent_in_memory):
+def test_s4_42_portions_and_sql_filters_are_alike(judge: Judge, tmp_path, percent_in_memory):
     config = BrokerConfig(enable_property_filter=True, hot_bytes=None if percent_in_memory else 0)
     ours, theirs = both(judge, tmp_path, config, percent_in_memory, enablePropertyFilter=True)
     with ours as our_broker, theirs as their_broker:
@@ -227,7 +228,7 @@ def test_s4_42_portions_and_sql_filters_are_alike(judge, tmp_path, percent_in_me
         assert ask.pull().code == ResponseCode.SUCCESS
 
 
-def test_s0_04_the_filters_that_ours_stored_are_taken_over_by_theirs(judge, tmp_path):
+def test_s0_04_the_filters_that_ours_stored_are_taken_over_by_theirs(judge: Judge, tmp_path):
     root = tmp_path / "store"
     subscription = SubscriptionData("T", SQL, 7, "SQL92")
     body = HeartbeatBody("c1", (), (ConsumerData(GROUP, (subscription,)),))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, Probe
+from tests.interop.judging.judge import SMALL_GEOMETRY, Judge, Probe
 from tests.interop.judging.writing import write_store
 from tests.support.narrow import not_none
 
@@ -15,7 +18,7 @@ QUEUES = [("Plain", 0), ("Small", 0), ("Big", 1), ("Orders", 0), ("Unknown", 0),
 
 
 @pytest.fixture(params=["whole", "first segment gone"])
-def twins(request, tmp_path, copied):
+def twins(request, tmp_path, copied: Callable[[Path], Path]):
     """Two equal directories, one for each engine."""
     ours = tmp_path / "store"
     write_store(ours)
@@ -25,7 +28,7 @@ def twins(request, tmp_path, copied):
     return ours, copied(ours)
 
 
-def test_get_answers_as_the_real_store(judge, twins):
+def test_get_answers_as_the_real_store(judge: Judge, twins):
     ours, for_java = twins
     with MessageStore.open(ours) as store:
         probes = [
@@ -56,7 +59,7 @@ def offsets_around(store, topic, queue_id):
     )
 
 
-def test_offset_by_time_is_that_of_the_real_store(judge, twins):
+def test_offset_by_time_is_that_of_the_real_store(judge: Judge, twins):
     ours, for_java = twins
     with MessageStore.open(ours) as store:
         times = sorted({message.store_timestamp_ms for message in store.get("Small", 0, 0, 350).messages})

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, lost_keys, served_lines
 from tests.interop.judging.states import crashed
 from tests.interop.judging.writing import store_options
@@ -48,7 +48,7 @@ def stopped_before(store, monkeypatch, step):
 
 @pytest.mark.parametrize("step", [None, "_trim_log", "_trim_queues", "remove_expired", "_trim_seals"])
 @pytest.mark.parametrize("is_crash", [False, True], ids=["closed", "killed"])
-def test_rocketmq_serves_what_stays_and_appends(judge, tmp_path, monkeypatch, step, is_crash):
+def test_rocketmq_serves_what_stays_and_appends(judge: Judge, tmp_path, monkeypatch, step, is_crash):
     path = tmp_path / "store"
     store = open_filled(tmp_path / "live")
     cut = store.max_phy_offset // 2
@@ -95,7 +95,7 @@ def test_rocketmq_serves_what_stays_and_appends(judge, tmp_path, monkeypatch, st
         assert [message.queue_offset for message in ours.get("Early", 0, 40)] == [40, 41, 42]
 
 
-def test_rocketmq_does_not_know_a_deleted_topic_any_more(judge, tmp_path):
+def test_rocketmq_does_not_know_a_deleted_topic_any_more(judge: Judge, tmp_path):
     path = tmp_path / "store"
     with open_filled(path) as store:
         (path / "config").mkdir()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.groups.transactions import end_transaction
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props
-from tests.interop.judging.judge import SMALL_GEOMETRY
+from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
 from tests.interop.judging.lines import differences, message_line
 from tests.support.material.golden import extract
 from tests.support.material.stores import served
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
-def test_rocketmq_serves_what_was_committed(judge, tmp_path, copied, is_bare):
+def test_rocketmq_serves_what_was_committed(judge: Judge, tmp_path, copied: Callable[[Path], Path], is_bare):
     root = extract("tx", tmp_path)
     for unique, commit in (("TXUNIQ0", True), ("TXUNIQ1", False), ("TXUNIQ4", True)):
         end_transaction(RealFiles(), root, SystemClock(), unique, commit=commit)

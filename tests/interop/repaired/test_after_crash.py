@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from typing_extensions import override
@@ -14,7 +14,7 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.record.tombstone import LOST
-from tests.interop.judging.judge import Geometry
+from tests.interop.judging.judge import Geometry, Judge
 from tests.interop.judging.lines import differences, lost_keys, message_line
 from tests.support.crash.crash_files import CrashFiles
 from tests.support.crash.crash_life import INDEX_GEOMETRY, QUEUE_FILE_BYTES, Life
@@ -24,7 +24,7 @@ from tests.support.scale import scaled
 pytestmark = pytest.mark.interop
 
 GEOMETRY = Geometry(SEGMENT_BYTES, QUEUE_FILE_BYTES, INDEX_GEOMETRY.slot_count, INDEX_GEOMETRY.entry_count)
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "mapperFileSizeBatchConsumeQueue": QUEUE_FILE_BYTES // CQ_UNIT_BYTES * BATCH_UNIT_BYTES,
     "enableLmq": True,
     "enableMultiDispatch": True,
@@ -95,7 +95,7 @@ def is_lost(line, holes):
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "killed"])
-def test_real_store_serves_what_we_serve_after_a_power_cut(judge, tmp_path, closed):
+def test_real_store_serves_what_we_serve_after_a_power_cut(judge: Judge, tmp_path, closed):
     compared = seed = 0
     while compared < IMAGES // 2:
         seed += 1

@@ -10,7 +10,7 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import SMALL_GEOMETRY, Geometry
+from tests.interop.judging.judge import SMALL_GEOMETRY, Geometry, Judge
 from tests.interop.judging.lines import differences, place
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.interop.repaired.test_repaired import ends
@@ -58,7 +58,7 @@ def repaired(patient, root):
 
 
 @pytest.fixture(scope="module")
-def whole(judge, patient, tmp_path_factory):
+def whole(judge: Judge, patient, tmp_path_factory):
     """What the real store serves of the undamaged store; a repair of that one closes it, if anything."""
     root = tmp_path_factory.mktemp("whole") / "store"
     shutil.copytree(patient.subject.root, root)
@@ -80,7 +80,9 @@ def records(patient, root, lines):
 
 @pytest.mark.parametrize("patient", ["own of every kind"], indirect=True)
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
-def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(judge, patient, whole, state, tmp_path):
+def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(
+    judge: Judge, patient, whole, state, tmp_path
+):
     root = tmp_path / "copy"
     shutil.copytree(patient.subject.root, root)
     messages = [line for line in whole if line["kind"] == "msg"]
@@ -106,7 +108,7 @@ def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(judge, pati
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("kind", KIND_NAMES)
-def test_real_store_serves_what_a_damage_did_not_hit(judge, patient, whole, kind, number, tmp_path):
+def test_real_store_serves_what_a_damage_did_not_hit(judge: Judge, patient, whole, kind, number, tmp_path):
     seed = KIND_NAMES.index(kind) + len(KIND_NAMES) * number
     root = tmp_path / "copy"
     _kind, outcome = damage(patient, root, seed)

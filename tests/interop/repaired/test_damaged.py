@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from seglog import MessageStore
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.survey.survey import survey
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.material import golden
@@ -46,7 +49,9 @@ def ends(lines):
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
 @pytest.mark.parametrize(("name", "lost"), RECOVERED.items())
-def test_real_store_serves_what_recovery_left(judge, tmp_path, copied, name, lost, state):
+def test_real_store_serves_what_recovery_left(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], name, lost, state
+):
     root = golden.extract(name, tmp_path)
     whole = golden.expected("roll-halt" if name.endswith("-halt") else "roll")
     with MessageStore.open(root, create=False) as store:
@@ -80,7 +85,9 @@ def test_real_store_serves_what_recovery_left(judge, tmp_path, copied, name, los
     assert len(after) == len(ours) + 3 * len(queues)
 
 
-def test_hole_of_an_earlier_file_costs_nothing_after_a_clean_stop(judge, tmp_path, copied):
+def test_hole_of_an_earlier_file_costs_nothing_after_a_clean_stop(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path]
+):
     root = golden.extract("d-zeropage-first", tmp_path)
     with MessageStore.open(root, create=False) as store:
         ours = readable(store)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 from seglog import MessageStore
 from seglog.cli.main import commands
 from seglog.storage.format.record.sys_flag import COMPRESSED
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages
+from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.material import golden
@@ -33,7 +35,7 @@ def lines_of(root):
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_a_life_made_here(judge, tmp_path, copied, state, record_crc):
+def test_a_life_made_here(judge: Judge, tmp_path, copied: Callable[[Path], Path], state, record_crc):
     life = live(tmp_path / "s", record_crc=record_crc)
     erase(life.path, UNIQUE)
     ours = lines_of(life.path)
@@ -53,7 +55,7 @@ def test_a_life_made_here(judge, tmp_path, copied, state, record_crc):
 
 @pytest.mark.parametrize("state", [as_is, bare])
 @pytest.mark.parametrize("name", ["roll", "propcrc", "ipv6", "outerbatch"])
-def test_messages_that_rocketmq_wrote(judge, tmp_path, copied, name, state):
+def test_messages_that_rocketmq_wrote(judge: Judge, tmp_path, copied: Callable[[Path], Path], name, state):
     root = golden.extract(name, tmp_path)
     before = lines_of(root)
     with MessageStore.open(root, read_only=True) as store:

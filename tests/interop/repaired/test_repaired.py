@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.record.tombstone import LOST
-from tests.interop.judging.judge import SMALL_GEOMETRY
+from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
 from tests.interop.judging.lines import differences, lost_keys, place
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.damage.campaign import KINDS
@@ -83,7 +85,9 @@ def check_with_java(judge, root, whole, lost):
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
 @pytest.mark.parametrize("name", DAMAGED)
-def test_real_store_serves_every_intact_message_of_a_repaired_store(judge, tmp_path, copied, name, state):
+def test_real_store_serves_every_intact_message_of_a_repaired_store(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], name, state
+):
     root = golden.extract(name, tmp_path)
     before = tree_digest(root)
     plan = repaired(root)
@@ -165,7 +169,9 @@ RETENTION = "first segment missing"
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
 @pytest.mark.parametrize("name", CASES)
-def test_real_store_serves_the_rest_of_a_store_that_lost_much(judge, tmp_path, copied, name, state):
+def test_real_store_serves_the_rest_of_a_store_that_lost_much(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], name, state
+):
     root = golden.extract("roll", tmp_path)
     CASES[name](root)
     before = tree_digest(root)
@@ -182,7 +188,9 @@ def test_real_store_serves_the_rest_of_a_store_that_lost_much(judge, tmp_path, c
 
 
 @pytest.mark.parametrize("seed", range(scaled(12, 300)))
-def test_real_store_serves_the_rest_after_random_damage(judge, tmp_path, copied, seed):
+def test_real_store_serves_the_rest_after_random_damage(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], seed
+):
     chance = random.Random(seed)
     subject = make_subject("roll", tmp_path)
     root = tmp_path / "copy"

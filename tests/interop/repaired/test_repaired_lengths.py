@@ -42,7 +42,7 @@ WITHOUT_COST = LENGTH_KINDS.keys() - {"empty last"}
 
 
 @pytest.fixture(scope="module")
-def judges(judge):
+def judges(judge: Judge):
     with Judge(toolchain.NEWEST_VERSION) as newest:
         newest.build()
         yield {toolchain.DEFAULT_VERSION: judge, toolchain.NEWEST_VERSION: newest}

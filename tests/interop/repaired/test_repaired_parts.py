@@ -11,7 +11,7 @@ from seglog import MessageStore
 from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import Geometry, JavaMessages, Probe
+from tests.interop.judging.judge import Geometry, JavaMessages, Judge, Probe
 from tests.interop.judging.lines import differences, get_line
 from tests.support.damage.broker_damage import DAMAGES, compacted, real
 from tests.support.material import golden
@@ -19,7 +19,7 @@ from tests.support.material.stores import new_clock
 
 pytestmark = pytest.mark.interop
 
-EXT = {"enableConsumeQueueExt": True, "mappedFileSizeConsumeQueueExt": 200}
+EXT: dict[str, Any] = {"enableConsumeQueueExt": True, "mappedFileSizeConsumeQueueExt": 200}
 REAL = Geometry(1 << 20, 2000, 500, 2_000)
 SMALL = Geometry(4096, 200, 50, 200)
 COMPACTION: dict[str, Any] = {
@@ -47,7 +47,7 @@ def repaired(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", of(compacted))
-def test_compaction_topics_are_served_as_before(judge, tmp_path, name):
+def test_compaction_topics_are_served_as_before(judge: Judge, tmp_path, name):
     root = repaired(name, tmp_path)
     with MessageStore.open(root, read_only=True) as store:
         ours = [get_line(store.get(each.topic, 0, each.queue_offset, each.max_count)) for each in PROBES]
@@ -76,7 +76,7 @@ COMPACTED = {
 
 
 @pytest.mark.parametrize("name", COMPACTED)
-def test_a_topic_that_rocketmq_compacted_has_the_last_message_of_each_key_again(judge, tmp_path, name):
+def test_a_topic_that_rocketmq_compacted_has_the_last_message_of_each_key_again(judge: Judge, tmp_path, name):
     root = tmp_path / "store"
     table = {"topicConfigTable": {"C": {"topicName": "C", "attributes": COMPACTION["topics"]["C"]}}}
     (root / "config").mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_topic_that_rocketmq_compacted_has_the_last_message_of_each_key_again(
 
 
 @pytest.mark.parametrize("name", of(real))
-def test_messages_whose_filter_data_is_gone_keep_their_tags(judge, tmp_path, name):
+def test_messages_whose_filter_data_is_gone_keep_their_tags(judge: Judge, tmp_path, name):
     root = repaired(name, tmp_path)
     dump = judge.dump(root, REAL, **EXT)
     assert dump.refusal is None
@@ -115,7 +115,7 @@ def test_messages_whose_filter_data_is_gone_keep_their_tags(judge, tmp_path, nam
 @pytest.mark.parametrize("queue_bytes", [2_000, 6_000_000])
 @pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt"])
 def test_queues_that_are_left_to_the_rescan_get_the_length_that_the_broker_has(
-    judge, tmp_path, name, queue_bytes
+    judge: Judge, tmp_path, name, queue_bytes
 ):
     root = golden.extract(name, tmp_path)
     repair_store(RealFiles(), root, new_clock(), lambda _plan: True)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from seglog import MessageStore
 from seglog.cli.main import commands
@@ -47,7 +48,7 @@ def put_more(root, clock, count):
             clock.advance(40_000_000)
 
 
-def test_archive_grows_and_a_store_is_made_of_it_again(spark, tmp_path):
+def test_archive_grows_and_a_store_is_made_of_it_again(spark: SparkSession, tmp_path):
     filled = fill_random(tmp_path / "s", 31, 200, record_crc=True)
     folder = tmp_path / "archive"
     first = archive_store(filled.root, folder, spark)
@@ -76,7 +77,7 @@ def test_archive_grows_and_a_store_is_made_of_it_again(spark, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "again" in path.name] == ["again"]
 
 
-def test_store_gets_back_what_it_lost_at_its_end(spark, tmp_path):
+def test_store_gets_back_what_it_lost_at_its_end(spark: SparkSession, tmp_path):
     filled = fill_random(tmp_path / "s", 37, 60)
     older = tmp_path / "older"
     shutil.copytree(filled.root, older)
@@ -96,14 +97,14 @@ def test_store_gets_back_what_it_lost_at_its_end(spark, tmp_path):
     assert restore_store(folder, older, spark, apply=True).messages == 0
 
 
-def test_stores_of_rocketmq_come_back(spark, tmp_path):
+def test_stores_of_rocketmq_come_back(spark: SparkSession, tmp_path):
     root, again = extract("ipv6", tmp_path), tmp_path / "again"
     archive_store(root, tmp_path / "archive", spark)
     restore_store(tmp_path / "archive", again, spark, sizes=SIZES, apply=True)
     assert content(again) == content(root)
 
 
-def test_gaps_are_refused(spark, tmp_path):
+def test_gaps_are_refused(spark: SparkSession, tmp_path):
     filled = fill_random(tmp_path / "s", 43, 40)
     folder = tmp_path / "archive"
     with pytest.raises(NotFoundError, match="holds nothing"):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from seglog.cli.main import commands
 from tests.support.material.compactions import fill_random, write_offsets
@@ -23,7 +24,7 @@ def told(*arguments):
     return json.loads(ran.stdout)
 
 
-def test_plan_apply_undo_and_discard(spark, tmp_path):
+def test_plan_apply_undo_and_discard(spark: SparkSession, tmp_path):
     root = fill_random(tmp_path / "s", 3, 150, begin_ms=1_700_000_000_000).root
     write_offsets(root, {("slow", "Prices", 0): 4, ("slow", "Prices", 1): 2})
     plan = told("compact", root, "--topic", "Prices", "--delete-retention", "0s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from pyspark.sql import SparkSession
 
 from seglog.clock import VirtualClock
 from seglog.spark.compact.compact import Compaction
@@ -23,7 +24,7 @@ POLICIES = {
 }
 
 
-def test_spark_makes_the_store_that_one_process_makes(spark, tmp_path):
+def test_spark_makes_the_store_that_one_process_makes(spark: SparkSession, tmp_path):
     filled = fill_random(tmp_path / "local", 23)
     shutil.copytree(filled.root, tmp_path / "spark", copy_function=shutil.copy2)
     done = {}

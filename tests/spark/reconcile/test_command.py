@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from seglog.cli.main import commands
 from tests.spark.reconcile.oracle import Oracle
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def run(spark):
+def run(spark: SparkSession):
     """Runs a job in the session of the tests."""
 
     def run(*words):

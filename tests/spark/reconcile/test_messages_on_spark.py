@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import pytest
+from pyspark.sql import SparkSession
 
 from seglog.spark.reconcile.counts import count_verdicts
 from seglog.spark.reconcile.messages import message_verdicts
@@ -39,11 +40,11 @@ def planted(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def facts(spark, planted):
+def facts(spark: SparkSession, planted):
     return reconcile_stores([one.root for one in planted], spark=spark).stores
 
 
-def test_spark_and_plain_python_agree_on_every_row_and_count(spark, planted, facts, tmp_path):
+def test_spark_and_plain_python_agree_on_every_row_and_count(spark: SparkSession, planted, facts, tmp_path):
     oracle = Oracle(planted)
     receipts = make_receipts(planted, oracle)
     path = tmp_path / "receipts.jsonl"

@@ -7,6 +7,7 @@ import json
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from seglog import MessageStore
 from seglog.spark.source.values.columns import COLUMNS
@@ -18,7 +19,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 @pytest.fixture
-def pushdown(spark):
+def pushdown(spark: SparkSession):
     spark.conf.set(PUSHDOWN, "true")
     yield
     spark.conf.unset(PUSHDOWN)
@@ -28,7 +29,7 @@ def messages(name):
     return sorted((line for line in expected(name) if line["kind"] == "msg"), key=lambda line: line["cqPos"])
 
 
-def test_messages_of_a_store_as_rows(spark, tmp_path):
+def test_messages_of_a_store_as_rows(spark: SparkSession, tmp_path):
     frame = (
         spark.read.format("seglog")
         .option("maxPartitionBytes", "64k")
@@ -55,7 +56,7 @@ def test_messages_of_a_store_as_rows(spark, tmp_path):
     assert round(at.timestamp() * 1000) == lines[0]["storeTimestamp"]
 
 
-def test_fewer_columns_of_several_stores_by_a_schema(spark, tmp_path):
+def test_fewer_columns_of_several_stores_by_a_schema(spark: SparkSession, tmp_path):
     paths = [str(extract(name, tmp_path)) for name in ("comp", "propcrc")]
     frame = (
         spark.read.format("seglog")
@@ -70,7 +71,7 @@ def test_fewer_columns_of_several_stores_by_a_schema(spark, tmp_path):
     assert all("\x01" in row["properties"] for row in rows)
 
 
-def test_filters_go_down_to_the_queues(spark, pushdown, tmp_path):
+def test_filters_go_down_to_the_queues(spark: SparkSession, pushdown, tmp_path):
     root = extract("roll", tmp_path)
     lines = messages("roll")
     chosen = lines[200]
@@ -94,19 +95,19 @@ def test_filters_go_down_to_the_queues(spark, pushdown, tmp_path):
     ]
 
 
-def test_damage_ends_a_query_and_says_where(spark, tmp_path):
+def test_damage_ends_a_query_and_says_where(spark: SparkSession, tmp_path):
     root = str(extract("d-magic", tmp_path))
     with pytest.raises(PySparkException, match=r"commitlog/\d{20} \+\d+: magic"):
         spark.read.format("seglog").load(root).count()
     assert spark.read.format("seglog").option("failOnDataLoss", "false").load(root).count() == 399
 
 
-def test_an_option_that_is_not_known_is_an_error(spark, tmp_path):
+def test_an_option_that_is_not_known_is_an_error(spark: SparkSession, tmp_path):
     with pytest.raises(PySparkException, match="no option 'topics'"):
         spark.read.format("seglog").option("topics", "T").load(str(tmp_path))
 
 
-def test_other_tables(spark, tmp_path):
+def test_other_tables(spark: SparkSession, tmp_path):
     root = extract("broker-store", tmp_path)
     (root / "config").mkdir(exist_ok=True)
     offsets = {"offsetTable": {"LiveTopic@group": {"0": 3}, "LiveTopic@all@broadcast": {"1": 4}}}
@@ -133,7 +134,7 @@ def test_other_tables(spark, tmp_path):
     assert {row["physicalOffset"] for row in index} <= {line["cqPos"] for line in messages("idxroll")}
 
 
-def test_a_stream_reads_every_message_once_over_restarts(spark, tmp_path):
+def test_a_stream_reads_every_message_once_over_restarts(spark: SparkSession, tmp_path):
     store, out, checkpoint = (str(tmp_path / name) for name in ("store", "out", "checkpoint"))
 
     def run():
@@ -167,7 +168,7 @@ def test_a_stream_reads_every_message_once_over_restarts(spark, tmp_path):
     assert rows == wanted
 
 
-def test_rows_are_appended_to_a_store_and_read_back(spark, tmp_path):
+def test_rows_are_appended_to_a_store_and_read_back(spark: SparkSession, tmp_path):
     root, copy = extract("comp", tmp_path), tmp_path / "copy"
     frame = spark.read.format("seglog").option("columns", EVERY).load(str(root)).repartition(3)
     for _ in range(2):

@@ -17,12 +17,12 @@ from seglog.storage.store import MessageStore
 from tests.support.crash.child import Child
 from tests.support.machine.patience import patience_s
 from tests.support.material.golden import tree_digest
-from tests.support.material.stores import SMALL, Written, fill, read_all, served
+from tests.support.material.stores import SMALL, OpenStore, Written, fill, read_all, served
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_second_writer_in_the_same_process_is_refused_and_the_first_unharmed(open_store):
+def test_second_writer_in_the_same_process_is_refused_and_the_first_unharmed(open_store: OpenStore):
     store = open_store()
     fill(store, 20)
     before = tree_digest(store.path)
@@ -35,7 +35,7 @@ def test_second_writer_in_the_same_process_is_refused_and_the_first_unharmed(ope
         MessageStore.open(store.path)
 
 
-def test_second_writer_through_a_link_is_refused(open_store, tmp_path):
+def test_second_writer_through_a_link_is_refused(open_store: OpenStore, tmp_path):
     store = open_store()
     (tmp_path / "link").symlink_to(store.path)
     with pytest.raises(StoreLockedError):
@@ -54,7 +54,7 @@ def test_writer_of_another_process_is_named_and_unharmed(tmp_path):
         assert writer.ask("put", topic="T") == {"first": 1, "last": 1}
 
 
-def test_our_store_keeps_another_process_out(open_store):
+def test_our_store_keeps_another_process_out(open_store: OpenStore):
     store = open_store()
     with Child(store.path) as other:
         assert other.opened["error"] == "StoreLockedError"
@@ -74,7 +74,7 @@ def test_lock_goes_with_its_holder(tmp_path, end):
             assert len(read_all(store, "T", 0)) == 1
 
 
-def test_readers_need_no_lock_and_leave_none(open_store):
+def test_readers_need_no_lock_and_leave_none(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     for _ in range(3):
@@ -83,7 +83,7 @@ def test_readers_need_no_lock_and_leave_none(open_store):
     open_store()
 
 
-def test_failed_open_gives_the_lock_back(open_store):
+def test_failed_open_gives_the_lock_back(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     store.close()

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from typing_extensions import override
 
+from seglog.clock import VirtualClock
 from seglog.errors import FullError, InvalidArgumentError, NotFoundError
 from seglog.storage.directory.index_files import list_index_files
 from seglog.storage.files.files import RealFiles
@@ -117,7 +118,7 @@ def test_the_newest_come_first_and_are_given_in_log_order(open_tiny):
             store.query("T", "k", max_count=0)
 
 
-def test_a_query_keeps_to_its_times(tmp_path, clock):
+def test_a_query_keeps_to_its_times(tmp_path, clock: VirtualClock):
     with MessageStore.open(tmp_path / "store", **SMALL, index_geometry=TINY, clock=clock) as store:
         for number in range(30):
             store.put("T", b"%d" % number, keys="k")
@@ -127,7 +128,7 @@ def test_a_query_keeps_to_its_times(tmp_path, clock):
         assert found == [b"10", b"11", b"12"]
 
 
-def test_files_stay_in_order_when_the_clock_is_set_back_a_year(open_tiny, tmp_path, clock):
+def test_files_stay_in_order_when_the_clock_is_set_back_a_year(open_tiny, tmp_path, clock: VirtualClock):
     with open_tiny(clock=clock) as store:
         for number in range(20):
             store.put("T", b"%d" % number, keys=f"k{number}")
@@ -250,7 +251,7 @@ def test_records_of_an_earlier_opening_are_read_for_keys_that_they_may_have(tmp_
     assert index_bytes(tmp_path / "store")
 
 
-def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock):
+def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock: VirtualClock):
     full = True
 
     class FullFiles(RealFiles):

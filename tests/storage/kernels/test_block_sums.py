@@ -15,7 +15,7 @@ NOISE = random.Random(7).randbytes(5 * SEAL_BLOCK_BYTES + 13)
 
 @pytest.mark.parametrize("blocks", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize("more", [0, 1, 7, 8, 13])
-def test_every_block_has_its_sum_and_the_last_may_be_short(blocks, more, kernels):
+def test_every_block_has_its_sum_and_the_last_may_be_short(blocks, more, kernels: str):
     chunk = memoryview(NOISE)[: blocks * SEAL_BLOCK_BYTES + more]
     pieces = [chunk[at : at + SEAL_BLOCK_BYTES] for at in range(0, len(chunk), SEAL_BLOCK_BYTES)]
     assert block_checksums(chunk) == [checksum(piece) for piece in pieces]

@@ -43,7 +43,7 @@ def test_unknown_kernels_are_an_error():
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_the_environment_forces_one(kernels):
+def test_the_environment_forces_one(kernels: str):
     native()
     code = (
         "import json, seglog.storage.kernels as k; from seglog.storage.kernels import walk;"

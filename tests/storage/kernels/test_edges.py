@@ -151,7 +151,7 @@ def walked(packed, kernels):
 
 
 @pytest.mark.parametrize(("packed", "count"), EDGES.values(), ids=EDGES)
-def test_record(packed, count, kernels):
+def test_record(packed, count, kernels: str):
     result = walked(packed, kernels)
     assert len(result.rows) == count
     assert result.position == (len(packed) if count else 0)
@@ -179,7 +179,7 @@ CODES = {
 
 
 @pytest.mark.parametrize(("topic", "properties", "code"), CODES.values(), ids=CODES)
-def test_code_of_a_unit(topic, properties, code, kernels):
+def test_code_of_a_unit(topic, properties, code, kernels: str):
     packed = Record(topic=topic, properties=properties, store_timestamp_ms=5).pack()
     assert walked(packed, kernels).rows["tags_code"].tolist() == [code]
 
@@ -194,6 +194,6 @@ def test_code_of_a_unit(topic, properties, code, kernels):
         (b"", False),
     ],
 )
-def test_record_that_says_more_is_noted(properties, says_more, kernels):
+def test_record_that_says_more_is_noted(properties, says_more, kernels: str):
     packed = Record(properties=properties).pack()
     assert walked(packed, kernels).saying_more == [0] * says_more

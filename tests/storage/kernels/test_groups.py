@@ -35,14 +35,14 @@ def told(rows):
     return found and [(one[0], *one[2:], one.rows.tolist()) for one in found]
 
 
-def test_rows_keep_their_order_and_those_without_a_place_are_left_out(kernels):
+def test_rows_keep_their_order_and_those_without_a_place_are_left_out(kernels: str):
     rows = rows_of([(2, 0, 10, 7), (1, 0, 11, 5), (2, TRANSACTION_PREPARED, 12, 1), (2, 0, 13, 6)])
     one, two = not_none(group(rows, QUEUES))
     assert (one.queue, one.rows.tolist(), *one[2:]) == (1, rows[[1]].tolist(), 11, 5, 5)
     assert (two.queue, two.rows.tolist(), *two[2:]) == (2, rows[[0, 3]].tolist(), 23, 6, 7)
 
 
-def test_no_rows_are_no_groups_and_inner_batches_have_other_queues(kernels):
+def test_no_rows_are_no_groups_and_inner_batches_have_other_queues(kernels: str):
     assert group(rows_of([]), QUEUES) == []
     assert group(rows_of([(0, TRANSACTION_ROLLBACK, 10, 7)]), QUEUES) == []
     assert group(rows_of([(0, 0, 10, 7), (0, INNER_BATCH, 10, 7)]), QUEUES) is None

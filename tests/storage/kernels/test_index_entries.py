@@ -34,7 +34,7 @@ def written(count=40):
     return rows, np.frombuffer(file, INDEX_ENTRY.dtype, count, GEOMETRY.entries_at + INDEX_ENTRY.size_bytes)
 
 
-def test_chains_that_are_as_they_were_written(kernels):
+def test_chains_that_are_as_they_were_written(kernels: str):
     _rows, stored = written()
     newest = np.zeros(GEOMETRY.slot_count, np.int32)
     assert follow(stored[:13], 1, newest) == []
@@ -45,7 +45,7 @@ def test_chains_that_are_as_they_were_written(kernels):
     ]
 
 
-def test_an_entry_that_names_another_one_is_told_with_the_right_one(kernels):
+def test_an_entry_that_names_another_one_is_told_with_the_right_one(kernels: str):
     _rows, stored = written()
     changed = stored.copy()
     changed["previous_entry"][20] += 1
@@ -53,13 +53,13 @@ def test_an_entry_that_names_another_one_is_told_with_the_right_one(kernels):
     assert follow(changed, 1, newest) == [(21, int(stored["previous_entry"][20]))]
 
 
-def test_only_the_first_wrong_entries_are_told(kernels):
+def test_only_the_first_wrong_entries_are_told(kernels: str):
     many = np.zeros(3 * MOST_WRONG, INDEX_ENTRY.dtype)
     many["previous_entry"] = -1
     assert [entry for entry, _ in follow(many, 5, np.zeros(1, np.int32))] == list(range(5, 5 + MOST_WRONG))
 
 
-def test_entries_of_keys_stand_for_them(kernels):
+def test_entries_of_keys_stand_for_them(kernels: str):
     rows, stored = written()
     assert stand_for(rows, stored, BEGIN_MS, starts_file=True)
     assert stand_for(rows[:0], stored[:0], BEGIN_MS, starts_file=False)
@@ -69,14 +69,14 @@ def test_entries_of_keys_stand_for_them(kernels):
 
 @pytest.mark.parametrize("name", ["key_hash", "phy_offset", "time_diff_s"])
 @pytest.mark.parametrize("at", [1, 17, 39])
-def test_an_entry_that_says_something_else_does_not(name, at, kernels):
+def test_an_entry_that_says_something_else_does_not(name, at, kernels: str):
     rows, stored = written()
     changed = stored.copy()
     changed[name][at] ^= 1
     assert not stand_for(rows, changed, BEGIN_MS, starts_file=True)
 
 
-def test_the_time_of_a_files_first_entry_and_of_a_file_without_begin_say_nothing(kernels):
+def test_the_time_of_a_files_first_entry_and_of_a_file_without_begin_say_nothing(kernels: str):
     rows, stored = written()
     changed = stored.copy()
     changed["time_diff_s"][0] = 99
@@ -87,7 +87,7 @@ def test_the_time_of_a_files_first_entry_and_of_a_file_without_begin_say_nothing
     assert stand_for(rows, changed, 0, starts_file=False)
 
 
-def test_where_entries_lead(kernels):
+def test_where_entries_lead(kernels: str):
     _rows, stored = written()
     assert extent_of(stored) == (0, 1900, True)
     assert extent_of(stored[::-1].copy()) == (0, 1900, False)

@@ -48,7 +48,7 @@ def keys(kernels, log, phy_offset, tags):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels):
+def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels: str):
     record = Record(topic=b"T", properties=b"TAGS\x01red\x02KEYS\x01 k1  k2\x02UNIQ_KEY\x01u\x02")
     log = pack_log([record])
     hashes = [key_hash(key) for key in ("T#u", "T#k1", "T#k2", "T#T#red")]
@@ -58,7 +58,7 @@ def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_a_rolled_back_record_has_no_keys_and_what_is_no_record_ends_them(kernels):
+def test_a_rolled_back_record_has_no_keys_and_what_is_no_record_ends_them(kernels: str):
     with_key = Record(topic=b"T", properties=b"KEYS\x01k\x02")
     log = pack_log([replace(with_key, sys_flag=TRANSACTION_ROLLBACK), with_key])
     assert len(keys(kernels, log, 0, tags=True)[0]) == 1
@@ -67,7 +67,7 @@ def test_a_rolled_back_record_has_no_keys_and_what_is_no_record_ends_them(kernel
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_tombstones_are_named_and_have_no_keys_and_record_crcs_are_counted(kernels):
+def test_tombstones_are_named_and_have_no_keys_and_record_crcs_are_counted(kernels: str):
     plain = Record(topic=b"T", properties=b"KEYS\x01k\x02")
     with_crc = replace(plain, record_crc=True)
     log = pack_log([plain, replace(with_crc, flag=LOST_FLAG), with_crc])

@@ -25,7 +25,7 @@ from seglog.storage.store import MessageStore
 from tests.support.machine.kernels import BOTH, native
 from tests.support.machine.watched_reads import KINDS, Watched, damage
 from tests.support.machine.watched_reads import put_kind as put
-from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, OpenStore, new_clock, writer_of
 
 TAGS = (None, "TagA", "Aa", "BB")
 
@@ -86,7 +86,7 @@ def looking_ahead(units, bytes_):
 
 
 @pytest.fixture
-def watched(open_store):
+def watched(open_store: OpenStore):
     store = open_store()
     for number in range(40):
         put(store, number, number % 2, TAGS[number // 2 % 4], "usual", 100)
@@ -141,7 +141,7 @@ def test_numbers_beyond_64_bits_are_refused_by_both(watched, arguments):
             get(*arguments)
 
 
-def test_queue_and_filter_are_met_once(open_store):
+def test_queue_and_filter_are_met_once(open_store: OpenStore):
     store = open_store()
     put(store, 0, 0, "TagA", "usual", 10)
     watched = Watched(store)
@@ -155,7 +155,7 @@ def test_filters_without_number_are_not_all_kept(watched):
         assert watched.is_plain("T", 0, 0, 1, f"tag{number} || TagA")
 
 
-def test_a_tombstone_is_left_to_python_and_its_neighbours_are_not(open_store):
+def test_a_tombstone_is_left_to_python_and_its_neighbours_are_not(open_store: OpenStore):
     store = open_store()
     for number, kind in enumerate(["usual", "lost", "usual", "filler"]):
         put(store, number, 0, None, kind, 50)
@@ -174,19 +174,19 @@ def test_what_is_put_meanwhile_is_found(watched):
         assert [message.queue_offset for message in watched.get("T", 1, at)] == [at]
 
 
-def test_a_reopened_store_is_read_in_c_once_python_checked_the_blocks(open_store):
+def test_a_reopened_store_is_read_in_c_once_python_checked_the_blocks(open_store: OpenStore):
     with open_store(recovery_step_bytes=1000) as store:
         for number in range(100):
             put(store, number, 0, None, "usual", 100)
     store = open_store()
-    assert store._core.log.guard is not None
+    assert writer_of(store).log.guard is not None
     watched = Watched(store)
     for offset in range(0, 100, 10):
         watched.get("T", 0, offset)
     assert all(watched.is_plain("T", 0, offset) for offset in range(0, 100, 10))
 
 
-def test_a_block_that_is_not_as_it_was_is_never_read_in_c(open_store, tmp_path):
+def test_a_block_that_is_not_as_it_was_is_never_read_in_c(open_store: OpenStore, tmp_path):
     with open_store(recovery_step_bytes=1000) as store:
         for number in range(100):
             put(store, number, 0, None, "usual", 100)
@@ -206,7 +206,7 @@ def phy_offset(watched, queue_offset):
     return watched.get("T", 0, queue_offset, 1).messages[0].phy_offset
 
 
-def test_results_outlive_the_store(open_store):
+def test_results_outlive_the_store(open_store: OpenStore):
     store = open_store()
     put(store, 0, 0, None, "usual", 10)
     store.get("T", 0, 0)
@@ -217,7 +217,7 @@ def test_results_outlive_the_store(open_store):
     assert all(view.readonly for view in (*seen.records, *unseen.runs))
 
 
-def test_a_closed_store_says_so(open_store):
+def test_a_closed_store_says_so(open_store: OpenStore):
     store = open_store()
     put(store, 0, 0, None, "usual", 10)
     store.get("T", 0, 0)
@@ -267,7 +267,7 @@ RUNS = [memoryview(b"aabbb"), memoryview(b"c")]
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_found_cuts_runs_into_records(kernels):
+def test_found_cuts_runs_into_records(kernels: str):
     found = found_types(kernels)(GetStatus.FOUND, 5, 0, 9, RUNS, (range(3, 4),), [2, 3, 1])
     assert (found.status, found.next_offset, found.min_offset, found.max_offset) == (GetStatus.FOUND, 5, 0, 9)
     assert (len(found), found.records, found.runs) == (3, [b"aa", b"bbb", b"c"], RUNS)
@@ -276,7 +276,7 @@ def test_found_cuts_runs_into_records(kernels):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_found_takes_runs_for_records_where_nothing_says_more(kernels):
+def test_found_takes_runs_for_records_where_nothing_says_more(kernels: str):
     found = found_types(kernels)(GetStatus.FOUND, 5, 0, 9, RUNS)
     assert (len(found), found.records, found.runs, found.lost) == (2, RUNS, RUNS, ())
     empty = found_types(kernels)(GetStatus.OFFSET_TOO_SMALL, 0, 0, 9)
@@ -285,7 +285,7 @@ def test_found_takes_runs_for_records_where_nothing_says_more(kernels):
 
 @pytest.mark.parametrize("sizes", [[2, 3], [5, 1, 1], [6], [2, 4], [-1, 6, 1], [0, 5, 1], []], ids=str)
 @pytest.mark.parametrize("kernels", BOTH)
-def test_records_that_do_not_fill_the_runs_are_refused(kernels, sizes):
+def test_records_that_do_not_fill_the_runs_are_refused(kernels: str, sizes):
     with pytest.raises(ValueError, match="fill"):
         assert found_types(kernels)(GetStatus.FOUND, 5, 0, 9, RUNS, (), sizes).records is None
 

@@ -130,7 +130,7 @@ def test_index_files_after_anything(header, rows, heads, part):
     assert files[NATIVE] == files[PYTHON]
 
 
-def test_files_of_an_index_that_goes_on(kernels):
+def test_files_of_an_index_that_goes_on(kernels: str):
     chance = np.random.default_rng(4)
     rows = np.zeros(5000, KEY_ROW)
     rows["key_hash"] = chance.integers(0, 2**31, 5000)

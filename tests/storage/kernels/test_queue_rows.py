@@ -31,7 +31,7 @@ def rows_from(first, count=COUNT, start=1000, size=100):
     return rows
 
 
-def test_units_that_follow_from_their_rows(kernels):
+def test_units_that_follow_from_their_rows(kernels: str):
     rows = rows_from(5)
     assert stand_in(rows, units_of(rows))
     assert stand_in(rows[:1], units_of(rows[:1]))
@@ -43,7 +43,7 @@ def test_units_that_follow_from_their_rows(kernels):
 
 @pytest.mark.parametrize("name", FIELDS)
 @pytest.mark.parametrize("at", [0, 17, COUNT - 1])
-def test_a_unit_that_says_something_else(name, at, kernels):
+def test_a_unit_that_says_something_else(name, at, kernels: str):
     rows = rows_from(5)
     units = units_of(rows)
     units[name][at] ^= 1
@@ -52,13 +52,13 @@ def test_a_unit_that_says_something_else(name, at, kernels):
 
 @pytest.mark.parametrize("name", ["queue_offset", "phy_offset"])
 @pytest.mark.parametrize("value", [0, 1 << 62, -(1 << 63), (1 << 63) - 1])
-def test_rows_that_do_not_follow_each_other(name, value, kernels):
+def test_rows_that_do_not_follow_each_other(name, value, kernels: str):
     rows = rows_from(5)
     rows[name][20] = value
     assert not stand_in(rows, units_of(rows))
 
 
-def test_a_record_has_a_least_size(kernels):
+def test_a_record_has_a_least_size(kernels: str):
     rows = rows_from(0, size=90)
     assert not stand_in(rows, units_of(rows))
     rows = rows_from(0, size=91)
@@ -87,7 +87,7 @@ NO_SIZE, PRE_BLANK = [("size_bytes", 0, 0)], [("size_bytes", 3, PRE_BLANK_BYTES)
 @example(0, 0, 0, [("size_bytes", 0, 1 << 40)], NO_SIZE, 0, "T", (), PYTHON)  # 2**40 wraps to 0
 @example(0, 0, 0, PRE_BLANK, PRE_BLANK, 0, "T", (), PYTHON)
 def test_the_quick_way_gives_the_queue_that_the_long_way_does(
-    first, expired, more, row_changes, unit_changes, min_phy_offset, topic, holes, kernels
+    first, expired, more, row_changes, unit_changes, min_phy_offset, topic, holes, kernels: str
 ):
     """Rows behind ``expired`` units; both with something changed, and units too few or too many."""
     all_rows = rows_from(first)
@@ -120,13 +120,13 @@ def test_the_quick_way_gives_the_queue_that_the_long_way_does(
 
 @pytest.mark.parametrize("size_bytes", [0, -1, MIN_RECORD_BYTES - 1, PRE_BLANK_BYTES])
 @pytest.mark.parametrize("at", [0, 17, COUNT - 1])
-def test_a_row_without_the_size_of_a_record(size_bytes, at, kernels):
+def test_a_row_without_the_size_of_a_record(size_bytes, at, kernels: str):
     rows = rows_from(5)
     rows["size_bytes"][at] = size_bytes
     assert not stand_in(rows, units_of(rows))
 
 
-def test_the_quick_way_is_taken(kernels):
+def test_the_quick_way_is_taken(kernels: str):
     rows = rows_from(5)
     stored = units_of(rows)
     facts = LogFacts(1500, 9000, (), rows["phy_offset"][5:], rows["size_bytes"][5:], 10 * 20)

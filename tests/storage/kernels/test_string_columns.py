@@ -35,7 +35,7 @@ def split(offsets, data):
 
 @pytest.mark.parametrize("kernels", BOTH)
 @given(values=st.lists(st.binary(max_size=70), max_size=30))
-def test_strings_are_copied_behind_each_other(kernels, values):
+def test_strings_are_copied_behind_each_other(kernels: str, values):
     with running(kernels):
         assert strings.copied(*laid_out(values)).tobytes() == b"".join(values)
 

@@ -13,7 +13,7 @@ def types(kernels):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_tips_say_what_was_stated_of_them_last(kernels):
+def test_tips_say_what_was_stated_of_them_last(kernels: str):
     log_tail, queue_tip = types(kernels)
     log = log_tail(10, -1, 5, 7)
     assert (log.end_phy_offset, log.last_phy_offset, log.last_store_ms, log.newest_store_ms) == (10, -1, 5, 7)
@@ -28,7 +28,7 @@ def test_tips_say_what_was_stated_of_them_last(kernels):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_a_tip_is_not_made_of_part_of_what_it_says(kernels):
+def test_a_tip_is_not_made_of_part_of_what_it_says(kernels: str):
     for tail in types(kernels):
         with pytest.raises(TypeError):
             tail(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def original(request, tmp_path_factory):
 
 
 @pytest.fixture
-def image(original, memory_path):
+def image(original, memory_path: Path):
     return Image(copy_store(original.root, memory_path / "store"), original.starts, original.sizes)
 
 
@@ -228,7 +229,7 @@ def test_units_that_lead_before_the_end_make_all_behind_them_old(image):
     assert "queue-unit-stray" in {finding.code for finding in found.findings}
 
 
-def test_all_queues_and_what_lay_between_them_are_taken_together(memory_path):
+def test_all_queues_and_what_lay_between_them_are_taken_together(memory_path: Path):
     root = memory_path / "store"
     with MessageStore.open(root, clock=new_clock(), **SMALL) as store:
         written = fill(store, 40, topics=3, queues=2)
@@ -269,7 +270,7 @@ def lmq_store(root):
         return copy_store(store.path, root / "killed"), starts
 
 
-def test_further_queues_keep_their_offsets_too(memory_path):
+def test_further_queues_keep_their_offsets_too(memory_path: Path):
     root, starts = lmq_store(memory_path)
     path = root / "commitlog" / f"{0:020d}"
     path.write_bytes(path.read_bytes()[: starts[4]].ljust(SEGMENT_BYTES, b"\0"))

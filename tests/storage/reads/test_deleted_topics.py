@@ -12,7 +12,7 @@ import pytest
 from seglog.errors import InvalidArgumentError, ReadOnlyError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from tests.support.material.stores import SMALL_INDEX, Lengths, fill, read_all, served
+from tests.support.material.stores import SMALL_INDEX, Lengths, OpenStore, fill, read_all, served, writer_of
 
 
 def know(store, *topics):
@@ -23,7 +23,7 @@ def know(store, *topics):
     (folder / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
 
 
-def test_its_queues_and_their_files_are_gone_and_others_stay(open_store):
+def test_its_queues_and_their_files_are_gone_and_others_stay(open_store: OpenStore):
     store = open_store()
     fill(store, 100)
     kept = {key: queue for key, queue in served(store).items() if key[0] != "Topic0"}
@@ -36,7 +36,7 @@ def test_its_queues_and_their_files_are_gone_and_others_stay(open_store):
     assert store.retention.delete_topic("Topic0") == 0
 
 
-def test_it_stays_gone_once_no_broker_knows_it(open_store):
+def test_it_stays_gone_once_no_broker_knows_it(open_store: OpenStore):
     store = open_store()
     fill(store, 100)
     know(store, "Topic1")
@@ -48,7 +48,7 @@ def test_it_stays_gone_once_no_broker_knows_it(open_store):
     assert {found.code for found in again.recovery.findings} == {"queue-deleted"}
 
 
-def test_made_anew_it_begins_at_0_and_has_only_what_is_new(open_store):
+def test_made_anew_it_begins_at_0_and_has_only_what_is_new(open_store: OpenStore):
     store = open_store()
     fill(store, 100)
     store.retention.delete_topic("Topic0")
@@ -63,7 +63,7 @@ def test_made_anew_it_begins_at_0_and_has_only_what_is_new(open_store):
     assert again.put("Topic0", b"more").queue_offset == 15
 
 
-def test_a_batch_topic_may_come_back_as_a_plain_one(open_store, tmp_path):
+def test_a_batch_topic_may_come_back_as_a_plain_one(open_store: OpenStore, tmp_path):
     (tmp_path / "store" / "config").mkdir(parents=True)
     (tmp_path / "store" / "config" / "topics.json").write_text(
         '{"topicConfigTable":{"B":{"topicName":"B","attributes":{"queue.type":"BatchCQ"}}}}'
@@ -76,7 +76,7 @@ def test_a_batch_topic_may_come_back_as_a_plain_one(open_store, tmp_path):
     assert len(store.queue("B", 0)) == 1
 
 
-def test_a_compaction_topic_is_not_deleted(open_store, tmp_path):
+def test_a_compaction_topic_is_not_deleted(open_store: OpenStore, tmp_path):
     (tmp_path / "store" / "config").mkdir(parents=True)
     (tmp_path / "store" / "config" / "topics.json").write_text(
         '{"topicConfigTable":{"C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}}}}'
@@ -87,17 +87,17 @@ def test_a_compaction_topic_is_not_deleted(open_store, tmp_path):
         store.retention.delete_topic("C")
 
 
-def test_a_reader_deletes_nothing(open_store):
+def test_a_reader_deletes_nothing(open_store: OpenStore):
     store = open_store()
     fill(store, 10)
     with pytest.raises(ReadOnlyError):
         open_store(read_only=True).retention.delete_topic("Topic0")
 
 
-def test_no_recovery_point_is_left_that_knows_it(open_store):
+def test_no_recovery_point_is_left_that_knows_it(open_store: OpenStore):
     store = open_store(recovery_step_bytes=4096)
     fill(store, 400)
-    assert store._core._points._round()
+    assert writer_of(store)._points._round()
     know(store, "Topic1")
     store.retention.delete_topic("Topic0")
     fill(store, 400, topics=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,7 @@ def original(tmp_path_factory):
 
 
 @pytest.fixture(params=["read only", "recovered", "recovered, queues made again"])
-def store(request, original, memory_path):
+def store(request, original, memory_path: Path):
     root = copy_store(original, memory_path / "store")
     if request.param.endswith("again"):
         MessageStore.open(root, clock=new_clock()).close()
@@ -90,7 +91,7 @@ def test_consumer_that_goes_on_where_it_is_told_gets_everything_and_ends(store):
 
 
 @pytest.mark.parametrize("body", [b"payload", b"\0\0\0x", bytes(40), b""])
-def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_path, body):
+def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_path: Path, body):
     with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL) as store:
         for tags in (None, "SEGLOG_LOST"):
             store.put("T", body, flag=LOST_FLAG, tags=tags)
@@ -105,7 +106,7 @@ def test_message_of_an_application_with_the_flag_of_tombstones_is_served(memory_
         assert again.get("T", 0, 0).lost == ()
 
 
-def test_message_that_a_tombstone_could_be_is_refused(memory_path):
+def test_message_that_a_tombstone_could_be_is_refused(memory_path: Path):
     nowhere = Host(b"\x7f\0\0\1", 0)
     with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL) as store:
         with pytest.raises(InvalidArgumentError, match="store_host"):
@@ -118,7 +119,7 @@ DUE, EXT_ADDRESS = 1_900_000_000_000, -(1 << 62)
 
 
 @pytest.mark.parametrize("code", [DUE, EXT_ADDRESS])
-def test_tombstones_are_not_served_where_a_broker_set_the_codes_of_the_units(memory_path, code):
+def test_tombstones_are_not_served_where_a_broker_set_the_codes_of_the_units(memory_path: Path, code):
     count, lost = 700, range(640, 644)
     with MessageStore.open(memory_path / "store", clock=new_clock()) as store:
         puts = [store.put("T", b"%d " % slot + bytes(60)) for slot in range(count)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
-from tests.support.material.stores import SEGMENT_BYTES, SMALL
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, OpenStore
 from tests.support.scale import scaled
 
 BEGIN = 1_800_000_000_000
@@ -65,11 +65,11 @@ def test_every_moment_agrees_with_a_plain_search(runs):
 
 @pytest.mark.parametrize("boundary", ["lower", "upper"])
 @pytest.mark.parametrize("moment_ms", [-(2**63), 0, BEGIN, 2**63 - 1])
-def test_queue_without_messages_answers_zero(open_store, boundary, moment_ms):
+def test_queue_without_messages_answers_zero(open_store: OpenStore, boundary, moment_ms):
     assert open_store().offset_by_time("T", 0, moment_ms, boundary) == 0
 
 
-def test_first_messages_gone_the_answer_stays_within_the_queue(open_store, clock):
+def test_first_messages_gone_the_answer_stays_within_the_queue(open_store: OpenStore, clock: VirtualClock):
     store = open_store()
     times_ms = list(range(0, 1000, 10))
     put_at(store, clock, times_ms)
@@ -95,7 +95,7 @@ def test_first_messages_gone_the_answer_stays_within_the_queue(open_store, clock
         again.close()
 
 
-def test_unreadable_messages_do_not_hide_readable_ones(open_store, clock):
+def test_unreadable_messages_do_not_hide_readable_ones(open_store: OpenStore, clock: VirtualClock):
     store = open_store()
     put_at(store, clock, times_ms := list(range(0, 1000, 10)))
     starts = [store.get("T", 0, slot, 1).messages[0].phy_offset for slot in range(100)]

@@ -9,16 +9,27 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support.crash.child import Child
 from tests.support.material.golden import tree_digest
-from tests.support.material.stores import SMALL, as_written, copy_store, fill, read_all, served
+from tests.support.material.stores import (
+    SMALL,
+    OpenStore,
+    as_written,
+    copy_store,
+    fill,
+    read_all,
+    reader_of,
+    served,
+)
 
 
-def test_reader_sees_what_the_writer_put(open_store):
+def test_reader_sees_what_the_writer_put(open_store: OpenStore):
     writer = open_store()
     written = fill(writer, 100)
     assert as_written(served(open_store(read_only=True))) == set(written)
 
 
-def test_reader_follows_messages_segments_queue_files_and_queues_of_another_process(tmp_path, open_store):
+def test_reader_follows_messages_segments_queue_files_and_queues_of_another_process(
+    tmp_path, open_store: OpenStore
+):
     with Child(tmp_path / "store", **SMALL) as writer:
         writer.ask("put", topic="T", body="first")
         reader = open_store(read_only=True)
@@ -35,7 +46,7 @@ def test_reader_follows_messages_segments_queue_files_and_queues_of_another_proc
         assert reader.refresh() == 0
 
 
-def test_reader_of_an_empty_store_learns_how_long_its_files_are(open_store):
+def test_reader_of_an_empty_store_learns_how_long_its_files_are(open_store: OpenStore):
     writer = open_store()
     reader = open_store(read_only=True)
     written = fill(writer, 100)
@@ -44,7 +55,7 @@ def test_reader_of_an_empty_store_learns_how_long_its_files_are(open_store):
     assert as_written(served(reader)) == set(written)
 
 
-def test_reader_of_an_empty_store_sees_its_first_message(tmp_path, open_store):
+def test_reader_of_an_empty_store_sees_its_first_message(tmp_path, open_store: OpenStore):
     with Child(tmp_path / "store", **SMALL) as writer:
         reader = open_store(read_only=True)
         assert (reader.refresh(), reader.queues(), reader.max_phy_offset) == (0, [], 0)
@@ -53,7 +64,7 @@ def test_reader_of_an_empty_store_sees_its_first_message(tmp_path, open_store):
         assert [m.body for m in read_all(reader, "T", 0)] == [b"first"]
 
 
-def test_reader_follows_over_a_kill_and_a_new_writer(tmp_path, open_store):
+def test_reader_follows_over_a_kill_and_a_new_writer(tmp_path, open_store: OpenStore):
     with Child(tmp_path / "store", **SMALL) as writer:
         writer.ask("put", topic="T", count=50)
         reader = open_store(read_only=True)
@@ -65,7 +76,9 @@ def test_reader_follows_over_a_kill_and_a_new_writer(tmp_path, open_store):
         assert [m.queue_offset for m in read_all(reader, "T", 0)] == list(range(150))
 
 
-def test_reader_that_is_refreshed_while_the_writer_runs_never_sees_a_hole_or_a_half(tmp_path, open_store):
+def test_reader_that_is_refreshed_while_the_writer_runs_never_sees_a_hole_or_a_half(
+    tmp_path, open_store: OpenStore
+):
     with Child(tmp_path / "store", **SMALL) as writer:
         writer.ask("put", topic="T")
         reader = open_store(read_only=True)
@@ -79,12 +92,12 @@ def test_reader_that_is_refreshed_while_the_writer_runs_never_sees_a_hole_or_a_h
                 assert (message.queue_offset, message.topic) == (at, "T")
                 at += 1
         assert reader._core.log.holes.covers(0) is False
-        assert reader._core._found.holes == []
-        assert reader._core._found.scan.tail is None
+        assert reader_of(reader)._found.holes == []
+        assert reader_of(reader)._found.scan.tail is None
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_reading_changes_no_byte(open_store, tmp_path, crashed):
+def test_reading_changes_no_byte(open_store: OpenStore, tmp_path, crashed):
     store = open_store()
     fill(store, 100)
     if crashed:
@@ -101,7 +114,7 @@ def test_reading_changes_no_byte(open_store, tmp_path, crashed):
     assert tree_digest(root) == before
 
 
-def test_reader_refuses_to_write(open_store):
+def test_reader_refuses_to_write(open_store: OpenStore):
     open_store().close()
     reader = open_store(read_only=True)
     assert reader.read_only
@@ -116,7 +129,7 @@ def test_reader_never_creates_a_store(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reader_moves_its_minimum_when_the_oldest_segment_goes(open_store):
+def test_reader_moves_its_minimum_when_the_oldest_segment_goes(open_store: OpenStore):
     writer = open_store()
     fill(writer, 200, topics=1, queues=1)
     reader = open_store(read_only=True)
@@ -131,7 +144,7 @@ def test_reader_moves_its_minimum_when_the_oldest_segment_goes(open_store):
     assert held
 
 
-def test_closed_reader_says_so(open_store):
+def test_closed_reader_says_so(open_store: OpenStore):
     open_store().close()
     reader = open_store(read_only=True)
     reader.close()

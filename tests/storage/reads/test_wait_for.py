@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from seglog.clock import SystemClock
+from seglog.clock import SystemClock, VirtualClock
 from tests.support.crash.child import Child
 from tests.support.machine.patience import patience_s
-from tests.support.material.stores import SMALL
+from tests.support.material.stores import SMALL, OpenStore, writer_of
 
 PATIENCE_S = 20
 BACKGROUND_THREADS = 4
@@ -30,27 +30,27 @@ def threads():
         yield pool
 
 
-def test_message_that_is_there_needs_no_waiting(open_store):
+def test_message_that_is_there_needs_no_waiting(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     assert store.wait_for("T", 0, 0, 0) is True
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_no_time_to_wait_is_an_answer_at_once(open_store, timeout_ms):
+def test_no_time_to_wait_is_an_answer_at_once(open_store: OpenStore, timeout_ms):
     store = open_store()
     assert store.wait_for("T", 0, 0, timeout_ms) is False
 
 
-def test_put_of_another_thread_ends_the_wait(open_store, clock, threads):
+def test_put_of_another_thread_ends_the_wait(open_store: OpenStore, clock: VirtualClock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: store._core.waiters.waiting)
+    until(lambda: writer_of(store).waiters.waiting)
     store.put("T", b"x")
     assert waiting.result(PATIENCE_S) is True
 
 
-def test_put_to_another_queue_does_not_end_the_wait(open_store, clock, threads):
+def test_put_to_another_queue_does_not_end_the_wait(open_store: OpenStore, clock: VirtualClock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
     until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
@@ -60,16 +60,20 @@ def test_put_to_another_queue_does_not_end_the_wait(open_store, clock, threads):
     assert waiting.result(PATIENCE_S) is False
 
 
-def test_wait_for_a_later_offset_outlasts_earlier_messages(open_store, clock, threads):
+def test_wait_for_a_later_offset_outlasts_earlier_messages(
+    open_store: OpenStore, clock: VirtualClock, threads
+):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 2, 60_000)
-    until(lambda: store._core.waiters.waiting)
+    until(lambda: writer_of(store).waiters.waiting)
     store.put("T", b"0")
     store.put_batch("T", [b"1", b"2"])
     assert waiting.result(PATIENCE_S) is True
 
 
-def test_wait_ends_when_virtual_time_is_over_and_not_before(open_store, clock, threads):
+def test_wait_ends_when_virtual_time_is_over_and_not_before(
+    open_store: OpenStore, clock: VirtualClock, threads
+):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
     until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
@@ -80,32 +84,32 @@ def test_wait_ends_when_virtual_time_is_over_and_not_before(open_store, clock, t
     assert waiting.result(PATIENCE_S) is False
 
 
-def test_wait_ends_when_real_time_is_over(open_store):
+def test_wait_ends_when_real_time_is_over(open_store: OpenStore):
     store = open_store(clock=SystemClock())
     begun = time.monotonic()
     assert store.wait_for("T", 0, 0, 30) is False
     assert 0.03 <= time.monotonic() - begun < PATIENCE_S
 
 
-def test_many_waiters_of_many_queues_all_wake(open_store, threads):
+def test_many_waiters_of_many_queues_all_wake(open_store: OpenStore, threads):
     store = open_store()
     waiting = [threads.submit(store.wait_for, "T", number % 3, 0, 60_000) for number in range(8)]
-    until(lambda: sum(map(len, store._core.waiters.waiting.values())) == 8)
+    until(lambda: sum(map(len, writer_of(store).waiters.waiting.values())) == 8)
     for queue_id in range(3):
         store.put("T", b"x", queue_id=queue_id)
     assert [future.result(PATIENCE_S) for future in waiting] == [True] * 8
-    assert store._core.waiters.waiting == {}
+    assert writer_of(store).waiters.waiting == {}
 
 
-def test_closing_the_store_ends_the_wait_without_a_message(open_store, threads):
+def test_closing_the_store_ends_the_wait_without_a_message(open_store: OpenStore, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: store._core.waiters.waiting)
+    until(lambda: writer_of(store).waiters.waiting)
     store.close()
     assert waiting.result(PATIENCE_S) is False
 
 
-def test_closing_a_reader_ends_its_wait(open_store, threads):
+def test_closing_a_reader_ends_its_wait(open_store: OpenStore, threads):
     open_store().close()
     reader = open_store(read_only=True, clock=SystemClock())
     waiting = threads.submit(reader.wait_for, "T", 0, 0, 60_000)
@@ -114,7 +118,7 @@ def test_closing_a_reader_ends_its_wait(open_store, threads):
     assert waiting.result(PATIENCE_S) is False
 
 
-def test_producers_and_waiting_consumers_meet_for_every_message(open_store, threads):
+def test_producers_and_waiting_consumers_meet_for_every_message(open_store: OpenStore, threads):
     store = open_store(clock=SystemClock())
     seen: list[int] = []
 
@@ -137,7 +141,7 @@ def test_producers_and_waiting_consumers_meet_for_every_message(open_store, thre
     assert seen == list(range(300))
 
 
-def test_reader_beside_another_process_waits_for_its_message(tmp_path, open_store):
+def test_reader_beside_another_process_waits_for_its_message(tmp_path, open_store: OpenStore):
     with Child(tmp_path / "store", **SMALL) as writer:
         reader = open_store(read_only=True, clock=SystemClock())
         assert reader.wait_for("T", 0, 0, 30) is False

@@ -23,7 +23,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.survey import survey
 from tests.support.material.golden import tree_digest
-from tests.support.material.stores import SMALL, fill, read_all, served
+from tests.support.material.stores import SMALL, OpenStore, fill, read_all, served
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems")
 SMALL_GEOMETRY = StoreGeometry(SMALL["segment_size_bytes"], SMALL["queue_file_size_bytes"])
@@ -213,7 +213,7 @@ def test_read_only_disk_can_be_read_and_refuses_to_be_written(read_only_disk):
 # -------------------------------------------------------------------------------------------- closed
 
 
-def test_closed_store_says_so_whatever_is_asked(open_store):
+def test_closed_store_says_so_whatever_is_asked(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     store.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seglog.doctor.repair.repair import repair_store
@@ -40,7 +42,7 @@ def whole(request, tmp_path_factory):
 
 
 @pytest.fixture
-def image(whole, memory_path):
+def image(whole, memory_path: Path):
     return Image(copy_store(whole.root, memory_path / "store"), whole.starts, whole.sizes)
 
 
@@ -90,7 +92,7 @@ def test_a_reader_steps_over_what_is_repairable_and_does_not_call_it_lost(image,
 
 @pytest.mark.parametrize("slot", [VICTIM, COUNT - 1], ids=["in the middle", "the last"])
 @pytest.mark.parametrize("letter", [b"\xc3", b"e", b"\n"])
-def test_a_topic_that_never_was_is_what_its_old_queue_says(slot, letter, memory_path):
+def test_a_topic_that_never_was_is_what_its_old_queue_says(slot, letter, memory_path: Path):
     (memory_path / "of").mkdir()
     image = made(memory_path / "of", record_crc=False)
     image.write(image.starts[slot] + HEAD_V4.size_bytes + 63 + (slot > 9), letter)
@@ -117,7 +119,7 @@ def test_each_opening_keeps_under_a_generation_of_its_own(image):
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_the_part_behind_a_recovery_point_is_mended_too(name, memory_path):
+def test_the_part_behind_a_recovery_point_is_mended_too(name, memory_path: Path):
     (memory_path / "of").mkdir()
     image = made(memory_path / "of", record_crc=False, recovery_step_bytes=4096)
     with MessageStore.open(

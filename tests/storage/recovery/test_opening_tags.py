@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seglog.doctor.repair.repair import plan_repair, repair_store
@@ -58,7 +60,7 @@ def tagged(root, tag):
 
 
 @pytest.mark.parametrize("mended_by", ["an opening and a put", "a repair"])
-def test_every_bit_of_a_tag_and_its_name_is_flipped_back(mended_by, whole, memory_path):
+def test_every_bit_of_a_tag_and_its_name_is_flipped_back(mended_by, whole, memory_path: Path):
     text, place = TAGGED % VICTIM, place_of_tag(whole)
     wanted = served_by(whole)
     for bit in range(0, 8 * len(text), scaled(7, 1)):
@@ -77,7 +79,7 @@ def test_every_bit_of_a_tag_and_its_name_is_flipped_back(mended_by, whole, memor
         assert tagged(root, f"Tag{VICTIM}") == [VICTIM], bit
 
 
-def test_a_damaged_code_in_the_unit_flips_no_bit_of_the_record(whole, memory_path):
+def test_a_damaged_code_in_the_unit_flips_no_bit_of_the_record(whole, memory_path: Path):
     wanted = served_by(whole)
     for bit in range(64):
         root = copy_store(whole, memory_path / str(bit))
@@ -91,7 +93,7 @@ def test_a_damaged_code_in_the_unit_flips_no_bit_of_the_record(whole, memory_pat
         assert tagged(root, f"Tag{VICTIM}") == [VICTIM]
 
 
-def test_two_bits_stay_as_the_log_has_them(whole, memory_path):
+def test_two_bits_stay_as_the_log_has_them(whole, memory_path: Path):
     root, place = copy_store(whole, memory_path / "store"), place_of_tag(whole)
     for at in (5, 6):
         flip(root, place + at, 3, SEGMENT_BYTES)
@@ -99,7 +101,7 @@ def test_two_bits_stay_as_the_log_has_them(whole, memory_path):
     assert tagged(root, f"Tag{VICTIM}") == []
 
 
-def test_a_reader_serves_no_tag_that_a_repair_would_change(whole, memory_path):
+def test_a_reader_serves_no_tag_that_a_repair_would_change(whole, memory_path: Path):
     root, place = copy_store(whole, memory_path / "store"), place_of_tag(whole)
     with MessageStore.open(root, read_only=True) as store:
         (message,) = store.get("T", 0, VICTIM, 1)
@@ -127,7 +129,7 @@ def test_a_reader_serves_no_tag_that_a_repair_would_change(whole, memory_path):
         ("outerbatch", 143148, 4),
     ],
 )
-def test_tags_of_rocketmqs_stores_are_as_they_were_behind_a_put(name, place, bit, memory_path):
+def test_tags_of_rocketmqs_stores_are_as_they_were_behind_a_put(name, place, bit, memory_path: Path):
     root = golden.extract(name, memory_path)
     wanted = served_by(root)
     flip(root, place, bit, 65536)

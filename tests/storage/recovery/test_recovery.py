@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ def original(tmp_path_factory):
 
 
 @pytest.fixture
-def image(original, memory_path):
+def image(original, memory_path: Path):
     return Image(copy_store(original.root, memory_path / "store"), original.starts, original.sizes)
 
 
@@ -303,7 +304,7 @@ TOPICS = [b"../../../escaped", b"/etc", b"a/b", b"..", b".", b"nul\0", b"", b"x"
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_topic_in_a_record_never_leads_out_of_the_store(memory_path, topic):
+def test_topic_in_a_record_never_leads_out_of_the_store(memory_path: Path, topic):
     root = memory_path / "outer" / "store"
     with MessageStore.open(root, clock=new_clock(), segment_size_bytes=SEGMENT_BYTES) as store:
         end = store.put("T", b"good").size_bytes
@@ -323,7 +324,7 @@ def test_topic_in_a_record_never_leads_out_of_the_store(memory_path, topic):
 
 
 @pytest.mark.parametrize("damaged", [{5}, {0}, {9}, {4, 5}, {0, 1, 8, 9}], ids=str)
-def test_queue_offsets_out_of_reason_do_not_take_all_memory_or_disk(memory_path, damaged):
+def test_queue_offsets_out_of_reason_do_not_take_all_memory_or_disk(memory_path: Path, damaged):
     """Without a record CRC nothing else tells that a bit of a queue offset was flipped."""
     root = memory_path / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL) as store:

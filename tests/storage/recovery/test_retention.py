@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from seglog.clock import VirtualClock
 from seglog.errors import NotFoundError, ReadOnlyError, SeglogError, StoreInUseError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.index.index import IndexGeometry
@@ -22,10 +23,12 @@ from tests.support.material.stores import (
     SMALL,
     SMALL_INDEX,
     UNITS_PER_FILE,
+    OpenStore,
     as_written,
     fill,
     new_clock,
     served,
+    writer_of,
 )
 
 HOUR_MS = 3_600_000
@@ -59,7 +62,7 @@ def split(store, written, cut):
     return below, set(written) - below
 
 
-def test_whole_files_go_and_everything_behind_them_is_served(open_store):
+def test_whole_files_go_and_everything_behind_them_is_served(open_store: OpenStore):
     store = open_store()
     written = fill(store, MANY)
     cut = cut_of(store)
@@ -79,7 +82,7 @@ def test_whole_files_go_and_everything_behind_them_is_served(open_store):
     assert {one.body for one in as_written(served(again))} == {one.body for one in stays}
 
 
-def test_the_file_of_the_last_message_stays(open_store):
+def test_the_file_of_the_last_message_stays(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     store.retention.delete_before(1 << 60)
@@ -90,13 +93,13 @@ def test_the_file_of_the_last_message_stays(open_store):
     assert served(store)["Topic0", 0][-1].body == b"goes on"
 
 
-def test_an_empty_store_has_nothing_to_delete(open_store):
+def test_an_empty_store_has_nothing_to_delete(open_store: OpenStore):
     store = open_store()
     assert store.retention.segments() == []
     assert store.retention.delete_before(1 << 40).log_files == 0
 
 
-def test_queues_begin_where_the_log_does(open_store):
+def test_queues_begin_where_the_log_does(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     cut = cut_of(store)
@@ -109,7 +112,7 @@ def test_queues_begin_where_the_log_does(open_store):
         assert store.offset_by_time(topic, queue_id, 0) == message.queue_offset
 
 
-def test_a_queue_that_lost_all_messages_keeps_its_maximum_and_its_last_file(open_store):
+def test_a_queue_that_lost_all_messages_keeps_its_maximum_and_its_last_file(open_store: OpenStore):
     store = open_store()
     for number in range(25):
         store.put("Old", b"%d" % number)
@@ -125,7 +128,7 @@ def test_a_queue_that_lost_all_messages_keeps_its_maximum_and_its_last_file(open
     assert again.recovery.findings == ()
 
 
-def test_queue_files_go_when_all_their_messages_have(open_store):
+def test_queue_files_go_when_all_their_messages_have(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     trimmed = store.retention.delete_before(cut_of(store))
@@ -137,7 +140,7 @@ def test_queue_files_go_when_all_their_messages_have(open_store):
     assert trimmed.queue_files == counted > 0
 
 
-def test_batch_queues_lose_messages_and_files_too(open_store, tmp_path):
+def test_batch_queues_lose_messages_and_files_too(open_store: OpenStore, tmp_path):
     (tmp_path / "store" / "config").mkdir(parents=True)
     (tmp_path / "store" / "config" / "topics.json").write_text(
         '{"topicConfigTable":{"B":{"topicName":"B","attributes":{"queue.type":"BatchCQ"}}}}'
@@ -158,7 +161,7 @@ def test_batch_queues_lose_messages_and_files_too(open_store, tmp_path):
     assert served(again) == kept
 
 
-def test_keys_of_deleted_messages_are_not_found(open_store):
+def test_keys_of_deleted_messages_are_not_found(open_store: OpenStore):
     store = open_store(index_geometry=IndexGeometry(10, 40))
     written = fill(store, MANY)
     store.query("Topic0", "k0")
@@ -175,7 +178,7 @@ def test_keys_of_deleted_messages_are_not_found(open_store):
         assert found.body == one.body
 
 
-def test_deleted_messages_are_not_found_by_place(open_store):
+def test_deleted_messages_are_not_found_by_place(open_store: OpenStore):
     store = open_store()
     put = store.put("Topic0", b"first")
     fill(store, MANY)
@@ -186,20 +189,20 @@ def test_deleted_messages_are_not_found_by_place(open_store):
         store.message_by_id(put.message_id)
 
 
-def test_seals_of_deleted_segments_go(open_store):
+def test_seals_of_deleted_segments_go(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     store.flush()
-    store._core._sealer.seal_due()
+    writer_of(store)._sealer.seal_due()
     cut = cut_of(store)
     store.retention.delete_before(cut)
     seals = list_seals(store.files, store.path)
     assert seals
     assert min(seals) == cut
-    assert store._core._sealer.seal_due() == 0
+    assert writer_of(store)._sealer.seal_due() == 0
 
 
-def test_views_of_what_is_deleted_stay_valid(open_store):
+def test_views_of_what_is_deleted_stay_valid(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     result = store.get("Topic0", 0, 0)
@@ -215,7 +218,7 @@ def test_views_of_what_is_deleted_stay_valid(open_store):
     del units
 
 
-def test_a_reader_beside_sees_the_new_start(open_store):
+def test_a_reader_beside_sees_the_new_start(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     reader = open_store(read_only=True)
@@ -228,7 +231,7 @@ def test_a_reader_beside_sees_the_new_start(open_store):
         reader.retention.delete_before(1 << 60)
 
 
-def test_a_file_is_as_old_as_its_newest_message(open_store, clock):
+def test_a_file_is_as_old_as_its_newest_message(open_store: OpenStore, clock: VirtualClock):
     store = open_store()
     for _ in range(40):
         store.put("T", bytes(1000))
@@ -245,7 +248,7 @@ def test_a_file_is_as_old_as_its_newest_message(open_store, clock):
     assert reader.retention.segments() == segments
 
 
-def test_a_clock_that_was_set_back_makes_no_file_older(open_store, clock):
+def test_a_clock_that_was_set_back_makes_no_file_older(open_store: OpenStore, clock: VirtualClock):
     store = open_store()
     began_ms = clock.now_ms()
     store.put("T", bytes(3000))
@@ -255,7 +258,7 @@ def test_a_clock_that_was_set_back_makes_no_file_older(open_store, clock):
     assert segment.newest_store_ms == began_ms
 
 
-def test_places_become_queue_offsets(open_store):
+def test_places_become_queue_offsets(open_store: OpenStore):
     store = open_store()
     fill(store, MANY)
     cuts = list(range(0, store.max_phy_offset + SEGMENT_BYTES, SEGMENT_BYTES))
@@ -267,15 +270,15 @@ def test_places_become_queue_offsets(open_store):
         assert found[key] == expected
 
 
-def test_points_go_on_behind_a_new_start(open_store):
+def test_points_go_on_behind_a_new_start(open_store: OpenStore):
     store = open_store(recovery_step_bytes=SEGMENT_BYTES)
     fill(store, MANY)
-    assert store._core._points._round()
+    assert writer_of(store)._points._round()
     for _ in range(3):
         store.retention.delete_before(store.max_phy_offset - 6 * SEGMENT_BYTES)
-        assert store._core._points._round()
+        assert writer_of(store)._points._round()
         fill(store, MANY)
-        assert store._core._points._round()
+        assert writer_of(store)._points._round()
     store.retention.delete_before(store.max_phy_offset - 6 * SEGMENT_BYTES)
     kept = served(store)
     store.close()

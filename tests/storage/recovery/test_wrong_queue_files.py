@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +74,7 @@ def opened(root):
 
 
 @pytest.mark.parametrize("put_right", [opened, repaired])
-def test_exchanged_files_of_two_queues_change_no_record(intact, put_right, memory_path):
+def test_exchanged_files_of_two_queues_change_no_record(intact, put_right, memory_path: Path):
     files = queue_files(intact.root)
     pairs = [
         (one, other)
@@ -92,7 +93,7 @@ def test_exchanged_files_of_two_queues_change_no_record(intact, put_right, memor
 
 
 @pytest.mark.parametrize("put_right", [opened, repaired])
-def test_damage_to_queue_files_alone_changes_no_record(intact, put_right, memory_path):
+def test_damage_to_queue_files_alone_changes_no_record(intact, put_right, memory_path: Path):
     for seed in range(scaled(EACH, 2000)):
         copy = copy_store(intact.root, memory_path / "store")
         told = damage_queues(copy, random.Random(f"queues {seed}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,7 @@ def original(tmp_path_factory):
 
 
 @pytest.fixture
-def image(original, memory_path):
+def image(original, memory_path: Path):
     return Image(copy_store(original.root, memory_path / "store"), original.starts, original.sizes)
 
 
@@ -148,7 +149,7 @@ def test_file_that_says_too_much_is_not_believed(image):
     assert hole.lost == (lost(40),)
 
 
-def test_healthy_store_gets_no_such_file(memory_path):
+def test_healthy_store_gets_no_such_file(memory_path: Path):
     with MessageStore.open(memory_path / "store", clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
         fill(store, 20)
     MessageStore.open(memory_path / "store", clock=new_clock()).close()
@@ -169,7 +170,7 @@ def test_store_with_holes_is_as_before_when_it_is_opened_again(tmp_path):
     assert {name for name in after if after[name] != before.get(name)} <= {"lock", "checkpoint"}
 
 
-def test_known_holes_merge_by_place(memory_path):
+def test_known_holes_merge_by_place(memory_path: Path):
     of_u = LostMessages("U", 1, range(7, 8), UNIT)
     now = [KnownHole(1000, 200, "magic", first_seen_ms=9, lost=(lost(3),))]
     before = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from typing_extensions import override
@@ -34,7 +35,7 @@ def original(tmp_path_factory):
 
 
 @pytest.fixture
-def root(original, memory_path):
+def root(original, memory_path: Path):
     return shutil.copytree(original, memory_path / "store")
 
 

@@ -19,7 +19,7 @@ from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage, RawMessage
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.patience import patience_s
-from tests.support.material.stores import SMALL, new_clock, read_all, writer_of
+from tests.support.material.stores import SMALL, OpenStore, new_clock, read_all, writer_of
 
 SYNC = Durability.SYNC
 PATIENCE_S = 20
@@ -441,7 +441,7 @@ def test_waiting_ends_with_its_time_and_with_the_store(tmp_path):
     assert asyncio.run(wait(MessageStore.open(tmp_path / "store", **SMALL))) is False
 
 
-def test_a_task_says_how_long_a_delayed_message_waits(open_store):
+def test_a_task_says_how_long_a_delayed_message_waits(open_store: OpenStore):
     store = open_store()
 
     async def work():

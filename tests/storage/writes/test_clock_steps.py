@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seglog.storage.store import MessageStore
@@ -63,7 +65,7 @@ def original(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_clock_that_was_set_costs_no_message_behind_damage(original, damage, memory_path):
+def test_clock_that_was_set_costs_no_message_behind_damage(original, damage, memory_path: Path):
     image = Image(copy_store(original.root, memory_path / "store"), original.starts, original.sizes)
     lost = damage(image)
     for read_only in (True, False):

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import itertools
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -120,7 +121,7 @@ def leftovers(path):
      {"write", "write_file"}, {"remove", "read", "read_file", "list_dir"}],
     ids=lambda names: "-".join(sorted(names)),
 )  # fmt: skip
-def test_no_call_that_fails_costs_an_acknowledged_message(memory_path, names, sticky):
+def test_no_call_that_fails_costs_an_acknowledged_message(memory_path: Path, names, sticky):
     for at in itertools.count(1, STEP if len(names) > 1 or names == {"open"} else 1):
         life = LifeOfAStore(memory_path / f"{at}", Fault(at, errno.EIO, sticky, frozenset(names)))
         life.live(until_first_error=False)
@@ -133,7 +134,7 @@ def test_no_call_that_fails_costs_an_acknowledged_message(memory_path, names, st
 
 
 @pytest.mark.parametrize("sticky", [False, True], ids=["once", "from then on"])
-def test_after_a_failed_sync_of_anything_nothing_is_synced_or_acknowledged(memory_path, sticky):
+def test_after_a_failed_sync_of_anything_nothing_is_synced_or_acknowledged(memory_path: Path, sticky):
     for at in itertools.count(1):
         fault = Fault(at, errno.EIO, sticky, frozenset({"sync", "sync_dir"}))
         life = LifeOfAStore(memory_path / f"{at}", fault)
@@ -149,7 +150,9 @@ def test_after_a_failed_sync_of_anything_nothing_is_synced_or_acknowledged(memor
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_refuses_one_call_cleanly_wherever_it_is_met_and_the_next_goes_on(memory_path, error):
+def test_a_full_disk_refuses_one_call_cleanly_wherever_it_is_met_and_the_next_goes_on(
+    memory_path: Path, error
+):
     for at in itertools.count(1, STEP):
         life = LifeOfAStore(memory_path / f"{at}", Fault(at, error, names=NEEDS_SPACE))
         life.live(until_first_error=False)
@@ -163,7 +166,7 @@ def test_a_full_disk_refuses_one_call_cleanly_wherever_it_is_met_and_the_next_go
     assert at > 60
 
 
-def test_a_disk_that_stays_full_refuses_all_that_needs_space_and_reads_go_on(memory_path):
+def test_a_disk_that_stays_full_refuses_all_that_needs_space_and_reads_go_on(memory_path: Path):
     for at in itertools.count(1, STEP):
         fault = Fault(at, errno.ENOSPC, sticky=True, names=NEEDS_SPACE)
         life = LifeOfAStore(memory_path / f"{at}", fault)
@@ -176,7 +179,7 @@ def test_a_disk_that_stays_full_refuses_all_that_needs_space_and_reads_go_on(mem
             check_again(life, life.path)
 
 
-def test_writes_resume_in_the_same_store_when_space_returns(memory_path):
+def test_writes_resume_in_the_same_store_when_space_returns(memory_path: Path):
     fault = Fault(error=errno.ENOSPC, names=NEEDS_SPACE)
     with MessageStore.open(
         memory_path / "store", files=FailingFiles(fault), clock=new_clock(), **SMALL, **SMALL_INDEX

@@ -152,7 +152,7 @@ def numbers(store) -> list[int]:
 
 @pytest.mark.parametrize("sticky", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EMFILE], ids=["EIO", "ENOSPC", "EMFILE"])
-def test_any_call_may_fail_in_a_run_and_nothing_acknowledged_is_lost(memory_path, error, sticky):
+def test_any_call_may_fail_in_a_run_and_nothing_acknowledged_is_lost(memory_path: Path, error, sticky):
     for at in itertools.count(1):
         path = memory_path / f"{at}"
         fault = Fault(at, error, sticky)
@@ -174,7 +174,7 @@ def test_any_call_may_fail_in_a_run_and_nothing_acknowledged_is_lost(memory_path
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EMFILE], ids=["EIO", "ENOSPC", "EMFILE"])
-def test_any_call_may_fail_in_a_recovery_and_the_next_one_works(memory_path, error):
+def test_any_call_may_fail_in_a_recovery_and_the_next_one_works(memory_path: Path, error):
     crashed = memory_path / "crashed"
     store = MessageStore.open(crashed, clock=new_clock(), **SMALL)
     for number in range(24):

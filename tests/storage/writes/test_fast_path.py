@@ -9,21 +9,31 @@ import threading
 import weakref
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.clock import SystemClock
+from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import ClosedError, SeglogError, StoreFailedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels import KERNELS, NATIVE
+from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 from tests.support.machine.fast_paths import contents, fast_paths_of, without_fast_path
 from tests.support.machine.kernels import BOTH
-from tests.support.material.stores import SMALL, SMALL_INDEX, Lengths, new_clock, read_all, writer_of
+from tests.support.material.stores import (
+    SMALL,
+    SMALL_INDEX,
+    Lengths,
+    OpenStore,
+    new_clock,
+    read_all,
+    writer_of,
+)
 
 IPV6 = Host(bytes(range(16)), 77)
 LIMIT = 600
@@ -229,7 +239,7 @@ def ordinary_appends(store):
     return made
 
 
-def test_usual_puts_take_the_fast_path(open_store):
+def test_usual_puts_take_the_fast_path(open_store: OpenStore):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
     store.put("T", b"first", queue_id=1)
     made = ordinary_appends(store)
@@ -239,11 +249,12 @@ def test_usual_puts_take_the_fast_path(open_store):
         assert (put.queue_id, put.queue_offset, put.durability) == (1, number + 1, Durability.ASYNC)
         assert put.message_id == store.message_at(put.phy_offset).message_id
     assert made == []
-    store.put("T", bytearray(b"x"), queue_id=1)
+    body: Any = bytearray(b"x")
+    store.put("T", body, queue_id=1)
     assert made == [("T", 1)]
 
 
-def test_usual_batches_and_messages_of_brokers_take_the_fast_path(open_store, fast_paths):
+def test_usual_batches_and_messages_of_brokers_take_the_fast_path(open_store: OpenStore, fast_paths):
     if fast_paths == "python" or KERNELS != NATIVE:
         pytest.skip("its fast path takes puts, and batches of bare bodies")
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
@@ -264,14 +275,14 @@ def test_usual_batches_and_messages_of_brokers_take_the_fast_path(open_store, fa
     assert found[4].tags == "TagE"
 
 
-def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_store):
+def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_store: OpenStore):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000)
     store.put("T", b"first")
     made = ordinary_appends(store)
     kept, (readable, writable) = os.dup(0), os.pipe()
     try:
         os.dup2(readable, 0)  # one that has no length
-        store._core.log.tail.revoke()
+        writer_of(store).log.tail.revoke()
         for _ in range(3):
             store.put("T", b"x")
     finally:
@@ -282,7 +293,7 @@ def test_what_was_taken_back_is_lent_again_whatever_the_standard_input_is(open_s
 
 
 @pytest.mark.parametrize("bodies", [[b"equal", b"sizes"], [b"", b"of", b"any"], [b"", b""], (b"a tuple",)])
-def test_bare_batches_take_the_fast_path(open_store, bodies):
+def test_bare_batches_take_the_fast_path(open_store: OpenStore, bodies):
     store = open_store(segment_size_bytes=1 << 20, queue_file_size_bytes=2000, record_crc=False)
     store.put("T", b"first")
     made = ordinary_appends(store)
@@ -294,11 +305,12 @@ def test_bare_batches_take_the_fast_path(open_store, bodies):
     assert [message.body for message in read_all(store, "T", 0)[1:]] == list(bodies)
 
 
-def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):
+def test_a_batch_that_cannot_be_made_leaves_nothing(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     before = store.max_phy_offset
-    for odd in (5, NewMessage(b"x", tags="\x02"), bytes(5 << 20)):
+    wrong: tuple[Any, ...] = (5, NewMessage(b"x", tags="\x02"), bytes(5 << 20))
+    for odd in wrong:
         with pytest.raises((SeglogError, TypeError, AttributeError)):
             store.put_batch("T", [b"whole", odd])
     assert store.max_phy_offset == before
@@ -306,7 +318,7 @@ def test_a_batch_that_cannot_be_made_leaves_nothing(open_store):
     assert open_store().max_phy_offset == before
 
 
-def test_the_fast_path_goes_on_in_the_next_files(open_store):
+def test_the_fast_path_goes_on_in_the_next_files(open_store: OpenStore):
     store = open_store()
     bodies = [b"%d" % number * 100 for number in range(100)]
     made = ordinary_appends(store)
@@ -316,13 +328,13 @@ def test_the_fast_path_goes_on_in_the_next_files(open_store):
     assert [message.body for message in read_all(store, "T", 0)] == bodies
 
 
-def test_a_put_wakes_who_waits_for_its_queue(open_store):
+def test_a_put_wakes_who_waits_for_its_queue(open_store: OpenStore):
     store = open_store(clock=SystemClock())
     store.put("T", b"x")
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(store.wait_for("T", 0, 1, 30_000)))
     waiting.start()
-    while not store._core.waiters.waiting:
+    while not writer_of(store).waiters.waiting:
         pass
     made = ordinary_appends(store)
     store.put("T", b"y")
@@ -330,18 +342,18 @@ def test_a_put_wakes_who_waits_for_its_queue(open_store):
     assert (answers, made) == ([True], [])
 
 
-def test_a_sync_put_by_the_fast_path_is_on_the_disk(open_store):
+def test_a_sync_put_by_the_fast_path_is_on_the_disk(open_store: OpenStore):
     store = open_store(durability=Durability.SYNC)
     store.put("T", b"x")
     made = ordinary_appends(store)
     put = store.put("T", b"y")
     assert (put.durability, made) == (Durability.SYNC, [])
-    assert store._core.commit.flushed == put.phy_offset + put.size_bytes
+    assert writer_of(store).commit.flushed == put.phy_offset + put.size_bytes
     put = store.put("T", b"z", durability=Durability.ASYNC)
-    assert store._core.commit.flushed == put.phy_offset
+    assert writer_of(store).commit.flushed == put.phy_offset
 
 
-def test_after_a_failed_sync_the_fast_path_takes_nothing(tmp_path, clock):
+def test_after_a_failed_sync_the_fast_path_takes_nothing(tmp_path, clock: VirtualClock):
     store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
     store.put("T", b"x")
     store.put("T", b"y")
@@ -354,10 +366,10 @@ def test_after_a_failed_sync_the_fast_path_takes_nothing(tmp_path, clock):
         store.close()
 
 
-def test_while_somebody_appends_the_fast_path_waits(open_store):
+def test_while_somebody_appends_the_fast_path_waits(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
-    writer, done = store._core, []
+    writer, done = writer_of(store), []
     with writer.appends.append_lock, writer.log.tail:
         thread = threading.Thread(target=lambda: done.append(store.put("T", b"y")))
         thread.start()
@@ -367,10 +379,10 @@ def test_while_somebody_appends_the_fast_path_waits(open_store):
     assert done[0].queue_offset == 1
 
 
-def test_a_topic_that_gets_rules_of_its_own_leaves_the_fast_path(open_store):
+def test_a_topic_that_gets_rules_of_its_own_leaves_the_fast_path(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
-    writer = store._core
+    writer = writer_of(store)
     made = ordinary_appends(store)
     writer.add_kinds(type(writer.queues.kinds)(compaction=frozenset(["T"])))
     store.put("T", b"y", keys="k")
@@ -378,7 +390,7 @@ def test_a_topic_that_gets_rules_of_its_own_leaves_the_fast_path(open_store):
     assert made == [("T", 0)] * 2
 
 
-def test_a_closed_store_and_a_forked_child_put_nothing(open_store):
+def test_a_closed_store_and_a_forked_child_put_nothing(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     put = store.put
@@ -397,11 +409,14 @@ def test_a_closed_store_and_a_forked_child_put_nothing(open_store):
     assert [message.body for message in read_all(open_store(), "T", 0)] == [b"x", b"y"]
 
 
-def test_a_map_that_gave_way_is_lent_no_more(open_store):
+def test_a_map_that_gave_way_is_lent_no_more(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
-    for file in (*store._core.log._segments, *store._core.queues.find("T", 0)._segments):
-        file.park()
+    queue = writer_of(store).queues.find("T", 0)
+    assert isinstance(queue, ConsumeQueue)
+    for files in (writer_of(store).log._segments, queue._segments):
+        for file in files:
+            file.park()
     made = ordinary_appends(store)
     store.put("T", b"y")
     store.put("T", b"z")
@@ -463,7 +478,7 @@ def test_what_was_acknowledged_before_a_close_is_there(tmp_path):
         assert sorted(acknowledged) == list(range(again.max_offset("T", 0)))
 
 
-def test_a_store_that_nobody_has_goes_with_its_fast_path(tmp_path, clock):
+def test_a_store_that_nobody_has_goes_with_its_fast_path(tmp_path, clock: VirtualClock):
     store = MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX)
     store.put("T", b"x")
     store.close()

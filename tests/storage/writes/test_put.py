@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from typing_extensions import override
 
+from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
@@ -22,6 +23,7 @@ from tests.support.material.stores import (
     SEGMENT_BYTES,
     SMALL,
     SMALL_INDEX,
+    OpenStore,
     as_written,
     fill,
     read_all,
@@ -46,7 +48,7 @@ def fill_segment_but(store, rest_bytes: int) -> None:
         store.put("T", sized(store, min(1000, rest - rest_bytes) if rest - rest_bytes < 1200 else 1000))
 
 
-def test_result_says_where_the_message_went(open_store, clock):
+def test_result_says_where_the_message_went(open_store: OpenStore, clock: VirtualClock):
     store = open_store()
     store.put("T", b"first", queue_id=3)
     put = store.put("T", b"second", queue_id=3, tags="TagA")
@@ -61,7 +63,7 @@ def test_result_says_where_the_message_went(open_store, clock):
     assert store.max_phy_offset == put.phy_offset + put.size_bytes
 
 
-def test_every_queue_counts_for_itself(open_store):
+def test_every_queue_counts_for_itself(open_store: OpenStore):
     store = open_store()
     offsets = [
         (store.put("T", b"x", queue_id=q).queue_offset, store.put("U", b"x").queue_offset) for q in (0, 1, 0)
@@ -69,7 +71,7 @@ def test_every_queue_counts_for_itself(open_store):
     assert offsets == [(0, 0), (0, 1), (1, 2)]
 
 
-def test_all_values_come_back_also_after_closing(open_store):
+def test_all_values_come_back_also_after_closing(open_store: OpenStore):
     store = open_store()
     store.put("T", b"body", tags="TagA", keys=["k1", "k2"], properties={"a": "ü", "b": "𝄞"}, flag=-5)
     store.append(
@@ -94,7 +96,7 @@ def test_all_values_come_back_also_after_closing(open_store):
 
 @pytest.mark.parametrize("body", [b"", b"\0" * 100, b"\xda\xa3\x20\xa7" * 50])
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_awkward_bodies_come_back_also_after_closing(open_store, body, record_crc):
+def test_awkward_bodies_come_back_also_after_closing(open_store: OpenStore, body, record_crc):
     store = open_store(record_crc=record_crc)
     store.put("T", body)
     store.put("T", b"next")
@@ -102,7 +104,7 @@ def test_awkward_bodies_come_back_also_after_closing(open_store, body, record_cr
     assert [message.body for message in read_all(open_store(), "T", 0)] == [body, b"next"]
 
 
-def test_topic_longer_than_127_makes_a_version_2_record_that_comes_back(open_store):
+def test_topic_longer_than_127_makes_a_version_2_record_that_comes_back(open_store: OpenStore):
     store = open_store()
     topics = ["a" * 127, "a" * 128, "a" * 255]
     for topic in topics:
@@ -114,7 +116,7 @@ def test_topic_longer_than_127_makes_a_version_2_record_that_comes_back(open_sto
     }
 
 
-def test_tag_among_the_properties_is_the_tag(open_store):
+def test_tag_among_the_properties_is_the_tag(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x", properties={"TAGS": "TagA"})
     assert len(store.get("T", 0, 0, filter="TagA")) == 1
@@ -122,7 +124,7 @@ def test_tag_among_the_properties_is_the_tag(open_store):
     assert survey(store.path, RealFiles()).findings == []
 
 
-def test_argument_wins_over_the_property_of_the_same_name(open_store):
+def test_argument_wins_over_the_property_of_the_same_name(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x", tags="TagB", keys="k", properties={"TAGS": "TagA", "KEYS": "j"})
     assert len(store.get("T", 0, 0, filter="TagA")) == 0
@@ -130,7 +132,7 @@ def test_argument_wins_over_the_property_of_the_same_name(open_store):
 
 
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_record_crc_property_of_a_client_is_not_stored(open_store, record_crc):
+def test_record_crc_property_of_a_client_is_not_stored(open_store: OpenStore, record_crc):
     store = open_store(record_crc=record_crc)
     store.put("T", b"x", properties={"a": "b", "__CRC32#": "1234567890"})
     store.close()
@@ -143,7 +145,7 @@ def test_record_crc_property_of_a_client_is_not_stored(open_store, record_crc):
 
 
 @pytest.mark.parametrize("limit", [0, 100, 4 << 20])
-def test_body_up_to_the_limit_is_taken_and_one_byte_more_is_not(open_store, limit):
+def test_body_up_to_the_limit_is_taken_and_one_byte_more_is_not(open_store: OpenStore, limit):
     store = open_store(segment_size_bytes=8 << 20, max_message_size_bytes=limit)
     store.put("T", bytes(limit))
     before = position_of(store)
@@ -153,7 +155,9 @@ def test_body_up_to_the_limit_is_taken_and_one_byte_more_is_not(open_store, limi
 
 
 @pytest.mark.parametrize(("record_crc", "room"), [(True, 32747), (False, 32767)])
-def test_properties_up_to_the_limit_are_taken_and_one_byte_more_is_not(open_store, record_crc, room):
+def test_properties_up_to_the_limit_are_taken_and_one_byte_more_is_not(
+    open_store: OpenStore, record_crc, room
+):
     store = open_store(segment_size_bytes=1 << 20, record_crc=record_crc)
     store.put("T", b"x", properties={"a": "v" * (room - 3)})
     before = position_of(store)
@@ -179,7 +183,7 @@ ILLEGAL = {
 
 
 @pytest.mark.parametrize(("error", "wrong"), ILLEGAL.values(), ids=ILLEGAL)
-def test_message_that_no_store_can_hold_changes_nothing(open_store, error, wrong):
+def test_message_that_no_store_can_hold_changes_nothing(open_store: OpenStore, error, wrong):
     store = open_store()
     store.put("T", b"x")
     before = position_of(store)
@@ -189,7 +193,7 @@ def test_message_that_no_store_can_hold_changes_nothing(open_store, error, wrong
 
 
 @pytest.mark.parametrize("code", [2**63, -(2**63) - 1])
-def test_tags_code_beyond_64_bits_changes_nothing(open_store, code):
+def test_tags_code_beyond_64_bits_changes_nothing(open_store: OpenStore, code):
     store = open_store()
     before = position_of(store)
     with pytest.raises(InvalidArgumentError):
@@ -198,7 +202,7 @@ def test_tags_code_beyond_64_bits_changes_nothing(open_store, code):
     assert store.put("T", b"y").queue_offset == 0
 
 
-def test_record_longer_than_a_segment_is_refused(open_store):
+def test_record_longer_than_a_segment_is_refused(open_store: OpenStore):
     store = open_store()
     store.put("T", sized(store, SEGMENT_BYTES - 8))
     before = position_of(store)
@@ -213,7 +217,9 @@ def test_record_longer_than_a_segment_is_refused(open_store):
 @pytest.mark.parametrize(
     ("size_bytes", "rolls"), [(200, False), (300 - 8, False), (300 - 7, True), (300, True), (400, True)]
 )
-def test_record_needs_eight_bytes_more_than_itself_to_stay_in_the_segment(open_store, size_bytes, rolls):
+def test_record_needs_eight_bytes_more_than_itself_to_stay_in_the_segment(
+    open_store: OpenStore, size_bytes, rolls
+):
     store = open_store()
     fill_segment_but(store, 300)
     put = store.put("T", sized(store, size_bytes))
@@ -228,7 +234,7 @@ def test_record_needs_eight_bytes_more_than_itself_to_stay_in_the_segment(open_s
     assert (found.findings, found.max_phy_offset) == ([], put.phy_offset + size_bytes)
 
 
-def test_messages_over_many_segments_come_back(open_store):
+def test_messages_over_many_segments_come_back(open_store: OpenStore):
     store = open_store()
     written = fill(store, 300)
     assert len(list((store.path / "commitlog").iterdir())) > 10
@@ -242,7 +248,7 @@ def test_messages_over_many_segments_come_back(open_store):
 # ------------------------------------------------------------------------------------------ batches
 
 
-def test_batch_lies_together_with_one_store_time_and_offsets_in_a_row(open_store):
+def test_batch_lies_together_with_one_store_time_and_offsets_in_a_row(open_store: OpenStore):
     store = open_store()
     store.put("T", b"before")
     batch = store.put_batch("T", [NewMessage(b"a", tags="t", keys="k", flag=3), b"b", NewMessage(b"c")])
@@ -260,7 +266,7 @@ def test_batch_lies_together_with_one_store_time_and_offsets_in_a_row(open_store
 @pytest.mark.parametrize(
     ("sizes", "rolls"), [([146, 146], False), ([146, 147], True), ([120, 120, 120], True)]
 )
-def test_batch_is_never_cut_by_the_end_of_a_segment(open_store, sizes, rolls):
+def test_batch_is_never_cut_by_the_end_of_a_segment(open_store: OpenStore, sizes, rolls):
     store = open_store()
     fill_segment_but(store, 300)
     batch = store.put_batch("T", [sized(store, size) for size in sizes])
@@ -270,7 +276,7 @@ def test_batch_is_never_cut_by_the_end_of_a_segment(open_store, sizes, rolls):
     assert survey(store.path, RealFiles()).findings == []
 
 
-def test_batch_over_several_queue_files_comes_back(open_store):
+def test_batch_over_several_queue_files_comes_back(open_store: OpenStore):
     store = open_store(segment_size_bytes=1 << 20)
     batch = store.put_batch("T", [b"%d" % i for i in range(35)])
     assert [m.body for m in read_all(store, "T", 0)] == [b"%d" % i for i in range(35)]
@@ -290,7 +296,7 @@ BAD_BATCHES = {
 
 
 @pytest.mark.parametrize(("error", "messages"), BAD_BATCHES.values(), ids=BAD_BATCHES)
-def test_batch_with_an_illegal_message_leaves_nothing(open_store, error, messages):
+def test_batch_with_an_illegal_message_leaves_nothing(open_store: OpenStore, error, messages):
     store = open_store(max_message_size_bytes=2000)
     store.put("T", b"x")
     before = position_of(store)
@@ -306,7 +312,7 @@ def test_batch_with_an_illegal_message_leaves_nothing(open_store, error, message
 
 
 @pytest.mark.parametrize("bits", [PREPARED, ROLLBACK])
-def test_prepared_and_rollback_records_take_no_queue_offset(open_store, bits):
+def test_prepared_and_rollback_records_take_no_queue_offset(open_store: OpenStore, bits):
     store = open_store()
     put = store.append("T", 0, b"half", b"", 0, sys_flag=bits)
     assert (put.queue_offset, store.max_offset("T", 0), store.queues()) == (0, 0, [])
@@ -320,13 +326,13 @@ def test_prepared_and_rollback_records_take_no_queue_offset(open_store, bits):
     assert [m.body for m in read_all(reopened, "T", 0)] == [b"x"]
 
 
-def test_commit_record_takes_a_queue_offset(open_store):
+def test_commit_record_takes_a_queue_offset(open_store: OpenStore):
     store = open_store()
     assert store.append("T", 0, b"a", b"", 0, sys_flag=COMMIT).queue_offset == 0
     assert store.append("T", 0, b"b", b"", 0, sys_flag=COMMIT).queue_offset == 1
 
 
-def test_inner_batch_is_refused(open_store):
+def test_inner_batch_is_refused(open_store: OpenStore):
     with pytest.raises(MessageIllegalError, match="BatchCQ"):
         open_store().append("T", 0, b"a", b"", 0, sys_flag=INNER_BATCH)
 
@@ -340,7 +346,7 @@ def test_inner_batch_is_refused(open_store):
         ({"DELAY": "9" * 5000}, 7_200_000),
     ],
 )
-def test_unit_of_the_delay_topic_holds_the_time_of_delivery(open_store, properties, code_after_ms):
+def test_unit_of_the_delay_topic_holds_the_time_of_delivery(open_store: OpenStore, properties, code_after_ms):
     store = open_store(segment_size_bytes=1 << 16)
     put = store.put("SCHEDULE_TOPIC_XXXX", b"x", tags="ignored", properties=properties)
     store.close()
@@ -352,7 +358,7 @@ def test_unit_of_the_delay_topic_holds_the_time_of_delivery(open_store, properti
 # ------------------------------------------------------------------------------------- message_at
 
 
-def test_message_is_found_only_where_it_starts(open_store):
+def test_message_is_found_only_where_it_starts(open_store: OpenStore):
     store = open_store()
     fill(store, 80)
     starts = {m.phy_offset for queue in served(store).values() for m in queue}
@@ -369,7 +375,7 @@ def test_message_is_found_only_where_it_starts(open_store):
 # ---------------------------------------------------------------------------------- records and close
 
 
-def test_records_stay_valid_after_the_store_was_closed(open_store):
+def test_records_stay_valid_after_the_store_was_closed(open_store: OpenStore):
     store = open_store()
     fill(store, 100)
     result = store.get("Topic0", 0, 0)
@@ -379,7 +385,7 @@ def test_records_stay_valid_after_the_store_was_closed(open_store):
     assert [decode_message(record).queue_offset for record in result.records] == list(range(len(copies)))
 
 
-def test_records_cannot_be_written_to(open_store):
+def test_records_cannot_be_written_to(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")
     assert all(record.readonly for record in store.get("T", 0, 0).records)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, Protocol, TypeAlias, TypedDict, Unpack
 
 from seglog.clock import Clock, VirtualClock
 from seglog.storage.files.files import Files
@@ -13,6 +14,7 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.message import Message
+from seglog.storage.reads.reader import Reader
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.writer import Writer
@@ -64,10 +66,20 @@ class OpenOptions(TypedDict, total=False):
     files: Files
 
 
+class OpenStore(Protocol):
+    """Opens the small store of that name."""
+
+    def __call__(self, name: str = "store", **options: Unpack[OpenOptions]) -> MessageStore: ...
+
+
 SMALL_INDEX: Final[IndexLengths] = {"index_geometry": IndexGeometry(50, 200)}
 """An index file has 420 MB by default: holes, but not in every copy of a store."""
 SMALL: Final[Lengths] = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_bytes": QUEUE_FILE_BYTES}
 
+MakeStore: TypeAlias = Callable[[Path], Path]
+"""Makes a store in a folder that does not exist, and returns the folder."""
+Stores: TypeAlias = Callable[[MakeStore], Path]
+"""Returns the store of a maker, made once for all tests of a module."""
 Served = dict[tuple[str, int], list[Message]]
 
 
@@ -85,6 +97,12 @@ class Written:
 def writer_of(store: MessageStore) -> Writer:
     """Returns the writing side of a store that was not opened to read only."""
     assert isinstance(store._core, Writer)
+    return store._core
+
+
+def reader_of(store: MessageStore) -> Reader:
+    """Returns the reading side of a store that was opened to read only."""
+    assert isinstance(store._core, Reader)
     return store._core
 
 
