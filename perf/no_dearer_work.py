@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+# By names that older versions have too.
 from seglog import Durability, MessageStore
 from seglog.doctor.check import check_store
 

@@ -15,7 +15,7 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.reads.queue_reader import ReadCore
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.writes.log_trimmer import Trimmed
 
 

@@ -7,7 +7,7 @@ import pytest
 from seglog.errors import StoreInUseError
 from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.store import MessageStore
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 pa = pytest.importorskip("pyarrow")
 queue_arrow = pytest.importorskip("seglog.spark.queue_arrow")

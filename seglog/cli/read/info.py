@@ -40,7 +40,14 @@ from seglog.storage.scan import MessageCounts
 from seglog.storage.survey import Survey
 
 _MAX_QUEUES_SHOWN: Final = 200
-_DERIVED: Final = ("queue-missing", "queue-short", "queue-beyond-log", "queue-unit-wrong", "queue-unit-stray")
+_DERIVED: Final = (
+    "queue-missing",
+    "queue-short",
+    "queue-due",
+    "queue-beyond-log",
+    "queue-unit-wrong",
+    "queue-unit-stray",
+)
 _REFUSED: Final = frozenset({"log-empty", "queue-length-unknown"})
 
 

@@ -38,13 +38,14 @@ _IN_QUEUES: Final = frozenset(
     {
         "queue-missing",
         "queue-short",
+        "queue-due",
         "queue-beyond-log",
         "queue-unit-wrong",
         "queue-unit-stray",
         "queue-file-empty",
     }
 )
-_SERVED_AGAIN: Final = frozenset({"queue-missing", "queue-short", "queue-unit-wrong"})
+_SERVED_AGAIN: Final = frozenset({"queue-missing", "queue-short", "queue-due", "queue-unit-wrong"})
 
 
 def needs_recovery(found: Survey) -> bool:

@@ -16,10 +16,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from seglog.doctor.check import Seen, SplitOutcome
-from seglog.storage.audit import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.audit import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.findings import Finding
 from seglog.storage.format.record import Damage
 from seglog.storage.index_check import KeyDiff, Places
+from seglog.storage.walk import Head, Stopped
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])
 _HEAD: Final = pa.struct(

@@ -16,7 +16,6 @@ import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
 from seglog.spark.compact.records import FACT, Facts, FactWatch, Key, facts_of
-from seglog.storage.audit import Split
 from seglog.storage.compaction import (
     compacted_queues,
     infer_compaction_sizes,
@@ -32,6 +31,7 @@ from seglog.storage.format.queue import BatchUnits
 from seglog.storage.format.record import SYS_FLAG_AT
 from seglog.storage.kernels.gather import overlapping
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
+from seglog.storage.walk import Split
 
 _WINDOW_BYTES: Final = 16 << 20
 _OVERLAP_BYTES: Final = 8 << 20

@@ -14,9 +14,9 @@ from seglog.storage.audit.conclude import Stitched, conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditQueue, AuditReport
 from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES, Split
+from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 from seglog.storage.audit.stitch import LogOutcome
-from seglog.storage.audit.stretches import BatchRun, Head, Interval, QueueEnd, Stopped, Stretch, UnitState
+from seglog.storage.audit.stretches import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.audit.unit_files import UnitFiles
 
 __all__ = [
@@ -26,14 +26,11 @@ __all__ = [
     "AuditQueue",
     "AuditReport",
     "BatchRun",
-    "Head",
     "Interval",
     "LogOutcome",
     "QueueEnd",
-    "Split",
     "SplitScan",
     "Stitched",
-    "Stopped",
     "Stretch",
     "UnitFiles",
     "UnitState",

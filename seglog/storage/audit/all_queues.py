@@ -45,7 +45,7 @@ class IntervalQueues:
         self._audited: dict[Key, AuditQueue] = {}
         self._lookup = LogLookup(files, plan.root, plan.geometry, log.stretches)
         start = plan.log_start(log.end_phy_offset)
-        self._log = LogExtent(start, log.end_phy_offset, log.holes, self._lookup)
+        self._log = LogExtent(start, log.end_phy_offset, log.holes, plan.mode == "normal", self._lookup)
 
     def overlay(self, queue: QueueFiles) -> QueueState:
         """Returns what a plain queue must hold, held against its files."""

@@ -43,6 +43,7 @@ def overlay_batch(
         np.empty(0, np.int64),
         np.empty(0, np.int32),
         file_size_bytes,
+        log.is_closed,
     )
     has_files = bool(queue.sizes)
     state = overlay_batch_queue(

@@ -27,7 +27,7 @@ from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, overlay_queue
 from seglog.storage.segments.scratch import Room
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
 _IN_MEMORY_BYTES: Final = 8 << 20
@@ -41,12 +41,14 @@ class LogExtent:
         min_phy_offset: Where it starts.
         end_phy_offset: Where it ends.
         holes: Its unreadable stretches.
+        is_closed: Whether the last writer closed the store.
         lookup: Finds single records.
     """
 
     min_phy_offset: int
     end_phy_offset: int
     holes: tuple[Hole, ...]
+    is_closed: bool
     lookup: LogLookup
 
 
@@ -67,7 +69,13 @@ def overlay(
     shared = stored if queue.topic.startswith(LMQ_PREFIX) else stored[:0]
     starts, sizes = _records_of(shared, intervals, first_slot, log.lookup)
     facts = LogFacts(
-        max(0, log.min_phy_offset), log.end_phy_offset, log.holes, starts, sizes, file_size_bytes
+        max(0, log.min_phy_offset),
+        log.end_phy_offset,
+        log.holes,
+        starts,
+        sizes,
+        file_size_bytes,
+        log.is_closed,
     )
     rows = rows_of(intervals, first_slot, stored, room)
     has_files = bool(queue.sizes)

@@ -8,7 +8,7 @@ from typing import Final
 
 from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.message_counts import MessageCounts
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _ORDINARY: Final = frozenset({"log-spare", "queue-deleted"})
 """Findings that a healthy store has too."""

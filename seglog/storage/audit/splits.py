@@ -8,31 +8,14 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.directory.log_files import LogFile
+from seglog.storage.walk.segment_walk import Split
 
 DEFAULT_SPLIT_BYTES: Final = 128 << 20
 MIN_SPLIT_BYTES: Final = 1 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A range of one commit-log file.
-
-    Attributes:
-        number: Place among the splits of the log, in log order.
-        start: Physical offset of its first byte.
-        end: Physical offset behind its last byte.
-        segment_end: Physical offset at which its file ends.
-    """
-
-    number: int
-    start: int
-    end: int
-    segment_end: int
 
 
 def plan_splits(log_files: Iterable[LogFile], segment_size_bytes: int, split_bytes: int) -> list[Split]:

@@ -1,27 +1,25 @@
 """Puts together what the splits saw: which stretches are the log, where its holes are and where it ends.
 
-The rules are those of :mod:`seglog.storage.walk.log_scan`, and so is the result, whatever the splits: the log
-goes on where a stretch ended; behind damage it goes on at the next record, which must be newer than all
-before it if it may lie behind a cut; if there is none it ends. A split cannot apply them, for it does not
-know what lies before it. So it may have begun in the middle of a record, or taken a record of an older life
-for a beginning; where no stretch starts at the place at which the log goes on, its split is walked again
-from there.
+The log goes on where a stretch ended; behind damage :mod:`seglog.storage.walk.behind_damage` decides, as
+for the walk in one go, so the result is the same whatever the splits. A split cannot decide, for it does not
+know what is before it. It may have begun in the middle of a record, or taken a record of an older life for a
+beginning; where no stretch starts at the place at which the log goes on, its split is walked again from
+there.
 """
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.splits import Split, owner
-from seglog.storage.audit.stretches import Head, Stretch
-from seglog.storage.format.record.record import Damage, RecordRow
-from seglog.storage.format.record.sys_flag import takes_queue_offset
-from seglog.storage.walk.log_scan import MISSING, ZERO, Hole
+from seglog.storage.audit.splits import owner
+from seglog.storage.audit.stretches import Stretch
+from seglog.storage.format.record.record import Damage
+from seglog.storage.walk.behind_damage import Head, Hole, LogEnd
+from seglog.storage.walk.segment_walk import MISSING, ZERO, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +59,55 @@ class _Stitching:
     def __init__(
         self, splits: list[Split], first_phy_offset: int, seen: Iterable[Stretch], scan: SplitScan
     ) -> None:
-        self._splits: Final = splits
-        ends = [split.segment_end for split in splits]
-        changes = [True, *(one != other for one, other in pairwise(ends))]
-        self._segment_starts = [split.start for split, begins in zip(splits, changes, strict=False) if begins]
         self._scan: Final = scan
+        self._splits: Final = splits
+        self._of_segment: defaultdict[int, list[Split]] = defaultdict(list)
+        for split in splits:
+            self._of_segment[split.segment_end].append(split)
         self._seen: list[list[Stretch]] = [[] for _ in splits]
         for stretch in seen:
             self._seen[stretch.split].append(stretch)
-        self._position = first_phy_offset
+        firsts = [of_segment[0].start for of_segment in self._of_segment.values()]
+        self._segment_bytes = splits[0].segment_end - splits[0].start if splits else 0
+        self._end = LogEnd(self, firsts, self._segment_bytes)
+        self._end.phy_offset = first_phy_offset
         self._stretches: list[Stretch] = []
-        self._holes: list[Hole] = []
-        self._last_store_timestamp_ms = 0
-        self._next_queue_offset: dict[tuple[str, int], int] = {}
         self._walked_again = 0
 
     def run(self) -> LogOutcome:
         tail: Damage | None = None
-        split = owner(self._splits, self._position)
-        while split is not None:
-            stretch = self._starting_at(self._position, split)
+        while (split := owner(self._splits, self._end.phy_offset)) is not None:
+            stretch = self._starting_at(self._end.phy_offset, split)
             self._accept(stretch)
-            split = owner(self._splits, self._position)
-            damage = stretch.damage or (MISSING if split is None else None)
-            if damage is not None:
-                if not self._step_over(damage, split):
-                    tail = None if damage.kind in (MISSING.kind, ZERO.kind) else damage
-                    break
-                split = owner(self._splits, self._position)
-        return LogOutcome(
-            tuple(self._stretches), tuple(self._holes), tail, self._position, self._walked_again
-        )
+            damage = stretch.damage
+            if damage is None and owner(self._splits, self._end.phy_offset) is None:
+                damage = MISSING
+            if damage is not None and not self._end.step_over(damage):
+                tail = None if damage.kind in (MISSING.kind, ZERO.kind) else damage
+                break
+        end = self._end
+        return LogOutcome(tuple(self._stretches), tuple(end.holes), tail, end.phy_offset, self._walked_again)
+
+    def heads(self, start: int, first_offset: int) -> Iterator[tuple[int, Head]]:
+        """Yields the records of a segment that prove themselves from a place on."""
+        for split in self._of_segment[first_offset + self._segment_bytes]:
+            for stretch in self._seen[split.number] if split.end > start else ():
+                if stretch.head is None or stretch.start < start:
+                    continue
+                yield stretch.start, stretch.head
+                if stretch.max_store_timestamp_ms >= self._end.last_store_ms:  # else all of it is older
+                    for place, head in self._scan.heads(stretch.start + 1, split):
+                        if place >= stretch.end:
+                            break
+                        yield place, head
+
+    def is_written(self, phy_offset: int) -> bool:
+        """Returns whether a writer went on between the reading of this split and of a later one."""
+        split = owner(self._splits, phy_offset)
+        if split is None or not self._scan.is_written(phy_offset):
+            return False
+        self._walk_again(phy_offset, split)
+        return True
 
     def _starting_at(self, position: int, split: Split) -> Stretch:
         for stretch in self._seen[split.number]:
@@ -107,73 +123,10 @@ class _Stitching:
         return again[0]
 
     def _accept(self, stretch: Stretch) -> None:
-        self._position = stretch.end
+        self._end.phy_offset = stretch.end
         if not stretch.records:
             return
         self._stretches.append(stretch)
-        self._last_store_timestamp_ms = stretch.last_store_timestamp_ms
+        self._end.last_store_ms = stretch.last_store_timestamp_ms
         for end in stretch.queue_ends:
-            self._next_queue_offset[end.topic, end.queue_id] = end.next_queue_offset
-
-    def _step_over(self, damage: Damage, split: Split | None) -> bool:
-        """Moves behind the damage at the position if the log goes on there."""
-        start = self._position
-        resumed = self._resumed(start)
-        if resumed is None:
-            return False
-        if split is not None and self._scan.is_written(start, split):
-            # A writer went on between the reading of this split and of a later one.
-            self._walk_again(start, split)
-            return True
-        self._holes.append(Hole(start, resumed - start, damage.kind, str(damage.expected), str(damage.found)))
-        self._position = resumed
-        return True
-
-    def _resumed(self, start: int) -> int | None:
-        """Returns the first place behind ``start`` where a record of this life of the log lies."""
-        first = bisect.bisect_right(self._splits, start, key=lambda split: split.end)
-        for split in self._splits[first:]:
-            may_be_cut = self._may_be_cut(start, split)
-            for stretch in self._seen[split.number]:
-                if stretch.start <= start or stretch.head is None:
-                    continue
-                if not may_be_cut or self._is_newer(stretch.head):
-                    return stretch.start
-                found = self._newer_within(stretch, split)
-                if found is not None:
-                    return found
-        return None
-
-    def _may_be_cut(self, start: int, split: Split) -> bool:
-        """Returns whether records of an older life may lie in a split's file, behind ``start``."""
-        begun = bisect.bisect_right(self._segment_starts, split.start)
-        if self._segment_starts[begun - 1] >= start:
-            return False
-        following = self._segment_starts[begun : begun + 1]
-        return not following or not any(
-            stretch.head is not None and stretch.start >= following[0]
-            for seen in self._seen[split.number + 1 :]
-            for stretch in seen
-        )
-
-    def _newer_within(self, stretch: Stretch, split: Split) -> int | None:
-        if stretch.max_store_timestamp_ms < self._last_store_timestamp_ms:
-            return None  # all of it is from an older life
-        for at, row in self._scan.candidates(stretch.start + 1, split):
-            if at >= stretch.end:
-                break
-            if self._is_newer(_head_of(row)):
-                return at
-        return None
-
-    def _is_newer(self, head: Head) -> bool:
-        if head.store_timestamp_ms < self._last_store_timestamp_ms:
-            return False
-        if head.queue_offset is None:
-            return True
-        return head.queue_offset >= self._next_queue_offset.get((head.topic, head.queue_id), 0)
-
-
-def _head_of(row: RecordRow) -> Head:
-    queue_offset = row.queue_offset if takes_queue_offset(row.sys_flag) else None
-    return Head(row.store_timestamp_ms, row.topic.decode("utf-8", "replace"), row.queue_id, queue_offset)
+            self._end.next_queue_offset[end.topic, end.queue_id] = end.next_queue_offset

@@ -12,6 +12,8 @@ import enum
 from dataclasses import dataclass, replace
 
 from seglog.storage.format.record.record import Damage
+from seglog.storage.walk.behind_damage import Head
+from seglog.storage.walk.segment_walk import Stopped
 
 
 class UnitState(enum.IntEnum):
@@ -25,17 +27,6 @@ class UnitState(enum.IntEnum):
     """A unit is there and leads elsewhere."""
     ABSENT = 3
     """There is no unit."""
-
-
-class Stopped(enum.IntEnum):
-    """Why a stretch ends."""
-
-    SPLIT_END = 0
-    """The next record belongs to a later split of the file."""
-    SEGMENT_END = 1
-    """The file is full: its last record or its filler ends with it."""
-    DAMAGE = 2
-    """No record follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +100,6 @@ class QueueEnd:
     topic: str
     queue_id: int
     next_queue_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What decides whether a stretch behind damage is newer than what lies before it.
-
-    Attributes:
-        queue_offset: Of its first record; None for one that has no place in its queue.
-    """
-
-    store_timestamp_ms: int
-    topic: str
-    queue_id: int
-    queue_offset: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, Record
 from seglog.storage.format.record.self_evident_fields import restate, restated_fields
 from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _MAX_RECORD_BYTES: Final = 192 << 10
 _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}

@@ -42,7 +42,7 @@ from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.scan.holes_file import KnownHole, load_holes
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.small_files.erased_places import ErasedPlace, erased_places
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _MAX_RECORD_BYTES: Final = 5 << 20
 """Longer records than brokers take are not looked for."""

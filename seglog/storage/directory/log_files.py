@@ -154,7 +154,7 @@ class LogReader:
         if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             first = (start - self._first_offset) // mmap.PAGESIZE * mmap.PAGESIZE
             last = min(end - self._first_offset, len(pages))
-            if first < last:
+            if 0 <= first < last:  # else it is of another file than that read last
                 pages.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def available(self, phy_offset: int) -> int:

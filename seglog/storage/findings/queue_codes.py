@@ -32,6 +32,11 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "the queue is rebuilt from the log",
         REPAIR,
     ),
+    "queue-due": Code(
+        NOTE,
+        "the log ends with messages that their queue does not know yet: the writer was killed before that",
+        "none is lost; opening the store for writing writes the queue",
+    ),
     "queue-beyond-log": Code(
         WARNING,
         "queue units lead behind the end of the log",

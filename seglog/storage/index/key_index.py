@@ -34,8 +34,8 @@ from seglog.storage.format.names import INDEX
 from seglog.storage.kernels import index_keys
 from seglog.storage.kernels.index_keys import put_keys
 from seglog.storage.segments.mapped_file import MappedFile, MapPool
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
-from seglog.storage.walk.log_scan import Hole
 
 _STEP_BYTES: Final = 1 << 20
 

@@ -25,8 +25,8 @@ from seglog.storage.format.record.message import Message
 from seglog.storage.index.colliding_keys import KeySorting, iter_holding
 from seglog.storage.index.index_lookup import PlaceRun, iter_place_runs
 from seglog.storage.index.key_memory import MOST_KEYS, KeyMemory
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
-from seglog.storage.walk.log_scan import Hole
 
 _MANY_MISSED: Final = 4
 """After so many messages of other keys with the hash, the log is searched for the key first."""

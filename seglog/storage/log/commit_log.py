@@ -29,7 +29,7 @@ from seglog.storage.log.warm_window import WarmWindow
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.segments.mapped_file import MappedFile
 from seglog.storage.segments.segments import Segments
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.queue_offsets import with_queue_offset
 
 if TYPE_CHECKING:

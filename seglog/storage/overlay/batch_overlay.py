@@ -25,7 +25,7 @@ from seglog.storage.format.queue.batch_consume_queue import (
     make_batch_units,
 )
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_overlay import LogFacts
+from seglog.storage.overlay.queue_overlay import LogFacts, code_of_missing
 
 _NEVER = (1 << 63) - 1
 
@@ -185,20 +185,22 @@ def _compare(
     both = min(len(stored), len(state.units))
     used = batch_in_use(stored)
     right = stored[:both] == state.units[:both]
+    missing = np.append(~used[:both], np.ones(len(state.units) - both, np.bool_))
+    first_missing = int(state.units["phy_offset"][int(missing.argmax())]) if len(missing) else 0
     runs = [
-        ("queue-unit-wrong", 0, used[:both] & ~right),
-        ("queue-short", 0, np.append(~used[:both], np.ones(len(state.units) - both, np.bool_))),
+        ("queue-unit-wrong", used[:both] & ~right),
+        (code_of_missing(missing, first_missing, facts), missing),
     ]
     size = facts.file_size_bytes
     return [
         unit_finding(
             code,
             queue,
-            state.first_index + start + int(mask.argmax()),
+            state.first_index + int(mask.argmax()),
             size,
             int(mask.sum()),
             BATCH_UNIT_BYTES,
         )
-        for code, start, mask in runs
+        for code, mask in runs
         if mask.any()
     ]

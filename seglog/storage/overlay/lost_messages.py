@@ -17,8 +17,8 @@ from typing_extensions import override
 
 from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import parts
-from seglog.storage.walk.log_scan import Hole
 from seglog.text import count_text
 
 UNIT: Final = "unit"

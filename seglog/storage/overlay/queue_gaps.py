@@ -20,8 +20,8 @@ from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import parts
-from seglog.storage.walk.log_scan import Hole
 
 _MAX_I64: Final = (1 << 63) - 1
 _LOOKED_AT: Final = 1 << 16

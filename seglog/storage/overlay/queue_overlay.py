@@ -29,13 +29,15 @@ from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps
 from seglog.storage.segments.scratch import Room
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import PART_ROWS, parts
-from seglog.storage.walk.log_scan import Hole
 from seglog.storage.walk.queue_offsets import corrected_offsets
 
 _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
 _PUT_ROWS: Final = 1 << 16
+_MOST_BEHIND_BYTES: Final = 256 << 20
+"""RocketMQ writes units behind the records, up to some 14 s later."""
 _LOOKED_AT: Final = 4096
 """Units looked at in a step, from the end."""
 
@@ -114,6 +116,7 @@ class LogFacts:
         record_starts: ``(n,) i8``, sorted, where the valid records start that have a place in some queue.
         record_sizes: ``(n,) i4``, their sizes.
         file_size_bytes: Length of a queue file.
+        is_closed: Whether the last writer closed the store; one that was killed may owe the last units.
     """
 
     min_phy_offset: int
@@ -122,6 +125,7 @@ class LogFacts:
     record_starts: npt.NDArray[np.int64]
     record_sizes: npt.NDArray[np.int32]
     file_size_bytes: int
+    is_closed: bool = True
 
 
 def is_message(units: Units) -> _Mask:
@@ -425,6 +429,19 @@ def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
     units["tags_code"][own_code] = known["tags_code"][own_code]
 
 
+def code_of_missing(missing: _Mask, phy_offset: int, facts: LogFacts) -> str:
+    """Returns the code of a finding about units that a queue's files lack; a kill explains the last ones.
+
+    Args:
+        missing: Which units of the queue are missing.
+        phy_offset: Where the record of the first of them starts.
+        facts: The log.
+    """
+    is_recent = facts.end_phy_offset - phy_offset <= _MOST_BEHIND_BYTES
+    is_due = not facts.is_closed and is_recent and bool(missing[int(missing.argmax()) :].all())
+    return "queue-due" if is_due else "queue-short"
+
+
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
     """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
     start, end = max(first, base), min(first + len(values), top)
@@ -447,8 +464,10 @@ def _compare(
     known = _window(stored, first_slot, state.first_slot, state.max_offset)
     held = in_use(known)
     right = known == state.units
+    missing = ~held & is_message(state.units)
+    first_missing = int(state.units["phy_offset"][int(missing.argmax())]) if len(missing) else 0
     runs = {
-        "queue-short": ~held & is_message(state.units),
+        code_of_missing(missing, first_missing, facts): missing,
         "queue-unit-wrong": held & ~right & is_message(state.units),
         "queue-unit-stray": held & ~right & ~is_message(state.units) & is_message(known),
         "queue-gap": ~in_use(state.units) & ~held,

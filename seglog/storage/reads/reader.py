@@ -35,8 +35,8 @@ from seglog.storage.reads.snapshot_log import SnapshotLog
 from seglog.storage.reads.snapshot_queue import SnapshotQueue
 from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
 from seglog.storage.survey.survey import Survey, survey
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
-from seglog.storage.walk.log_scan import Hole
 
 _POLL_MS: Final = 20
 SnapshotTable = QueueTable[SnapshotQueue, SnapshotBatchQueue, SnapshotCompactionQueue]

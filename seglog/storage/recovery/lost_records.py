@@ -22,7 +22,7 @@ from seglog.storage.overlay.lost_messages import JUMP, LostMessages
 from seglog.storage.overlay.lost_tail import MAX_LOST_BYTES
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.survey.survey import Survey
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 NOWHERE: Final = -1
 """Place of a record of which only a jump in queue offsets tells."""

@@ -56,7 +56,7 @@ from seglog.storage.seals.seal_files import list_seals, retire_seals
 from seglog.storage.small_files.attic import Attic
 from seglog.storage.small_files.checkpoint_file import write_checkpoint
 from seglog.storage.survey.survey import Survey
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _ZEROS = bytes(1 << 20)
 _NEVER = 1 << 62

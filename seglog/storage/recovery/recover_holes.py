@@ -37,8 +37,8 @@ from seglog.storage.overlay.lost_messages import lost_in_holes
 from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.recovery.lost_records import lost_records
 from seglog.storage.survey.survey import Survey
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import place_of, spliced
-from seglog.storage.walk.log_scan import Hole
 
 _BATCH_UNIT: Final = ("phy_offset", "size_bytes", "tags_code", "store_timestamp_ms")
 

@@ -32,8 +32,8 @@ from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
 from seglog.storage.scan.queue_overlays import Overlays
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import RecordsBehind
-from seglog.storage.walk.log_scan import Hole
 
 
 @dataclass(frozen=True, slots=True)

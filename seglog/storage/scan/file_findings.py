@@ -15,7 +15,7 @@ from seglog.storage.format import names
 from seglog.storage.format.record.record import Damage
 from seglog.storage.overlay.lost_messages import LostMessages, tell_lost
 from seglog.storage.scan.holes_file import KnownHole
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 
 def log_findings(

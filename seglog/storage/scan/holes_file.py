@@ -23,7 +23,7 @@ from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay.lost_messages import UNIT, LostMessages
 from seglog.storage.small_files.config_file import ConfigFile
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 HOLES_FILE: Final = "holes"
 _EVIDENCE: Final = "evidence"

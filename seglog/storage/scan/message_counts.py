@@ -18,7 +18,7 @@ from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
 from seglog.storage.overlay.lost_messages import LostMessages, lost_in_gaps
 from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.scan.holes_file import OTHERS, TOMBSTONES, KnownHole, load_holes, lost_of_tail
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 Key: TypeAlias = tuple[str, int]
 """Topic and number of a queue."""

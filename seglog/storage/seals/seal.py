@@ -32,7 +32,7 @@ from seglog.storage.format.ours.seal import (
 from seglog.storage.format.record.record import Damage
 from seglog.storage.kernels.block_sums import block_checksums
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, walk
-from seglog.storage.walk.log_scan import ZERO
+from seglog.storage.walk.segment_walk import ZERO
 
 _CHUNK_BYTES: Final = 256 << 10
 """Stays in the cache of a core between being read and being summed: 6 GB/s, where 8 MiB make 5."""

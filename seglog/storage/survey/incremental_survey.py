@@ -173,6 +173,7 @@ class _Attempt:
             rows["phy_offset"],
             rows["size_bytes"],
             self._point.queue_file_bytes,
+            self._store.mode == "normal",
         )
         placed = dispatch(rows, further, scan.queues, ()).plain
         seen = PointQueues(known, placed, facts, self._point.end_phy_offset, self._files)

@@ -41,10 +41,11 @@ from seglog.storage.scan.queue_overlays import Key, Overlays, batch_topics, over
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.segments.scratch import Room
 from seglog.storage.survey.row_queues import RowQueues
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.walk.growable_rows import chosen
 from seglog.storage.walk.log_records import has_record_crc
-from seglog.storage.walk.log_scan import Hole, LogScan, Progress
+from seglog.storage.walk.log_scan import LogScan, Progress
 
 
 @dataclass(slots=True)
@@ -250,6 +251,7 @@ def _survey(store: ListedStore, files: Files, progress: Progress | None, *, veri
         in_queues["phy_offset"],
         in_queues["size_bytes"],
         store.geometry.queue_file_size_bytes,
+        store.mode == "normal",
     )
     seen = RowQueues(placed, scan.inner.ranges, facts, store.geometry.batch_file_size_bytes, files, room)
     queues = overlay_queues(store, seen, kinds.batch, files)

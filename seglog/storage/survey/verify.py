@@ -42,7 +42,9 @@ from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.seals.seal import make_seal
 from seglog.storage.seals.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
 from seglog.storage.seals.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
-from seglog.storage.walk.log_scan import ZERO, Hole, LogScan, Progress
+from seglog.storage.walk.behind_damage import Hole
+from seglog.storage.walk.log_scan import LogScan, Progress
+from seglog.storage.walk.segment_walk import ZERO
 
 _WINDOW_BYTES: Final = 4 << 20
 _CRC_NAME: Final = np.frombuffer(CRC_NAME, np.uint8)

@@ -1,7 +1,8 @@
 """The walk over the commit log: records, holes, and where the log ends.
 
-Holds the one walk, the rows that it yields (numpy, no object per record), the queues that a row belongs to,
-and readers that follow the log from a place.
+Holds the one loop over records (``segment_walk``), the one rule of where a log continues behind damage
+(``behind_damage``), and the walk over a whole log that stands on both, as the splits of an audit and of Spark
+do; the rows that they yield (numpy, no object per record), and the queues that a row belongs to.
 
 Called by surveys, audits, recovery, seals and the key index.
 Truth: bytes that prove themselves: length, place, magic and checksums of a record.
@@ -9,15 +10,19 @@ Truth: bytes that prove themselves: length, place, magic and checksums of a reco
 
 from __future__ import annotations
 
+from seglog.storage.walk.behind_damage import Head, Hole
 from seglog.storage.walk.growable_rows import place_of
-from seglog.storage.walk.log_scan import MISSING, SHORT, ZERO, Hole, LogScan, Progress
+from seglog.storage.walk.log_scan import LogScan, Progress
+from seglog.storage.walk.segment_walk import MISSING, SegmentWalk, Split, Stopped
 
 __all__ = [
     "MISSING",
-    "SHORT",
-    "ZERO",
+    "Head",
     "Hole",
     "LogScan",
     "Progress",
+    "SegmentWalk",
+    "Split",
+    "Stopped",
     "place_of",
 ]

@@ -16,7 +16,7 @@ from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, examine
 from seglog.storage.kernels import index_keys
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
 _MAPPED_WINDOW_BYTES: Final = 32 << 20

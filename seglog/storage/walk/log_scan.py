@@ -1,80 +1,31 @@
-"""The one walk over a commit log: records, holes, and where the log ends.
+"""The walk over a whole commit log, one record after the other: records, holes, and where the log ends.
 
-What follows damage decides what the damage is. If a later record proves itself and is newer than what
-came before, the damage is a hole and the walk goes on behind it; if nothing does, it is the torn tail of
-the last write and the log ends there. "Newer" keeps the dead from rising: RocketMQ cuts a log without
-erasing what is behind the cut, so valid records of an older life may lie there. They carry earlier store
-times, or queue offsets that were given again since. But it removes the files behind the one that it cuts,
-and keeps that one only if records are left in it, so the dead lie behind others in the last file. Anywhere
-else whatever proves itself counts, whatever clocks said.
-
-The walk can go on later from where it ended, which is how a reader follows a running writer.
+It can continue later from where it ended, which is how a reader follows a running writer. Splits of a log
+are walked elsewhere by :mod:`seglog.storage.audit.split_scan`; both stand on
+:mod:`~seglog.storage.walk.segment_walk` and :mod:`~seglog.storage.walk.behind_damage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
-from seglog.errors import TruncatedError
-from seglog.storage.directory.log_files import LogFile, LogReader, has_data
+from seglog.storage.directory.log_files import LogFile, LogReader
 from seglog.storage.files.files import Files
-from seglog.storage.format.record.record import (
-    FILLER,
-    FILLER_BYTES,
-    MAGIC_BLANK,
-    MIN_RECORD_BYTES,
-    Damage,
-    RecordRow,
-    examine,
-)
-from seglog.storage.format.record.sys_flag import takes_queue_offset
-from seglog.storage.kernels import parallel_walk as side_by_side
-from seglog.storage.kernels.parallel_walk import Ahead, Walkers
-from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, iter_resync, places, walk
+from seglog.storage.format.record.record import Damage
+from seglog.storage.kernels import parallel_walk
+from seglog.storage.kernels.parallel_walk import Walkers
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.segments.scratch import Room
+from seglog.storage.walk.behind_damage import Head, Hole, LogEnd
 from seglog.storage.walk.growable_rows import Gathered
 from seglog.storage.walk.inner_records import InnerRecords
-
-_WINDOW_BYTES: Final = 8 << 20
-_SMALL_WINDOW_BYTES: Final = 64 << 10
-_RESYNC_OVERLAP_BYTES: Final = 8 << 20
-_RECORD_ZEROS_BYTES: Final = 4096
-"""Longer than any record with the default limits, so that none is missed at a window's edge."""
-
-_HEAD_BYTES: Final = 8
-MISSING: Final = Damage("missing-file", "a commit-log file", "none")
-ZERO: Final = Damage("zero", "a record", "zeros")
-SHORT: Final = Damage("short", "a whole record", "the end of the file")
+from seglog.storage.walk.segment_walk import MISSING, ZERO, NativeStep, SegmentWalk, Split
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """A stretch of the log, between readable records, that holds none.
-
-    Attributes:
-        phy_offset: Where it starts.
-        size_bytes: How long it is.
-        why: The damage at its start, a stable short word.
-    """
-
-    phy_offset: int
-    size_bytes: int
-    why: str
-    expected: str = ""
-    found: str = ""
-
-    @property
-    def end(self) -> int:
-        """Where records go on."""
-        return self.phy_offset + self.size_bytes
 
 
 class LogScan:
@@ -82,8 +33,6 @@ class LogScan:
 
     Attributes:
         queues: The queues that records belong to.
-        holes: Stretches without readable records, in order.
-        end_phy_offset: End of the last valid record (or filler): where the next one goes.
         last_phy_offset: Start of the last valid record, -1 before the first.
         inner: What the properties of records say about queues.
         tail: What is wrong at the end, None if nothing was ever written there.
@@ -92,20 +41,17 @@ class LogScan:
     def __init__(
         self, reader: LogReader, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool = True
     ) -> None:
+        self.queues = QueueTable()
+        self.inner = InnerRecords()
         self._reader = reader
         self._walkers = Walkers()
         self._segment_size_bytes = segment_size_bytes
         self._verify = verify
-        self._firsts = [file.first_offset for file in log_files]
-        self._known = set(self._firsts)
-        self.queues = QueueTable()
-        self.inner = InnerRecords()
-        self.holes: list[Hole] = []
-        self.end_phy_offset = self._firsts[0] if self._firsts else 0
+        native = None if parallel_walk.native_stretch is None else self._step
+        self._walk = SegmentWalk(reader, segment_size_bytes, self.queues, verify=verify, native=native)
+        self._end = LogEnd(self, [file.first_offset for file in log_files], segment_size_bytes)
         self.last_phy_offset = -1
         self.tail: Damage | None = None
-        self._last_store_ms = 0
-        self._next_queue_offset: dict[int, int] = {}
 
     def resume(
         self, phy_offset: int, last: tuple[int, int], next_queue_offsets: Mapping[tuple[str, int], int]
@@ -117,32 +63,41 @@ class LogScan:
             last: Where the last record before that starts, and its store time.
             next_queue_offsets: Queue offset that each queue goes on with, by topic and number.
         """
-        self.end_phy_offset = phy_offset
-        self.last_phy_offset, self._last_store_ms = last
-        for (topic, queue_id), queue_offset in next_queue_offsets.items():
-            self._next_queue_offset[self.queues.number(topic.encode(), queue_id)] = queue_offset
+        self._end.phy_offset = phy_offset
+        self.last_phy_offset, self._end.last_store_ms = last
+        self._end.next_queue_offset.update(next_queue_offsets)
 
     @property
-    def next_queue_offsets(self) -> dict[tuple[str, int], int]:
+    def holes(self) -> list[Hole]:
+        """Stretches without readable records, in order."""
+        return self._end.holes
+
+    @property
+    def end_phy_offset(self) -> int:
+        """End of the last valid record (or filler): where the next one goes."""
+        return self._end.phy_offset
+
+    @property
+    def next_queue_offsets(self) -> Mapping[tuple[str, int], int]:
         """Queue offset that each queue goes on with, by topic and number, as its last record has it."""
-        return {self.queues.names[number]: at for number, at in self._next_queue_offset.items()}
+        return self._end.next_queue_offset
 
     @property
     def last_store_ms(self) -> int:
         """Store time of the last valid record, 0 before the first."""
-        return self._last_store_ms
+        return self._end.last_store_ms
 
     @property
     def _left_bytes(self) -> int:
         """How much of the log is to be walked, if all of its files are full."""
-        return self._firsts[-1] + self._segment_size_bytes - self.end_phy_offset if self._firsts else 0
+        firsts = self._end.firsts
+        return firsts[-1] + self._segment_size_bytes - self.end_phy_offset if firsts else 0
 
     def extend(self, log_files: list[LogFile]) -> None:
         """Tells of files that came since."""
-        if not self._firsts and log_files:
-            self.end_phy_offset = log_files[0].first_offset
-        self._firsts = [file.first_offset for file in log_files]
-        self._known = set(self._firsts)
+        if not self._end.firsts and log_files:
+            self._end.phy_offset = log_files[0].first_offset
+        self._end.firsts = [file.first_offset for file in log_files]
 
     def close(self) -> None:
         """Closes the file that was read last; :meth:`run` opens files again as it needs them."""
@@ -170,169 +125,57 @@ class LogScan:
 
         Each array is valid until the next one is asked for.
         """
-        begun, total = self.end_phy_offset, self._left_bytes
-        for rows in self._windows():
-            yield rows
-            if progress is not None:
-                progress(self.end_phy_offset - begun, total)
-
-    def _windows(self) -> Iterator[Rows]:
-        need = _WINDOW_BYTES
-        while self.end_phy_offset - self.end_phy_offset % self._segment_size_bytes in self._known:
-            begun = self.end_phy_offset
-            yield from self._ahead()
-            start = self.end_phy_offset
-            if start > begun:
-                need = _SMALL_WINDOW_BYTES  # for what the native walk did not take
-            segment_end = start - start % self._segment_size_bytes + self._segment_size_bytes
-            window = self._reader.read(start, min(need, segment_end - start))
-            result = walk(window, start, segment_end, self.queues, verify=self._verify)
-            self._note(result.rows)
-            self.inner.note(window, start, result.saying_more, self.queues)
-            self.end_phy_offset = start + result.position
-            yield result.rows
-            room = len(window) - result.position
-            need = _WINDOW_BYTES
-            if result.stop is Stop.MORE and room < self._reader.available(self.end_phy_offset):
-                need = max(_WINDOW_BYTES, 2 * room)
-            elif result.stop in (Stop.END, Stop.BLANK):
-                self.end_phy_offset = segment_end
-                if segment_end not in self._known and not self._step_over(MISSING):
-                    return
-            else:
-                damage = result.damage or (SHORT if any(window[result.position :][:_HEAD_BYTES]) else ZERO)
-                if not self._step_over(damage):
-                    self.tail = None if damage is ZERO else damage
-                    return
-
-    def _ahead(self) -> Iterator[Rows]:
-        """Walks on natively, within the segment, as far as records are whole and right."""
-        start = self.end_phy_offset
-        first = start - start % self._segment_size_bytes
-        is_whole = side_by_side.native_stretch is not None
-        while is_whole and self.end_phy_offset < first + self._segment_size_bytes:
-            begun = self.end_phy_offset
-            memory = self._reader.map(begun)
-            if memory is None or begun - first >= len(memory):
+        begun, total, known = self.end_phy_offset, self._left_bytes, set(self._end.firsts)
+        while (split := self._segment_at(self.end_phy_offset)).start in known:
+            for walked in self._walk.run(split, self.end_phy_offset, self.inner):
+                self._note(walked.rows)
+                self._end.phy_offset = self._walk.position
+                yield walked.rows
+                if progress is not None:
+                    progress(self.end_phy_offset - begun, total)
+            self._end.phy_offset = self._walk.position
+            damage = self._walk.damage
+            if damage is None and self.end_phy_offset == split.end and split.end not in known:
+                damage = MISSING
+            if damage is not None and not self._end.step_over(damage):
+                self.tail = None if damage in (MISSING, ZERO) else damage
                 return
-            try:
-                ahead = self._walkers.walk_ahead(
-                    memory, first, begun - first, self.queues, self._has_data, verify=self._verify
-                )
-            except TruncatedError:
-                return  # what is there now is for the windows to see, which are read
-            self._note(ahead.rows)
-            self._note_inner(ahead, first)
-            self.end_phy_offset = first + ahead.position
-            if len(ahead.rows):
-                yield ahead.rows
-            is_whole = ahead.is_whole
+
+    def heads(self, start: int, first_offset: int) -> Iterator[tuple[int, Head]]:
+        """Yields the records that prove themselves in a segment, from a place on."""
+        for place, row in self._walk.proven(self._segment_at(first_offset), start):
+            yield place, Head.of(row)
+
+    def is_written(self, phy_offset: int) -> bool:
+        """Returns whether a whole record, or the filler of its segment, is there now."""
+        return self._walk.is_written(phy_offset)
+
+    def _segment_at(self, phy_offset: int) -> Split:
+        first = phy_offset - phy_offset % self._segment_size_bytes
+        end = first + self._segment_size_bytes
+        return Split(0, first, end, end)
+
+    def _step(self, memory: memoryview, first: int, start: int, _end: int) -> NativeStep:
+        """Walks on in threads, side by side."""
+        ahead = self._walkers.walk_ahead(
+            memory, first, start, self.queues, self._has_data, verify=self._verify
+        )
+        return NativeStep(ahead.rows, None, ahead.saying_more, ahead.position, ahead.is_whole)
 
     def _has_data(self, phy_offset: int) -> bool:
         return self._reader.next_data(phy_offset) == phy_offset
 
-    def _note_inner(self, ahead: Ahead, first: int) -> None:
-        """Looks into the records that say more about queues; stretches that hold them are read for that."""
-        ends = ahead.rows["phy_offset"] + ahead.rows["size_bytes"]
-        places = np.array(ahead.saying_more, np.int64) + first
-        # Not np.unique, whose first call imports numpy.ma: that takes longer than opening a small store.
-        for number in np.flatnonzero(np.bincount((places - first) // _WINDOW_BYTES)).tolist():
-            here = places[(places - first) // _WINDOW_BYTES == number]
-            start = int(here[0])
-            end = int(ends[np.searchsorted(ahead.rows["phy_offset"], here[-1])])
-            window = self._reader.read(start, end - start)
-            self.inner.note(window, start, (here - start).tolist(), self.queues)
-
     def _note(self, rows: Rows) -> None:
-        if not len(rows):
-            return
         self.last_phy_offset = int(rows["phy_offset"][-1])
-        self._last_store_ms = int(rows["store_timestamp_ms"][-1])
+        self._end.last_store_ms = int(rows["store_timestamp_ms"][-1])
         are_placed = places(rows)
         placed = rows if are_placed.all() else rows[are_placed]
         # Where a queue occurs several times, the last assignment stays.
         following = np.full(len(self.queues.names), -1, np.int64)
         following[placed["queue"]] = placed["queue_offset"] + 1
+        names = self.queues.names
         for number in np.flatnonzero(following >= 0).tolist():
-            self._next_queue_offset[number] = int(following[number])
-
-    def _step_over(self, damage: Damage) -> bool:
-        """Moves behind the damage at the end position if the log goes on there."""
-        start = self.end_phy_offset
-        resumed = next(self._candidates(start), None)
-        if resumed is None:
-            return False
-        # The file may be written while we read it: look again before calling it damage.
-        again = self._reader.read(start, min(_WINDOW_BYTES, resumed - start))
-        if is_written(again, start, start - start % self._segment_size_bytes + self._segment_size_bytes):
-            return True
-        self.holes.append(Hole(start, resumed - start, damage.kind, str(damage.expected), str(damage.found)))
-        self.end_phy_offset = resumed
-        return True
-
-    def _candidates(self, start: int) -> Iterator[int]:
-        """Yields places behind ``start`` where a record lies that belongs to this life of the log."""
-        for first in self._firsts:
-            segment_end = first + self._segment_size_bytes
-            if segment_end <= start:
-                continue
-            was_cut: bool | None = False if first >= start else None
-            for at, window in self._overlapping(max(first, start + 1), segment_end):
-                if not has_data(window):
-                    continue
-                for found in iter_resync(window, at, 0):
-                    if was_cut is None:
-                        was_cut = not self._goes_on_behind(first)
-                    row = examine(window, found, at + found)
-                    if not isinstance(row, Damage) and (not was_cut or self._is_newer(row)):
-                        yield at + found
-
-    def _goes_on_behind(self, first_offset: int) -> bool:
-        """Returns whether a later file holds a record: then nobody cut the log in this one."""
-        for first in self._firsts:
-            if first <= first_offset:
-                continue
-            for at, window in self._overlapping(first, first + self._segment_size_bytes):
-                likely = iter_resync(window, at, 0) if has_data(window) else ()
-                if any(not isinstance(examine(window, place, at + place), Damage) for place in likely):
-                    return True
-        return False
-
-    def _overlapping(self, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
-        """Yields windows of the data of a segment, each with what a record at its end may reach over."""
-        stretches = self._reader.data_stretches(start, end)
-        for first, stop in stretches:
-            for at in range(first, stop, _WINDOW_BYTES):
-                limit = min(at + _WINDOW_BYTES + _RESYNC_OVERLAP_BYTES, end)
-                # A record may hold holes, or end with zeros behind the last data.
-                reach = max(stretch_end for begin, stretch_end in stretches if begin < limit)
-                window = self._reader.read(at, min(limit, reach + _RECORD_ZEROS_BYTES) - at)
-                if len(window) < MIN_RECORD_BYTES:
-                    return
-                yield at, window
-
-    def _is_newer(self, row: RecordRow) -> bool:
-        if row.store_timestamp_ms < self._last_store_ms:
-            return False
-        if not takes_queue_offset(row.sys_flag):
-            return True
-        queue = self.queues.find(row.topic, row.queue_id)
-        return queue is None or row.queue_offset >= self._next_queue_offset.get(queue, 0)
-
-
-def is_written(window: memoryview, phy_offset: int, segment_end: int) -> bool:
-    """Returns whether a whole record, or the filler of the segment, begins the window.
-
-    Args:
-        window: Bytes of the log.
-        phy_offset: Physical offset of their first.
-        segment_end: Where their segment ends.
-    """
-    if len(window) >= FILLER_BYTES:
-        size, magic = FILLER.struct.unpack_from(window)
-        if magic == MAGIC_BLANK and size == segment_end - phy_offset:
-            return True
-    return not isinstance(examine(window, 0, phy_offset), Damage)
+            self._end.next_queue_offset[names[number]] = int(following[number])
 
 
 def segment_holes(

@@ -45,7 +45,8 @@ from seglog.storage.small_files.checkpoint_file import write_checkpoint
 from seglog.storage.survey.survey import Survey
 from seglog.storage.threads.background import Background
 from seglog.storage.threads.waiters import Waiters
-from seglog.storage.walk.log_scan import Hole, segment_holes
+from seglog.storage.walk.behind_damage import Hole
+from seglog.storage.walk.log_scan import segment_holes
 from seglog.storage.writes.append_core import AppendCore
 from seglog.storage.writes.compaction_writer import CompactionWriter
 from seglog.storage.writes.flush import GroupCommit

@@ -94,7 +94,7 @@ def test_every_code_that_is_no_older_one_has_a_damage_here():
         # by the survey, verify and open, which have tests of their own
         "log-torn-tail", "log-tail-lost", "messages-lost", "tombstones", "log-spare", "log-block-changed",
         "recovery-point-unused", "seal-stale", "topic-name", "queue-beyond-log", "queue-file-size",
-            "queue-deleted", "index-due", "rescan-due", "checkpoint-behind",
+            "queue-deleted", "queue-due", "index-due", "rescan-due", "checkpoint-behind",
         # in this folder
         "in-use", "file-owner", "half-pending", "op-beyond-half", "offset-below-queue",
         "delay-offset-below",

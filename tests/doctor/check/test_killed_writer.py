@@ -57,6 +57,39 @@ def test_the_next_opening_writes_the_index(killed):
     assert codes(killed) == {}
 
 
+def last_units(root, count):
+    """Returns the only queue file of a store, and where its last units begin."""
+    (path,) = (root / "consumequeue" / "T" / "0").iterdir()
+    return path, 20 * (20 - count)
+
+
+@pytest.mark.parametrize("count", [1, 7, 20])
+def test_last_units_that_are_missing_are_due(count, killed):
+    path, at = last_units(killed, count)
+    content = path.read_bytes()
+    path.write_bytes(content[:at].ljust(len(content), b"\0"))
+    (due,) = [one for one in check_store(killed, clock=new_clock()).findings if one.code == "queue-due"]
+    assert (due.severity, due.position_bytes, due.messages) == (Severity.NOTE, at, count)
+    for arguments in (["check"], ["info", "--verify"], ["repair"]):
+        assert CliRunner().invoke(commands, [*arguments, str(killed)]).exit_code == 0
+    with MessageStore.open(killed) as store:
+        assert store.recovery.findings[0].code == "queue-due"
+        assert [len(store.get("T", 0, at).messages) for at in (0, 19)] == [20, 1]
+    assert codes(killed) == {}
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(("at", "is_closed"), [(13, False), (19, True)], ids=["in the middle", "closed"])
+def test_units_that_a_kill_does_not_explain_are_missed(at, is_closed, killed):
+    if is_closed:
+        MessageStore.open(killed).close()
+    path, _end = last_units(killed, 0)
+    content = bytearray(path.read_bytes())
+    content[20 * at : 20 * at + 20] = bytes(20)
+    path.write_bytes(content)
+    assert codes(killed)["queue-short"] is Severity.WARNING
+
+
 def test_an_index_that_was_there_is_missed(killed):
     MessageStore.open(killed).close()
     shutil.rmtree(killed / "index")

@@ -14,7 +14,7 @@ from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import ROW
 from seglog.storage.overlay import queue_overlay
 from seglog.storage.overlay.queue_overlay import LogFacts, overlay_queue
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 from tests.support.machine.kernels import BOTH, running
 from tests.support.scale import scaled
 

@@ -21,7 +21,7 @@ from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.queue_view import COLUMNS, QueueView
 from seglog.storage.reads.record_ranges import Place
 from seglog.storage.store import MessageStore
-from seglog.storage.walk.log_scan import Hole
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.writes.values import NewMessage
 from tests.support.material import golden
 from tests.support.material.mixed import fill_mixed

@@ -160,7 +160,8 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
     allowed = _AS_OPENING | (
         _AS_RESCAN if any(one.code == "rescan-due" for one in report.findings) else set()
     )
-    allowed |= {"index"} if any(one.code == "index-due" for one in report.findings) else set()
+    due = {"index-due": "index", "queue-due": "queue"}
+    allowed |= {due[one.code] for one in report.findings if one.code in due}
     if report.is_clean and (more := {action.kind for action in plan.actions} - allowed):
         broken.append(f"check finds nothing, but a repair does {sorted(more)}")
     after = check_store(copy, clock=clock)

@@ -16,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.spark.source.read.log_plan import LogSplit, Loss
-from seglog.storage.audit import Split, SplitScan
 from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.files import Files
-from seglog.storage.format.record import FILLER_BYTES
-from seglog.storage.kernels.walk import QueueTable, Rows, Stop, walk
-from seglog.storage.walk import SHORT, ZERO
+from seglog.storage.kernels.walk import QueueTable, Rows
+from seglog.storage.walk import SegmentWalk, Split
 
 LOOK_BACK_BYTES: Final = 4 << 20
 """RocketMQ's ``maxMessageSize``."""
@@ -69,13 +67,15 @@ class SplitRows:
         batch_rows: int,
     ) -> None:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
-        self._scan = SplitScan(files, root, geometry, frozenset(), verify=verify)
-        self._verify = verify
         self._batch_rows = batch_rows
         self._window_bytes = _WINDOW_BYTES
         # New memory for each window would take as long as the walk over it.
         self._scratch: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._keeps = False
         self.queues = QueueTable()
+        self._walk = SegmentWalk(
+            self._reader, geometry.segment_size_bytes, self.queues, verify=verify, read=self._read
+        )
 
     def windows(
         self, split: LogSplit, lose: Callable[[Loss], None], *, keep: bool = False
@@ -95,7 +95,6 @@ class SplitRows:
     def close(self) -> None:
         """Closes the files that were read last."""
         self._reader.close()
-        self._scan.close()
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview:
         """Returns up to ``size_bytes`` of one file of the log, from ``phy_offset`` on."""
@@ -104,47 +103,41 @@ class SplitRows:
     def _stretch(
         self, split: LogSplit, position: int, lose: Callable[[Loss], None], *, keep: bool
     ) -> Generator[Window, None, int | None]:
-        """Yields records one after the other; returns where the split continues, None at its end."""
-        need = 0
-        while position < split.end:
-            need = max(need, min(self._window_bytes, split.end - position))
-            memory = self._read(position, min(need, split.segment_end - position), keep=keep)
-            result = walk(memory, position, split.segment_end, self.queues, verify=self._verify)
-            places = result.rows["phy_offset"]
-            first, behind = np.searchsorted(places, (split.start, split.end)).tolist()
-            if first < behind:
-                yield Window(memory, position, result.rows[first:behind])
-                self._fit_window(result.position // len(result.rows))
-            if behind < len(places):
-                return None
-            position += result.position
-            room = len(memory) - result.position
-            if result.stop in (Stop.END, Stop.BLANK):
-                return None
-            if result.stop is Stop.MORE and room < self._reader.available(position):
-                need = 0 if result.position else max(2 * room, _FIRST_READ_ON_BYTES)
-            elif position < split.end:
-                resumed = self._next_record(position + 1, split)
-                if position >= split.start:
-                    rest = memory[result.position :][:FILLER_BYTES]
-                    damage = result.damage or (SHORT if any(rest) else ZERO)
-                    end = split.end if resumed is None else resumed
-                    lose(Loss(position, end, damage.kind, str(damage.expected), str(damage.found)))
-                return resumed
-        return None
+        """Yields records one behind the other; returns where the split goes on, None at its end."""
+        walk = self._walk
+        walk.window_bytes, self._keeps = self._window_bytes, keep
+        for rows, _keys, window in walk.run(_range(split), position):
+            first = int(np.searchsorted(rows["phy_offset"], split.start))
+            if first < len(rows) and window is not None:
+                yield Window(window, int(rows["phy_offset"][0]), rows[first:])
+                last = rows[-1]
+                behind = int(last["phy_offset"]) + int(last["size_bytes"])
+                self._fit_window((behind - int(rows["phy_offset"][0])) // len(rows))
+                walk.window_bytes = self._window_bytes
+        damage, position = walk.damage, walk.position
+        if damage is None:
+            return None
+        resumed = self._next_record(position + 1, split)
+        if position >= split.start:
+            end = split.end if resumed is None else resumed
+            lose(Loss(position, end, damage.kind, str(damage.expected), str(damage.found)))
+        return resumed
 
-    def _read(self, phy_offset: int, size_bytes: int, *, keep: bool) -> memoryview:
-        if keep:
+    def _read(self, phy_offset: int, size_bytes: int) -> memoryview:
+        if self._keeps:
             return self._reader.read(phy_offset, size_bytes)
         if len(self._scratch) < size_bytes:
             self._scratch = np.empty(size_bytes, np.uint8)
         return self._reader.read_into(phy_offset, self._scratch[:size_bytes].data)
 
     def _next_record(self, start: int, split: LogSplit) -> int | None:
-        whole = Split(0, split.floor, split.end, split.segment_end)
-        return next((at for at, _row in self._scan.candidates(start, whole)), None)
+        return next((at for at, _row in self._walk.proven(_range(split), start)), None)
 
     def _fit_window(self, record_bytes: int) -> None:
         """Reads as much at a time as a batch of such records takes."""
         wanted = self._batch_rows * record_bytes
         self._window_bytes = min(max(_WINDOW_BYTES, wanted + wanted // 8), _MAX_WINDOW_BYTES)
+
+
+def _range(split: LogSplit) -> Split:
+    return Split(0, split.floor, split.end, split.segment_end)
