@@ -136,16 +136,13 @@ def entries_stand_for(rows: memoryview, entries: memoryview, begin_ms: int, star
     """Returns what :func:`seglog.storage.kernels.index_entries.stand_for` does, of the bytes of both."""
 
 def have_key(buffer: memoryview, first: int, places: memoryview, key: bytes, /) -> bytes:
-    """Whether records may have a key: one that was read and has others surely has not.
+    """Returns 0 or 1 for each place: whether its record may have a key, as one that cannot be read may.
 
     Args:
         buffer: A segment.
         first: Where it begins.
         places: ``(n,) int64``, of records in it.
         key: The key.
-
-    Returns:
-        0 or 1 for each.
     """
 
 def key_digest(topic: bytes, key: bytes, seed: bytes, /) -> int:
@@ -249,15 +246,10 @@ def open_beneath(folder: int, path: bytes, flags: int, /) -> int:
     """
 
 def open_plain(folder: int, path: bytes, flags: int, /) -> int:
-    """Opens a regular file below an open folder, through no link.
-
-    Args:
-        folder: Descriptor of the folder.
-        path: Relative to it.
-        flags: Of ``open``, with those that keep it safe; none that make a file.
+    """Opens a regular file as :func:`open_beneath` does, with flags that keep it safe.
 
     Returns:
-        A descriptor; -1 for anything that is not so plain, such as a file with several names to write to.
+        A descriptor; -1 for anything else, such as a file with several names to write to.
     """
 
 def mode_beneath(folder: int, path: bytes, /) -> int:
@@ -399,11 +391,7 @@ class ReadResult:
         lost: tuple[range, ...] = ...,
         sizes: Sequence[int] | None = None,
     ) -> None:
-        """As ``PythonReadResult``.
-
-        Raises:
-            ValueError: The records do not fill the runs.
-        """
+        """As ``PythonReadResult``; ValueError where the records do not fill the runs."""
     status: GetStatus
     next_offset: int
     min_offset: int
@@ -427,10 +415,8 @@ class Decoder:
     ) -> None:
         """Takes what messages are made of.
 
-        Args:
-            message_type: Its fields are set without calling it.
-            new_host: Makes a host of address and port; the same may be used for several messages.
-            slow_decode: The Python function.
+        Fields of ``message_type`` are set without a call of it; ``new_host`` makes a host of address and
+        port, for several messages; ``slow_decode`` is the Python function.
         """
 
     def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:

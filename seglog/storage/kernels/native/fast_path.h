@@ -55,19 +55,22 @@ bool window_check(struct write_window *window, int64_t now_ms, bool always);
  * holds the append lock, and `is_shut` says so.
  */
 typedef struct {
-    PyObject_HEAD struct write_window window;
+    PyObject_HEAD
+    struct write_window window;
     long long end_phy_offset, last_phy_offset, last_store_ms, newest_store_ms, keyed_end, wake_allocator_at;
     char is_shut;
 } LogTail;
 
 typedef struct {
-    PyObject_HEAD struct write_window window; /* its offsets are those of bytes */
+    PyObject_HEAD
+    struct write_window window; /* its offsets are those of bytes */
     long long min_offset, max_offset, max_phy_offset;
 } QueueTail;
 
 /* What both begin with. */
 typedef struct {
-    PyObject_HEAD struct write_window window;
+    PyObject_HEAD
+    struct write_window window;
 } Tail;
 
 /* The value as a tail; NULL with a TypeError if it is none. Borrowed. */
@@ -137,7 +140,8 @@ bool batch_take_body(PyObject *value, struct span *body);
 
 /* A topic and its queues, as far as they were added. */
 typedef struct {
-    PyObject_HEAD QueueTail **queues; /* by queue id; NULL for one that is not here */
+    PyObject_HEAD
+    QueueTail **queues; /* by queue id; NULL for one that is not here */
     size_t count, name_size;
     uint8_t name[SEGLOG_MAX_TOPIC_BYTES];
 } FastTopic;
@@ -171,7 +175,8 @@ enum known {
 };
 
 typedef struct {
-    PyObject_HEAD LogTail *log;
+    PyObject_HEAD
+    LogTail *log;
     PyObject *topics;      /* FastTopic by name */
     PyObject *last_name;   /* what was found last, and the object that named it */
     FastTopic *last_topic; /* borrowed from `topics` */

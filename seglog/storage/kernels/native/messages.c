@@ -5,7 +5,8 @@
 
 /* codes: `count` of them. tags: a tuple of bytes, NULL if codes are enough. */
 struct TagSet {
-    PyObject_HEAD int64_t *codes;
+    PyObject_HEAD
+    int64_t *codes;
     size_t count;
     PyObject *tags;
 };
@@ -116,8 +117,8 @@ int tag_set_add(PyObject *module)
     return tag_set_type ? 0 : -1;
 }
 
-/* Fills messages without a line of Python: what decode_message in seglog/storage/format/record/message.py does, for
- * records that are right. Of others the Python function says what is wrong.
+/* Fills messages without a line of Python: what decode_message in seglog/storage/format/record/message.py
+ * does, for records that are right. Of others the Python function says what is wrong.
  */
 
 /* The fields of a message, in the order of the Python class. */
@@ -150,7 +151,8 @@ struct cached {
 };
 
 typedef struct {
-    PyObject_HEAD PyTypeObject *message_type;
+    PyObject_HEAD
+    PyTypeObject *message_type;
     PyObject *new_host, *slow_decode;
     struct cached topic, hosts[CACHED_HOSTS];
 } Decoder;

@@ -1,4 +1,5 @@
-/* The bytes of new records, as seglog/storage/kernels/pending_record.py makes them, and the type PendingRecord. */
+/* The bytes of new records, as seglog/storage/kernels/pending_record.py makes them, and the type
+ * PendingRecord. */
 
 #include "fast_path.h"
 #include "record.h"
@@ -167,7 +168,8 @@ enum {
 
 /* record: `size_bytes` of them. */
 typedef struct {
-    PyObject_HEAD PyObject *properties;
+    PyObject_HEAD
+    PyObject *properties;
     uint8_t *record;
     Py_ssize_t size_bytes;
     int64_t tags_code;

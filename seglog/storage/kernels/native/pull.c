@@ -4,7 +4,8 @@
 #include "record.h"
 
 typedef struct {
-    PyObject_HEAD PyObject *status, *lost, *run_list, *record_list, *decoded;
+    PyObject_HEAD
+    PyObject *status, *lost, *run_list, *record_list, *decoded;
     long long next_offset, min_offset, max_offset;
     struct read_records records;
 } ReadResult;

@@ -23,7 +23,8 @@ enum { MAX_QUEUES = 1 << 12 };
 
 /* The queues of one topic by number: `count` places, some of them empty. */
 typedef struct {
-    PyObject_HEAD struct known_queue *list;
+    PyObject_HEAD
+    struct known_queue *list;
     size_t count;
 } TopicQueues;
 
@@ -111,7 +112,8 @@ enum { TOPIC, QUEUE_ID, QUEUE_OFFSET, MAX_COUNT, FILTER, MAX_BYTES, PARAMETERS }
 enum { POSITIONAL = FILTER + 1, MS_PER_S = 1000, NS_PER_MS = 1000000, MAX_FILTERS = 64, MIN_LIVING = 8 };
 
 typedef struct {
-    PyObject_HEAD PyObject *slow_get, *queues, *filters;
+    PyObject_HEAD
+    PyObject *slow_get, *queues, *filters;
     PyObject *found_status, *no_match_status;
     PyTypeObject *result_type, *filter_type;
     long long usual_count, usual_bytes, most_filtered;
@@ -398,8 +400,8 @@ static PyObject *reads_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     PyObject *result_type, *filter_type, *found, *no_match, *tail, *maps;
     long long usual_count, usual_bytes, most_filtered;
     if (!has_no_keywords(keywords, "Reads") ||
-        !PyArg_ParseTuple(args, "OO!OOOO(LLL)", &result_type, &PyType_Type, &filter_type, &found,
-                          &no_match, &tail, &maps, &usual_count, &usual_bytes, &most_filtered) ||
+        !PyArg_ParseTuple(args, "OO!OOOO(LLL)", &result_type, &PyType_Type, &filter_type, &found, &no_match,
+                          &tail, &maps, &usual_count, &usual_bytes, &most_filtered) ||
         !as_log_tail(tail) || !as_maps(maps))
         return NULL;
     if (!is_read_result_type(result_type)) {

@@ -21,7 +21,8 @@ struct file_map {
  * that look a place up.
  */
 typedef struct {
-    PyObject_HEAD int64_t file_bytes, first_number;
+    PyObject_HEAD
+    int64_t file_bytes, first_number;
     long long
         guarded_end; /* blocks that begin before this place are served only if they are known to be good */
     size_t count;
@@ -109,9 +110,9 @@ struct pull {
     struct file_map *unchecked;
 };
 
-/* Goes from queue units to records as `read_queue` in seglog/storage/reads/get.py does: the plain case, in which
- * every unit leads to a message that lies in the log as it was written. Nothing else runs meanwhile. The
- * records are the caller's only if it ends with PULL_DONE.
+/* Goes from queue units to records as `read_queue` in seglog/storage/reads/get.py does: the plain case, in
+ * which every unit leads to a message that lies in the log as it was written. Nothing else runs meanwhile.
+ * The records are the caller's only if it ends with PULL_DONE.
  */
 enum pull_end pull_units(const struct pull_question *question, const Maps *log, int64_t now_ms,
                          struct pull *pull);

@@ -101,8 +101,9 @@ uint32_t java_hash(uint32_t before, struct span text);
 /* Java's hash of what stands before the keys of a topic: its name and `#`. */
 uint32_t key_hash_before(struct span topic);
 
-/* The keys of records, as seglog/storage/format/index/index_keys.py names them: rows of SEGLOG_KEY_ROW_SIZE bytes,
- * and more that the key index must know of a stretch of the log. All zero before; memory is that of malloc.
+/* The keys of records, as seglog/storage/format/index/index_keys.py names them: rows of SEGLOG_KEY_ROW_SIZE
+ * bytes, and more that the key index must know of a stretch of the log. All zero before; memory is that of
+ * malloc.
  *
  * rows: ours, unless `are_borrowed`: then they have the room that they have.
  * lost: places of tombstones, which have no keys here.
