@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -151,14 +152,11 @@ class OffsetHistory:
             self._end_bytes = self._write_whole(0, _beginning({}, changes[0].timestamp_ms))
             self._number = 0
         data = encode_changes(changes)
-        file = self._files.open(self._path(self._number), writable=True)
-        try:
+        with closing(self._files.open(self._path(self._number), writable=True)) as file:
             if file.size_bytes != self._end_bytes:
                 file.set_size(self._end_bytes)  # bytes of a cut change must not follow new ones
             file.write_at(data, self._end_bytes)
             file.sync()
-        finally:
-            file.close()
         self._end_bytes += len(data)
 
     def _rotate(self) -> None:

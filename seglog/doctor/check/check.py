@@ -212,7 +212,7 @@ class StoreCheck:
         queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
         state = "clean" if report.mode == "normal" else "crashed"
         is_live = self._holder is not None
-        unseen = blind_spots(self.plan, report, seen, is_live=is_live, has_rocksdb=self._has_rocksdb)
+        unseen = blind_spots(report, seen, is_live=is_live, has_rocksdb=self._has_rocksdb)
         return CheckReport(
             self._root,
             self.plan.geometry,

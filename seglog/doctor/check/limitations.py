@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seglog.doctor.check.record_observer import Seen
-from seglog.storage.audit import AuditPlan, AuditReport
+from seglog.storage.audit import AuditReport
 
 
-def blind_spots(
-    plan: AuditPlan, report: AuditReport, seen: Seen, *, is_live: bool, has_rocksdb: bool
-) -> Iterator[str]:
+def blind_spots(report: AuditReport, seen: Seen, *, is_live: bool, has_rocksdb: bool) -> Iterator[str]:
     """Yields a sentence for each."""
     without = seen.records - seen.with_crc
     if without:

@@ -73,7 +73,6 @@ class LogView:
         root: The store directory.
         listing: Its files, as they were when this was made.
         index: The files of the index that can be used, oldest first.
-        damaged_index: Those that cannot.
 
     Args:
         files: Where the store is.
@@ -91,7 +90,7 @@ class LogView:
         self.files = files
         self.root = root
         self.listing = list_store(files, root)
-        found, self.damaged_index = list_index_files(files, root)
+        found, _damaged = list_index_files(files, root)
         self.index: list[IndexFile] = [file for file in found if file.header.index_count > 1]
         self._reader = LogReader(files, root, self.segment_size_bytes)
 

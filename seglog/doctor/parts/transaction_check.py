@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -122,13 +123,10 @@ def _op_offsets(
     queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
     first_slot, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
     units = units[max(0, first_op - first_slot) :]
-    reader = LogReader(files, root, geometry.segment_size_bytes)
-    try:
+    with closing(LogReader(files, root, geometry.segment_size_bytes)) as reader:
         for unit in units[is_message(units)]:
             try:
                 message = decode_message(reader.read(int(unit["phy_offset"]), int(unit["size_bytes"])))
             except CorruptError:
                 continue  # told as a hole of the log, or as a unit that leads nowhere
             yield from named_offsets(message.body)
-    finally:
-        reader.close()

@@ -170,7 +170,7 @@ class Compaction:
         )
         if staged is not None:
             begin_staging(files, root, staged)
-        return make_plan(files, task, audit, runner, staged, allow=self.allow_undelivered)
+        return make_plan(task, audit, runner, staged, allow=self.allow_undelivered)
 
     def _write(self, spark: SparkSession | None, plan: CompactionPlan, staged: Path) -> None:
         files, runner = self._files, self._runner(spark)

@@ -182,12 +182,11 @@ def make_task(
 
 
 def make_plan(
-    files: Files, task: Task, audit: AuditReport, runner: Runner, staged: Path | None, *, allow: bool
+    task: Task, audit: AuditReport, runner: Runner, staged: Path | None, *, allow: bool
 ) -> CompactionPlan:
     """Decides on every record.
 
     Args:
-        files: Where the store is.
         task: The compaction.
         audit: The store as it is.
         runner: Runs the phases.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -108,12 +109,9 @@ def write_compaction_logs(
             state = CompactionState(
                 list_compaction_files(files, staged, *key), CompactionUnits(infer_compaction_sizes(every))
             )
-            queue = CompactionQueue(state, files, MapPool())
-            try:
+            with closing(CompactionQueue(state, files, MapPool())) as queue:
                 _copy_compaction(files, plan, queue, kept, *key)
                 queue.sync()
-            finally:
-                queue.close()
             # RocketMQ maps all records after this one when it compacts next: the rest, so nothing is missed.
             positions[key] = max(0, int(kept["base_queue_offset"][0]) - 1) if len(kept) else 0
     if positions:

@@ -104,7 +104,6 @@ class Looks(Protocol):
         queues: Sequence[Key],
     ) -> None:
         """Takes the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
-        ...
 
 
 def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:

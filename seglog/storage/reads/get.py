@@ -55,26 +55,21 @@ class Queue(Protocol):
     @property
     def min_offset(self) -> int:
         """Queue offset of the first message."""
-        ...
 
     @property
     def max_offset(self) -> int:
         """Queue offset of the next message."""
-        ...
 
     @property
     def max_phy_offset(self) -> int:
         """Where the record of the last unit ends, -1 before the first."""
-        ...
 
     @property
     def units_per_file(self) -> int:
         """Units in each file."""
-        ...
 
     def units(self, queue_offset: int, count: int) -> Units:
         """Returns up to ``count`` units from ``queue_offset`` on."""
-        ...
 
 
 class RecordSource(Protocol):
@@ -82,7 +77,6 @@ class RecordSource(Protocol):
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a record's bytes, None if they cannot be served."""
-        ...
 
 
 class Log(RecordSource, Protocol):
@@ -90,7 +84,6 @@ class Log(RecordSource, Protocol):
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of records that are neighbours; None if each must be asked for by itself."""
-        ...
 
 
 class GetResult(ReadResult):

@@ -34,11 +34,9 @@ class SpannedLog(Log, Protocol):
 
     def can_serve(self, phy_offsets: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
         """Returns which of many records, each within a file, are as they were written."""
-        ...
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns bytes of one file, whatever they hold."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
@@ -203,11 +204,8 @@ def _newest_below(files: Files, found: Survey, file: IndexFile) -> list[IndexedR
     begin, end = max(file.header.begin_phy_offset, found.min_phy_offset), file.header.end_phy_offset
     segment = found.geometry.segment_size_bytes
     start = max(begin, end - _SAMPLE_BYTES)
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         window = reader.read(start, min(_SAMPLE_BYTES, segment - start % segment))
-    finally:
-        reader.close()
     proven = start + next(iter_resync(window, start, 0), segment - start % segment)
     following = _between(files, found, proven, found.max_phy_offset)
     return list(deque(takewhile(lambda record: record.phy_offset <= end, following), _SAMPLE_RECORDS))
@@ -216,12 +214,9 @@ def _newest_below(files: Files, found: Survey, file: IndexFile) -> list[IndexedR
 def _between(files: Files, found: Survey, start: int, end: int) -> Iterator[IndexedRecord]:
     """Yields the records of a stretch of the log that starts with one."""
     segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         for record, _end in iter_records(reader, segment, start, end, found.holes):
             yield record
-    finally:
-        reader.close()
 
 
 def _records(files: Files, found: Survey, first: int, last: int) -> list[IndexedRecord]:
@@ -231,8 +226,5 @@ def _records(files: Files, found: Survey, first: int, last: int) -> list[Indexed
         return []
     start, end = int(rows["phy_offset"][0]), int(rows["phy_offset"][-1]) + int(rows["size_bytes"][-1])
     segment = found.geometry.segment_size_bytes
-    reader = LogReader(files, found.root, segment)
-    try:
+    with closing(LogReader(files, found.root, segment)) as reader:
         return [record for record, _end in iter_records(reader, segment, start, end, found.holes)]
-    finally:
-        reader.close()
