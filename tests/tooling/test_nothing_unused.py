@@ -24,7 +24,12 @@ KERNELS = PACKAGE / "storage" / "kernels" / "native"
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 PUBLIC = {*seglog.__all__, *(name for name in vars(seglog.testing) if not name.startswith("_"))}
-FACES = {"QueueView": "what MessageStore.queue returns", "AsyncCalls": "calls of MessageStore"}
+FACES = {
+    "QueueView": "what MessageStore.queue returns",
+    "AsyncCalls": "calls of MessageStore",
+    "Lookups": "calls of MessageStore",
+    "Waits": "calls of MessageStore",
+}
 """Classes besides the public ones whose methods users call."""
 ALLOWED = {
     "encode_header": "a client's half of a codec, and a server's",

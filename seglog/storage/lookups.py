@@ -1,0 +1,214 @@
+"""The calls of a store that look something up: messages by place, id or key, and queues and their ranges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from seglog.arguments import MAX_I64, as_choice, as_int, as_text
+from seglog.errors import CorruptError, NotFoundError
+from seglog.storage.core import StoreCore
+from seglog.storage.files.files import Files
+from seglog.storage.files.os_errors import explain_os_error, explained
+from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
+from seglog.storage.format.names import MAX_QUEUE_ID
+from seglog.storage.format.record.message import Message, decode_message_id
+from seglog.storage.format.record.record import FILLER, MAGIC_V1, MAGIC_V2
+from seglog.storage.format.record.tombstone import is_tombstone
+from seglog.storage.index.key_memory import KeyMemory
+from seglog.storage.index.key_query import KeyQuery
+from seglog.storage.kernels.decode import decode_message
+from seglog.storage.reads.buffer_leases import Leases
+from seglog.storage.reads.ext_codes import ExtCodes
+from seglog.storage.reads.offset_by_time import Boundary
+from seglog.storage.reads.open_queues import OpenQueue
+from seglog.storage.reads.queue_view import QueueView
+from seglog.storage.reads.readings import LogQueueReading, Readings
+from seglog.storage.reads.record_ranges import Place
+from seglog.storage.reads.sequential_reads import FastReads
+from seglog.storage.store_base import StoreBase
+from seglog.storage.writes.values import QueueInfo
+
+
+class Lookups(StoreBase):
+    """Looks up messages and queues of an open store."""
+
+    _reads: FastReads
+
+    def __init__(self, path: Path, files: Files, core: StoreCore) -> None:
+        super().__init__(path, files, core)
+        self._leases = Leases(str(path))
+        self._key_memory = KeyMemory()
+        self._readings = Readings(ExtCodes(files, path))
+
+    def queue(self, topic: str, queue_id: int) -> QueueView:
+        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.reads.queue_view`.
+
+        Raises:
+            NotFoundError: It never had a message.
+            InvalidArgumentError: A batch queue has no unit for each message.
+            ClosedError: The store was closed.
+        """
+        self._check_open()
+        reading = self._reading_of(topic, queue_id)
+        if reading is None:
+            raise NotFoundError(f"no queue {topic}/{queue_id} in {self.path} ever had a message")
+        queue = reading.with_units()
+        place = Place(
+            queue.min_offset,
+            queue.max_offset,
+            self.max_phy_offset,
+            self.geometry.segment_size_bytes,
+            is_shared=not self.read_only,
+        )
+        return QueueView(topic, queue_id, queue, self._core.log, place, self._leases)
+
+    def message_at(self, phy_offset: int) -> Message:
+        """Returns the message whose record starts at ``phy_offset``, verified.
+
+        Raises:
+            NotFoundError: No record starts there, or one that stands for a lost message.
+        """
+        self._check_open()
+        if type(phy_offset) is not int:
+            phy_offset = as_int("phy_offset", phy_offset, useful_to=MAX_I64)
+        record = self._reads.record_at(phy_offset)
+        if record is None:
+            if phy_offset in self._core.log.withheld:
+                raise NotFoundError(
+                    f"the record at {phy_offset} is damaged, and what it was can be proven",
+                    help=f"run `seglog repair {self.path}`",
+                )
+            with explained():
+                record = self._record_at(phy_offset) if phy_offset >= 0 else None
+            if record is not None and is_tombstone(record):
+                raise NotFoundError(f"the message at {phy_offset} was lost; a tombstone is in its place")
+        try:
+            if record is not None:
+                message = decode_message(record, verify=True)
+                if message.phy_offset == phy_offset:
+                    return message
+        except CorruptError as error:
+            raise NotFoundError(f"no message starts at {phy_offset}: {error}") from error
+        reason = ": phy_offset is 0 or more" if phy_offset < 0 else ""
+        raise NotFoundError(f"no message starts at {phy_offset}{reason}")
+
+    def query(
+        self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
+    ) -> list[Message]:
+        """Returns messages of a topic that have a key, or were given it as unique key, in log order.
+
+        Args:
+            topic: The topic.
+            key: One of the message's KEYS, or its UNIQ_KEY.
+            max_count: At most this many, the newest.
+            begin_ms: Earliest store time.
+            end_ms: Latest store time.
+
+        Raises:
+            InvalidArgumentError: ``max_count`` is below 1.
+        """
+        self._check_open()
+        as_text("topic", topic)
+        as_text("key", key)
+        max_count = as_int("max_count", max_count, 1)
+        begin_ms, end_ms = as_int("begin_ms", begin_ms), as_int("end_ms", end_ms)
+        holes, size = self._core.holes, self.geometry.segment_size_bytes
+        with explained():
+            indexed = self._core.indexed()
+            lookup = KeyQuery(
+                self.files, self.path, size, self._message_or_none, holes, indexed, self._key_memory
+            )
+            log = (max(0, self.min_phy_offset), self.max_phy_offset)
+            return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
+
+    def message_by_id(self, message_id: str) -> Message:
+        """Returns the message that an offsetMsgId names, as results of puts carry it.
+
+        Raises:
+            InvalidArgumentError: That is no such id.
+            NotFoundError: No message is there, or it is another one than the id was made for.
+        """
+        host, phy_offset = decode_message_id(message_id)
+        message = self.message_at(phy_offset)
+        if message.store_host != host:
+            raise NotFoundError(f"the message at {phy_offset} was stored by {message.store_host}, not {host}")
+        return message
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Returns the queue offset of the first message, 0 for a queue that never had one."""
+        queue = self._queue_of(topic, queue_id)
+        return 0 if queue is None else queue.min_offset
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Returns the queue offset that the next message gets."""
+        queue = self._queue_of(topic, queue_id)
+        return 0 if queue is None else queue.max_offset
+
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "lower"
+    ) -> int:
+        """Returns the queue offset of the first message stored at or after a moment.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            timestamp_ms: The moment.
+            boundary: ``upper`` for the last message at or before it instead.
+        """
+        self._check_open()
+        timestamp_ms = as_int("timestamp_ms", timestamp_ms)
+        as_choice("boundary", get_args(Boundary), boundary)
+        reading = self._reading_of(topic, queue_id)
+        if reading is None:
+            return 0
+        low = self.min_offset(topic, queue_id)
+        try:
+            return reading.offset_by_time(self._core.log, timestamp_ms, boundary)
+        except FileNotFoundError as error:
+            if reading.is_superseded(self._core.queues.find(topic, queue_id), low + 1):  # while we looked
+                return self.offset_by_time(topic, queue_id, timestamp_ms, boundary)
+            raise explain_os_error(error) from error
+        except OSError as error:
+            raise explain_os_error(error) from error
+
+    def topics(self) -> list[str]:
+        """Returns the topics that have a queue, sorted as Java sorts strings."""
+        return sorted({queue.topic for queue in self._core.queues}, key=_java_order)
+
+    def queues(self) -> list[QueueInfo]:
+        """Returns every queue and its range, sorted by topic (as Java sorts strings) and number."""
+        found = [
+            QueueInfo(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, queue.max_phy_offset)
+            for queue in self._core.queues
+        ]
+        return sorted(found, key=lambda info: (_java_order(info.topic), info.queue_id))
+
+    def _queue_of(self, topic: str, queue_id: int) -> OpenQueue | None:
+        if type(topic) is not str or type(queue_id) is not int:
+            topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
+        return self._core.queues.find(topic, queue_id)
+
+    def _reading_of(self, topic: str, queue_id: int) -> LogQueueReading | None:
+        topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
+        return self._readings.in_log(self._core.queues, topic, queue_id)
+
+    def _record_at(self, phy_offset: int) -> memoryview | None:
+        log = self._core.log
+        head = log.read(phy_offset, FILLER.size_bytes)
+        if head is None:
+            return None
+        size, magic = FILLER.struct.unpack_from(head)
+        # A size that is none may be anything; nobody wants a gigabyte read for it.
+        return log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
+
+    def _message_or_none(self, phy_offset: int) -> Message | None:
+        try:
+            return self.message_at(phy_offset)
+        except NotFoundError:
+            return None
+
+
+def _java_order(text: str) -> bytes:
+    """Sort key that orders strings by UTF-16 code units, as Java does."""
+    return text.encode("utf-16-be", "surrogatepass")
