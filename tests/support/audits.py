@@ -19,16 +19,16 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.survey.survey import Survey, survey
 
 
-def audit(root: Path, split_bytes: int, *, verify: bool = True) -> AuditReport:
+def audit(root: Path, split_bytes: int, *, verify: bool = True, files: Files | None = None) -> AuditReport:
     """Returns what an audit finds."""
-    files = RealFiles()
+    files = files or RealFiles()
     plan = plan_audit(root, files, split_bytes=split_bytes, verify=verify)
-    return conclude(plan, walk_splits(plan), files)
+    return conclude(plan, walk_splits(plan, files), files)
 
 
-def walk_splits(plan: AuditPlan) -> Iterator[Stretch]:
+def walk_splits(plan: AuditPlan, files: Files | None = None) -> Iterator[Stretch]:
     """Yields what the splits of a plan see."""
-    scan = SplitScan(RealFiles(), plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
+    scan = SplitScan(files or RealFiles(), plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
     try:
         for split in plan.splits:
             yield from scan.run(split)

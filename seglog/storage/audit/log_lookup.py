@@ -18,7 +18,7 @@ from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import Units
-from seglog.storage.format.record.record import Damage, examine
+from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine
 
 
 class LogLookup:
@@ -47,6 +47,14 @@ class LogLookup:
         found = [(phy, size) for phy, size in places.tolist() if self._size_at(phy, size) == size]
         starts = np.array([phy for phy, _size in found], np.int64)
         return starts, np.array([size for _phy, size in found], np.int32)
+
+    def row_at(self, phy_offset: int) -> RecordRow | None:
+        """Returns what a record says of itself, None where there is none any more."""
+        head = self._reader.read(phy_offset, FILLER_BYTES)
+        size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+        window = self._reader.read(phy_offset, min(max(size, 0), MOST_RECORD_BYTES))
+        row = examine(window, 0, phy_offset, verify=False)
+        return None if isinstance(row, Damage) else row
 
     def close(self) -> None:
         """Closes the file that was read last."""

@@ -31,6 +31,7 @@ from seglog.storage.walk.behind_damage import Hole
 
 _MAX_SIZE: Final = 0x7FFF_FFFF
 _IN_MEMORY_BYTES: Final = 8 << 20
+_WITHOUT_UNIT: Final = (UnitState.ABSENT, UnitState.DIFFERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def overlay(
         log.is_closed,
     )
     rows = rows_of(intervals, first_slot, stored, room)
+    _read_displaced(rows, intervals, stored, log.lookup)
     has_files = bool(queue.sizes)
     return overlay_queue(
         queue.topic, queue.queue_id, rows, first_slot, stored, facts, has_files=has_files, room=room
@@ -158,6 +160,23 @@ def rows_of(intervals: Sequence[Interval], first_slot: int, stored: Units, room:
             part = rows[start - interval.first_queue_offset : end - interval.first_queue_offset]
             _like(part, known, interval)
     return found
+
+
+def _read_displaced(rows: Rows, intervals: Sequence[Interval], stored: Units, lookup: LogLookup) -> None:
+    """Reads the records of which the queue has no unit at their own queue offset, but one elsewhere.
+
+    A flipped bit of a queue offset makes a record such a one. Whether that unit is right, the rules ask of
+    the record itself.
+    """
+    if all(interval.unit_state is UnitState.AGREES for interval in intervals):
+        return
+    ends = np.cumsum([interval.records for interval in intervals])
+    is_alone = [one.records == 1 and one.unit_state in _WITHOUT_UNIT for one in intervals]
+    numbers = ends[is_alone] - 1
+    for number in numbers[np.isin(rows["phy_offset"][numbers], stored["phy_offset"])].tolist():
+        found = lookup.row_at(int(rows["phy_offset"][number]))
+        if found is not None:
+            rows["size_bytes"][number], rows["tags_code"][number] = found.size_bytes, found.tags_code
 
 
 def _like(rows: Rows, known: Units, interval: Interval) -> None:
