@@ -94,6 +94,23 @@ def test_queue(queue_offsets, change, codes, tmp_path):
     assert [finding.code for finding in report.findings] == codes
 
 
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        (lambda units: units, ["record-queue-offset"]),
+        (set_units(tags_code=(9, 77)), ["record-queue-offset", "queue-unit-wrong"]),
+    ],
+    ids=["its unit is right", "its unit has another tag"],
+)
+def test_a_flipped_bit_of_a_queue_offset_leaves_the_unit_as_right_as_it_is(change, codes, tmp_path):
+    write_store(tmp_path, range(40), change)
+    offsets = [number | (1 << 20 if number == 9 else 0) for number in range(40)]
+    records = [replace(ONE, queue_offset=queue_offset) for queue_offset in offsets]
+    write_log(tmp_path, pack_log(records, segment_size_bytes=SEGMENT_BYTES), SEGMENT_BYTES)
+    report = audit_as_survey(tmp_path, 1024, 5000, SEGMENT_BYTES)
+    assert [finding.code for finding in report.findings] == codes
+
+
 def test_queue_knows_gaps_and_steps_back_in_its_offsets(tmp_path):
     write_store(tmp_path, [0, 1, 2, 5, 6, 6, 7, 9])
     (queue,) = audit_as_survey(tmp_path, 1024, SEGMENT_BYTES).queues
