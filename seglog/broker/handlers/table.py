@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final, Never, Protocol
 
 from seglog.broker.handlers import (
     clients,
@@ -38,7 +38,7 @@ class AnyHandler(Protocol):
         """Class of the request's header."""
 
     @property
-    def function(self) -> Callable[..., Response | HeldPull]:
+    def function(self) -> Callable[[BrokerState, Never], Response | HeldPull]:
         """What answers."""
 
     @property

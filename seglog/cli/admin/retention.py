@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,7 @@ def command() -> None:
     """Delete old messages, but none that somebody still needs."""
 
 
-def rules(function: Callable[..., None]) -> Callable[..., None]:
+def rules(function: options.CommandFunction) -> options.CommandFunction:
     """Gives a command the options that say what may go; it gets them as ``rules``."""
 
     @click.option(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -45,7 +44,7 @@ class Settings:
         )
 
 
-def settings(function: Callable[..., None]) -> Callable[..., None]:
+def settings(function: options.CommandFunction) -> options.CommandFunction:
     """Hands ``settings``, a :class:`Settings`, to the command."""
 
     @click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")

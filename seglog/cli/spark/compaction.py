@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import click
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
+from seglog.cli.ui.options import CommandFunction
 from seglog.spark.compact import (
     WORDS,
     Compacted,
@@ -45,7 +46,7 @@ class Wish:
     undo: bool
 
 
-def wish(function: Callable[..., None]) -> Callable[..., None]:
+def wish(function: CommandFunction) -> CommandFunction:
     """Hands ``wish``, a :class:`Wish`, to the command."""
 
     @click.option("--apply", is_flag=True, help="Do it.  [default: only show what would be done]")

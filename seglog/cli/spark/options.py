@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+
+from seglog.cli.ui.options import CommandFunction
 
 stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 """Hands ``paths``, one store directory or more, to the command."""
@@ -26,7 +28,7 @@ class Cluster:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-def cluster(function: Callable[..., None]) -> Callable[..., None]:
+def cluster(function: CommandFunction) -> CommandFunction:
     """Hands ``cluster``, a :class:`Cluster`, to the command, from ``--master`` and ``--conf``."""
 
     @click.option(

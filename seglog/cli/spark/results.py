@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import click
 
+from seglog.cli.ui.options import CommandFunction
 from seglog.spark.save import refuse_existing
 
 FORMATS: Final = ("table", "json", "parquet")
@@ -32,7 +32,7 @@ class Results:
         return self.format == "json" and self.folder is None
 
 
-def to_results(function: Callable[..., None]) -> Callable[..., None]:
+def to_results(function: CommandFunction) -> CommandFunction:
     """Hands ``results``, a :class:`Results`, to the command, from --json, --format and --output."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from seglog.storage.directory import ReadingRoot
     from seglog.storage.files import StoreRoot
 
-_R = TypeVar("_R")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 """Hands ``as_json`` to the command."""
@@ -28,7 +26,15 @@ EXISTS_ADVICE = "name a new file, or give --force to replace it"
 
 _FOLLOW = "seglog.follow"
 
-Command = TypeVar("Command", bound=Callable[..., object] | click.Command)
+
+class CommandFunction(Protocol):
+    """What click calls for a command: with the values of its options and arguments, by their names."""
+
+    def __call__(self, *arguments: Any, **values: Any) -> object:  # noqa: ANN401 - each command has its own
+        """Does what the command is for."""
+
+
+Command = TypeVar("Command", bound=CommandFunction | click.Command)
 
 
 def _keep_followed(ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
@@ -109,7 +115,7 @@ _INDEX_DIVISION = click.option(
 )
 
 
-def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
+def file_sizes(command: CommandFunction) -> CommandFunction:
     """Hands ``given``, the lengths of files that the caller knows, to the command."""
 
     @wraps(command)
@@ -120,7 +126,7 @@ def file_sizes(command: Callable[..., _R]) -> Callable[..., _R]:
         queue_file_bytes: int | None,
         index_division: tuple[int, int] | None,
         **kwargs: object,
-    ) -> _R:
+    ) -> object:
         # Not at the top: these load numpy, for which `seglog version` should not wait.
         from seglog.storage.directory import NOTHING_KNOWN, FileSizes, checked_division, read_broker_conf
 

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise, takewhile
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -63,6 +63,12 @@ class _Piece(NamedTuple):
     begin: int
     position: int
     queues: list[tuple[bytes, int]]
+
+
+class _Walk(Protocol):
+    """Walks one span of the buffer."""
+
+    def __call__(self, start: int, end: int, /, *, resync: bool) -> _Piece: ...
 
 
 class Walkers:
@@ -167,7 +173,7 @@ class Walkers:
                 future.cancel()
         return kept
 
-    def _submit(self, walk: Callable[..., _Piece], span: tuple[int, int], *, resync: bool) -> Future[_Piece]:
+    def _submit(self, walk: _Walk, span: tuple[int, int], *, resync: bool) -> Future[_Piece]:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, "seglog-walk")
         return self._pool.submit(walk, *span, resync=resync)

@@ -5,6 +5,8 @@ properties go as an object where that gives the same bytes again, and as base64 
 (repeated names, empty values). ``__CRC32#`` is left out: it is of the record, not of the message.
 """
 
+# ruff: noqa: N815 - the columns are called as RocketMQ's tools call them
+
 from __future__ import annotations
 
 import base64
@@ -31,21 +33,21 @@ class MessageRow:
     """
 
     topic: str
-    queueId: int  # noqa: N815 - the columns are called as RocketMQ's tools call them
-    queueOffset: int  # noqa: N815
-    commitLogOffset: int  # noqa: N815
-    msgId: str  # noqa: N815
-    bornTimestamp: int  # noqa: N815
-    storeTimestamp: int  # noqa: N815
-    bornHost: str  # noqa: N815
-    storeHost: str  # noqa: N815
-    sysFlag: int  # noqa: N815
+    queueId: int
+    queueOffset: int
+    commitLogOffset: int
+    msgId: str
+    bornTimestamp: int
+    storeTimestamp: int
+    bornHost: str
+    storeHost: str
+    sysFlag: int
     flag: int
-    reconsumeTimes: int  # noqa: N815
-    preparedTransactionOffset: int  # noqa: N815
+    reconsumeTimes: int
+    preparedTransactionOffset: int
     body: bytes
     properties: bytes
-    bodyError: str | None = None  # noqa: N815
+    bodyError: str | None = None
 
     @property
     def named(self) -> dict[str, str]:
