@@ -13,57 +13,46 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 import pytest
 from typing_extensions import override
 
-from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
-from seglog.broker.settings.config import BrokerConfig, GuardPolicy
+from seglog import Durability, MessageStore
 from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
-from seglog.consumer.listener import Consume, ConsumeFrom
-from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError, NotFoundError
-from seglog.storage.files.files import RealFiles
+from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import MAX_SYSTEM_TOPIC_BYTES
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.host import Host
 from seglog.storage.writes.values import RawMessage
-from seglog.testing import VirtualBroker
 from tests.support.machine.fast_paths import fast_paths_of
 from tests.support.machine.kernels import BOTH, native
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
-
-HUGE = 10**5000
-NO_INTEGERS = (True, 1.0, math.nan, "1", b"1", [1], 2**70, -(2**70), HUGE)
-NO_COUNTS = (*NO_INTEGERS, -1)
-NO_TEXTS = (5, True, b"text", ["text"], 1.5)
-NO_BODIES = ("text", 5, 1.5, ["text"], object())
-NO_FLAGS = (1, "yes", 0.0)
-NO_TIMES = (math.nan, "1", True, b"1", [1])
-NO_DURABILITY = ("SYNC", "", "sync ", True, 0, 1, b"sync", ConsumeFrom.LAST)
-SEPARATED = ("a\x01b", "a\x02b")
-"""Texts that no property can have: RocketMQ's separators are in them."""
-NO_PROPERTIES = (
-    *(7, "a", [("a", "b")], {"a": 1}, {1: "a"}, {b"a": "b"}, {"a": None}, {"a": b"b"}, 0, ""),
-    *({"a": one} for one in SEPARATED),
-    *({one: "a"} for one in (*SEPARATED, "")),
-    *({"a": "\ud800"}, {"\udfff": "b"}),
+from tests.support.wrong_arguments import (
+    NO_BATCHES,
+    NO_BODIES,
+    NO_CLOCKS,
+    NO_COUNTS,
+    NO_DIVISIONS,
+    NO_DURABILITY,
+    NO_FILES,
+    NO_FLAGS,
+    NO_FOLDERS,
+    NO_HOSTS,
+    NO_INTEGERS,
+    NO_KEYS,
+    NO_MESSAGES,
+    NO_PROPERTIES,
+    NO_TAGS,
+    NO_TEXTS,
+    NO_TIMES,
+    REFUSALS,
+    refused,
+    rows,
 )
-NO_KEYS = (5, b"key", [5], [b"k"], 1.5, ["a b"], ["a", " b"], *SEPARATED, *([one] for one in SEPARATED))
-NO_TAGS = (*NO_TEXTS, *SEPARATED)
-NO_MESSAGES = (b"one", "one", 5, None, memoryview(b"one"))
-NO_HOSTS = ("127.0.0.1:1", 5, b"\1\2\3\4")
-
-
-def wrong_message(**wrong: Any) -> NewMessage:
-    return NewMessage(**{"body": b"x"} | wrong)
-
 
 PUT = {
     "topic": NO_TEXTS,
@@ -96,14 +85,7 @@ APPEND_ASYNC = APPEND
 APPEND_BATCH = OF_BROKERS | {"topic": NO_TEXTS, "queue_id": NO_INTEGERS, "messages": (*NO_MESSAGES, [b"raw"])}
 PUT_BATCH = {
     "topic": NO_TEXTS,
-    "messages": (
-        *NO_MESSAGES,
-        [],
-        ["text"],
-        [b"x", 5],
-        [wrong_message(body="text")],
-        [wrong_message(flag="1")],
-    ),
+    "messages": NO_BATCHES,
     "queue_id": NO_INTEGERS,
     "durability": NO_DURABILITY,
 }
@@ -163,17 +145,7 @@ RIGHT = {
     "message_id": "00" * 16,
 }
 RAW = {"properties": b"", "tags_code": 0}
-WORDS = {
-    "message_id": "message_id|message id",
-    "queues": "queues|topic|queue_id|queue_offset",
-    "segment_size_bytes": "segment_size_bytes",
-    "properties": "propert",
-    "tags": "tags|TAGS",
-}
-"""What the error for an argument says, if that is not its name."""
-NO_FOLDERS = ("commitlog", 5, None, [5], [".."], ["a/b"], ["/etc"], [""])
-NO_CLOCKS = (5, "x", time, VirtualClock)
-NO_DIVISIONS = (("a", 32), (8, "b"), (-8, 32), (8, -32), (0, 0), (8.0, 32), (2**70, 32))
+
 OPENED = {
     "path": (5, b"bytes", None),
     "create": NO_FLAGS,
@@ -190,20 +162,8 @@ OPENED = {
     "store_host": (*NO_HOSTS, Host(bytes(4), 0)),
     "follow": NO_FOLDERS,
     "clock": NO_CLOCKS,
-    "files": (5, "x", object(), RealFiles),
+    "files": NO_FILES,
 }
-
-
-REFUSALS = (InvalidArgumentError, InvalidNameError, MessageIllegalError)
-
-
-def rows(table):
-    return [
-        pytest.param(call, name, wrong, id=f"{call}-{name}-{number}")
-        for call, names in table.items()
-        for name, choices in names.items()
-        for number, wrong in enumerate(choices)
-    ]
 
 
 @pytest.fixture(params=BOTH, scope="module")
@@ -224,10 +184,6 @@ def arguments_of(call, name, wrong):
     if call.__name__.startswith("put"):
         right.pop("properties", None)
     return right | {name: wrong}
-
-
-def refused(name):
-    return pytest.raises(REFUSALS, match=f"(?i){WORDS.get(name, name)}")
 
 
 @pytest.mark.parametrize(("call", "name", "wrong"), rows(STORE_CALLS))
@@ -279,7 +235,7 @@ def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
 
 VIEW = {"queue_offset": NO_INTEGERS, "count": NO_COUNTS}
 NO_COLUMNS = (5, None, "flag", b"flag", [5], [["flag"]], ["nosuch"], 1.5)
-VIEW_CALLS = {
+VIEW_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "units": VIEW,
     "timestamps": VIEW,
     "bodies": VIEW,
@@ -296,7 +252,7 @@ def test_a_view_names_the_argument_that_it_refuses(store, call, name, wrong):
         getattr(store.queue("T", 0), call)(**{name: wrong})
 
 
-RETENTION_CALLS = {
+RETENTION_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "delete_before": {"phy_offset": (*NO_INTEGERS, math.inf, None)},
     "delete_topic": {"topic": (*NO_TEXTS, None, [])},
     "offsets_from": {"phy_offsets": ([True], [1.0], ["1"], [None])},
@@ -494,167 +450,3 @@ def test_a_durability_given_as_text_reaches_the_disk(tmp_path, kernels, way, tex
     command = [sys.executable, "-c", SYNCED, str(tmp_path / "s"), text, way]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == [text, "1" if text == "sync" else "0"] * 20
-
-
-CONFIG = {
-    "retention_policy": ("REFUSE", "", 5, None, GuardPolicy.PARK),
-    "broker_name": NO_TEXTS,
-    "address": NO_TEXTS,
-    "auto_create_topics": NO_FLAGS,
-    "max_message_size_bytes": NO_COUNTS,
-    "persist_interval_ms": NO_COUNTS,
-    "hot_bytes": NO_COUNTS,
-    "retention_delete_hours": ("4", 4, (24,), (-1,), ("4",), (True,)),
-}
-BROKER = {
-    "path": (5, None),
-    "config": ("refuse", {"broker_name": "b"}),
-    "background": NO_FLAGS,
-    "create": NO_FLAGS,
-    "durability": NO_DURABILITY,
-    "segment_size_bytes": (*NO_COUNTS, 0),
-    "queue_file_size_bytes": (*NO_COUNTS, 0),
-    "record_crc": NO_FLAGS,
-    "follow": NO_FOLDERS,
-    "clock": NO_CLOCKS,
-    "files": OPENED["files"],
-}
-PRODUCER = {
-    "group": (*NO_TEXTS, ""),
-    "new_topic_queue_nums": (*NO_COUNTS, 0),
-    "first_turn": NO_COUNTS,
-    "clock": NO_CLOCKS,
-    "ids": (5, "id", VirtualClock()),
-}
-SEND = {
-    "topic": NO_TEXTS,
-    "body": (*NO_BODIES, None),
-    "tags": NO_TAGS,
-    "keys": NO_KEYS,
-    "properties": NO_PROPERTIES,
-    "flag": (*NO_INTEGERS, 2**31),
-    "queue_id": (*NO_INTEGERS, -1, 99),
-    "sharding_key": NO_TEXTS,
-    "wait_for_disk": NO_FLAGS,
-    "delay_level": NO_COUNTS,
-    "ttl_ms": NO_COUNTS,
-    "timeout_ms": NO_TIMES,
-}
-SEND_BATCH = {
-    name: SEND[name] for name in ("topic", "queue_id", "sharding_key", "wait_for_disk", "timeout_ms")
-}
-SEND_BATCH["messages"] = PUT_BATCH["messages"]
-OF_MESSAGES = {"tags": NO_TAGS, "keys": NO_KEYS, "properties": NO_PROPERTIES}
-CONSUMER = {
-    "group": (*NO_TEXTS, ""),
-    "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
-    "listener": (5, None, "seen"),
-    "client_id": NO_TEXTS,
-    "members": (5, "one", b"one", [5]),
-    "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
-    "pull_count": (*NO_COUNTS, 0),
-    "pull_bytes": (*NO_COUNTS, 0),
-    "suspend_ms": (*NO_TIMES, -1),
-    "max_reconsume_times": NO_COUNTS,
-    "clock": NO_CLOCKS,
-}
-CLIENT_WORDS = WORDS | {"queue_id": "queue_id|no queue", "subscription": "subscription|no tag|topic"}
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory):
-    with VirtualBroker.at(tmp_path_factory.mktemp("broker") / "s") as opened:
-        opened.producer().send("T", b"first")
-        yield opened
-
-
-def refused_by_client(name):
-    return pytest.raises(REFUSALS, match=f"(?i){CLIENT_WORDS.get(name, name)}")
-
-
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"config": CONFIG}))
-def test_settings_of_a_broker_name_the_one_that_they_refuse(_call, name, wrong):
-    with refused(name):
-        BrokerConfig(**{name: wrong})
-
-
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": BROKER}))
-def test_opening_a_broker_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
-    with refused(name):
-        Broker.open(**{"path": tmp_path / "s", name: wrong})
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("by", [-1, math.nan, 1.5, True, None, "soon", "-1s", b"1s"])
-def test_time_moves_by_durations_only(broker, by):
-    with pytest.raises(InvalidArgumentError, match=r"^by=|duration"):
-        broker.advance(by)
-
-
-@pytest.mark.parametrize(("call", "name", "wrong"), rows({"send": SEND, "send_batch": SEND_BATCH}))
-def test_a_producer_names_the_argument_that_it_refuses(broker, call, name, wrong):
-    end = broker.store.max_phy_offset
-    send = getattr(broker.producer(), call)
-    right = {"topic": "T", "body": b"x"} if call == "send" else {"topic": "T", "messages": [b"x"]}
-    with refused_by_client(name):
-        send(**right | {name: wrong})
-    assert broker.store.max_phy_offset == end
-
-
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"producer": PRODUCER}))
-def test_making_a_producer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
-    with refused_by_client(name):
-        Producer(broker.link(), **{name: wrong})
-
-
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": CONSUMER}))
-def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
-    right = {"group": "G", "subscription": "T", "listener": print}
-    with refused_by_client(name):
-        OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
-
-
-@pytest.mark.parametrize("call", ["put_batch", "send_batch"])
-@pytest.mark.parametrize(("_message", "name", "wrong"), rows({"message": OF_MESSAGES}))
-def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _message, name, wrong):
-    made = broker.producer().send_batch if call == "send_batch" else store.put_batch
-    ends = broker.store.max_phy_offset, store.max_phy_offset
-    with refused(name):
-        made("T", [b"x", NewMessage(b"y", **{name: wrong})])
-    assert (broker.store.max_phy_offset, store.max_phy_offset) == ends
-
-
-def test_the_tables_have_every_argument_of_clients_and_brokers():
-    taken: dict[str, tuple[Callable[..., object], AbstractSet[str]]] = {
-        "producer": (Producer, PRODUCER.keys() | {"link"}),
-        "send": (Producer.send, SEND.keys() | {"self"}),
-        "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
-        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link"}),
-        "open": (Broker.open, BROKER.keys()),
-    }
-    for name, (call, expected) in taken.items():
-        assert set(inspect.signature(call).parameters) == expected, name
-
-
-def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):
-    durability: Any = "sync"
-    consume_from: Any = "CONSUME_FROM_FIRST_OFFSET"
-    with Broker.open(tmp_path / "s", durability=durability, background=False, clock=VirtualClock()) as broker:
-        sent = Producer(LocalLink(broker)).send("T", b"x")
-        assert sent.durability is Durability.SYNC
-        seen = []
-        consumer = OrderlyConsumer(LocalLink(broker), "G", "T", seen.append, consume_from=consume_from)
-        with consumer:
-            assert consumer.run_until_idle() == 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "done"),
-    [("SUCCESS", 1), (None, 1), (Consume.SUCCESS, 1), ("success", 0), ("SUSPEND_CURRENT_QUEUE_A_MOMENT", 0)],
-)
-def test_a_listener_may_say_what_became_of_a_message_as_text(tmp_path, answer, done):
-    with VirtualBroker.at(tmp_path / "s") as broker:
-        broker.producer().send("T", b"x")
-        with broker.consumer("G", "T", lambda _message: answer) as consumer:
-            assert consumer.run_until_idle() == done
-            assert consumer.counts.failed == 1 - done

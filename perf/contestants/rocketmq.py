@@ -20,7 +20,8 @@ from perf.workloads.size import count_bytes
 from perf.workloads.together import over_one
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from tests.interop.judging import toolchain
-from tests.interop.judging.judge import Judge, JudgeError, Line
+from tests.interop.judging.judge import Judge, JudgeError
+from tests.interop.judging.questions import Line
 
 _WORKLOADS: Final = {
     Workload.PUT: "write",

@@ -8,8 +8,9 @@ from seglog import MessageStore
 from seglog.doctor.copies.backup import make_backup
 from seglog.doctor.copies.branch import create_branch
 from seglog.storage.files.store_root import StoreRoot
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.support.material import golden
 from tests.support.material.lives import TOPIC, live
 from tests.support.material.stores import new_clock, served

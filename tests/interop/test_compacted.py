@@ -13,8 +13,9 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.interop.judging.writing import store_options
 from tests.interop.test_compaction_topics import CONFIG, assert_same_answers, declare, put_changes

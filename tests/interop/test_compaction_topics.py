@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from seglog import GetStatus, MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import get_line, message_line
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from tests.interop.judging import toolchain
-from tests.interop.judging.judge import (
-    SMALL_GEOMETRY,
-    Geometry,
-    JavaHost,
-    JavaMessages,
-    Judge,
-    JudgeError,
-    Probe,
-)
+from tests.interop.judging.judge import Judge, JudgeError
+from tests.interop.judging.questions import SMALL_GEOMETRY, Geometry, JavaHost, JavaMessages, Probe
 from tests.support.material import golden
 from tests.support.narrow import not_none
 

@@ -16,8 +16,9 @@ import pytest
 
 from seglog import MessageStore
 from seglog.errors import StoreFailedError, StoreLockedError
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, served_lines
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.writing import store_options
 from tests.support.narrow import not_none
 

@@ -15,8 +15,9 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge, Probe
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import place, served_lines
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages, Probe
 from tests.support.material.stores import AllLengths
 
 pytestmark = pytest.mark.interop

@@ -17,7 +17,8 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import CRC_NAME, crc_property
 from seglog.storage.format.record.record import CRC_MASK, Damage, examine
 from tests.interop.brokers.test_broker_directories import GEOMETRY, await_body, pulling, sending
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.states import crashed
 from tests.support.material.records import Record
 from tests.support.material.stores import read_all

@@ -13,8 +13,9 @@ import pytest
 from seglog import GetStatus, MessageStore
 from seglog.storage.format.record.sys_flag import TRANSACTION_MASK, TRANSACTION_ROLLBACK, takes_queue_offset
 from seglog.storage.format.record.tags import tags_code
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, Judge, Probe
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import body_fields, client_line, differences, java_lines, served_lines
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaHost, JavaMessages, Probe
 from tests.interop.judging.writing import append_here, store_options
 
 pytestmark = pytest.mark.interop

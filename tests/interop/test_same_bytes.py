@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaHost, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaHost, JavaMessages
 from tests.interop.judging.writing import append_here, store_options
 
 pytestmark = pytest.mark.interop

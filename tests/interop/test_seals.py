@@ -6,7 +6,8 @@ import pytest
 
 from seglog import MessageStore
 from seglog.storage.survey.verify import verify_store
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.support.material.sealed import flip
 
 pytestmark = pytest.mark.interop

@@ -16,7 +16,8 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode_timer_checkpoint
-from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, lost_keys, served_lines
+from tests.interop.judging.questions import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaHost, JavaMessages
 from tests.interop.judging.writing import store_options
 
 pytestmark = pytest.mark.interop

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, java_lines, lost_keys, served_lines
+from tests.interop.judging.questions import DEFAULT_GEOMETRY, SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.writing import write_store
 
 pytestmark = pytest.mark.interop

@@ -23,7 +23,8 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message_id
 from tests.interop.judging.alike import Essence, essence
 from tests.interop.judging.java_broker import JavaBroker
-from tests.interop.judging.judge import Geometry, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import Geometry
 from tests.interop.judging.sequences import CLIENTS, DELAY_LEVELS, Sequence
 from tests.interop.judging.wire import encode_answer
 from tests.support.scale import scaled

@@ -24,7 +24,8 @@ from seglog.remoting.headers import (
 )
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.message import decode_message
-from tests.interop.judging.judge import Geometry, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import Geometry
 from tests.interop.judging.wire import encode_answer
 from tests.support.material.config_files import read_config
 from tests.support.material.golden import config_names, extract

@@ -22,7 +22,8 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
 from tests.interop.judging.alike import ONE_SIDED, plain_remark
-from tests.interop.judging.judge import Geometry, Judge
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import Geometry
 from tests.interop.judging.wire import encode_answer
 from tests.support.narrow import not_none
 

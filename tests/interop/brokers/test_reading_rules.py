@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, Judge, Probe
+from tests.interop.judging.judge import Judge
+from tests.interop.judging.questions import SMALL_GEOMETRY, Probe
 from tests.interop.judging.writing import write_store
 from tests.support.narrow import not_none
 

@@ -8,8 +8,9 @@ import shutil
 import pytest
 
 from seglog import MessageStore
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, lost_keys, served_lines
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.states import crashed
 from tests.interop.judging.writing import store_options
 

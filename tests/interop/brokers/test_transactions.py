@@ -13,8 +13,9 @@ from seglog.clock import SystemClock
 from seglog.doctor.groups.transactions import end_transaction
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import properties as props
-from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line
+from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.support.material.golden import extract
 from tests.support.material.stores import served
 

@@ -15,116 +15,31 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Final, Self
 
-from seglog.storage.reads.offset_by_time import Boundary
 from tests.interop.judging import toolchain
 from tests.interop.judging.java_broker import JavaBroker
-
-Line = dict[str, Any]
-"""One answer: ``kind`` and what belongs to it; ``Any`` because it is JSON."""
+from tests.interop.judging.questions import (
+    DEFAULT_GEOMETRY,
+    Dump,
+    Geometry,
+    JavaMessages,
+    Line,
+    Probe,
+    camel_case,
+    java_text,
+    options_of,
+    question_of,
+    target_of,
+)
 
 QUESTION_LIMIT_S: Final = 120
 
 
 class JudgeError(Exception):
     """The real store threw where it should have answered; the message holds what it said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """File sizes that the real store must be told; the defaults are RocketMQ's."""
-
-    segment_size_bytes: int = 1 << 30
-    queue_file_size_bytes: int = 6_000_000
-    index_slots: int = 5_000_000
-    index_entries: int = 20_000_000
-
-
-DEFAULT_GEOMETRY: Final = Geometry()
-SMALL_GEOMETRY: Final = Geometry(64 << 10, 2_000, 500, 2_000)
-
-
-@dataclass(frozen=True, slots=True)
-class JavaHost:
-    """An address and a port; a colon in the address makes it IPv6."""
-
-    address: str = "127.0.0.1"
-    port: int = 10911
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JavaMessages:
-    """Messages for the real store to append to one queue, numbered from ``first``.
-
-    Everything follows from these fields and the number: the tests know what must come back. Only single
-    messages are compressed.
-    """
-
-    topic: str
-    queue_id: int = 0
-    count: int = 1
-    first: int = 0
-    batch: bool = False
-    inner_batch: bool = False
-    body_bytes: int = 32
-    compressed: bool = False
-    tags: str | None = None
-    keys: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    flag: int = 0
-    sys_flag: int = 0
-    born_timestamp: int = 1_700_000_000_000
-    born_host: JavaHost = JavaHost()
-    store_host: JavaHost = JavaHost()
-    reconsume_times: int = 0
-    prepared_transaction_offset: int = 0
-
-    def body(self, number: int) -> bytes:
-        """Returns the body of message ``number``."""
-        pattern = f"{self.topic}/{self.queue_id}/{number} ".encode()
-        return (pattern * (self.body_bytes // len(pattern) + 1))[: self.body_bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """Asks for messages from ``queue_offset`` on, those of ``key``, or the offset at ``timestamp_ms``.
-
-    With ``decode`` messages are stated as a client decodes them, compressed bodies inflated; those of a key
-    always are.
-    """
-
-    topic: str
-    queue_id: int = 0
-    queue_offset: int = 0
-    max_count: int = 32
-    decode: bool = False
-    key: str | None = None
-    timestamp_ms: int | None = None
-    boundary: Boundary = "lower"
-
-
-@dataclass(frozen=True, slots=True)
-class Dump:
-    """What the real store serves from a directory."""
-
-    lines: list[Line]
-
-    @property
-    def refusal(self) -> str | None:
-        """Why the store did not open, or None."""
-        return next((line["error"] for line in self.of_kind("openFailed")), None)
-
-    @property
-    def store(self) -> Line:
-        """The ``store`` line."""
-        return self.of_kind("store")[0]
-
-    def of_kind(self, kind: str) -> list[Line]:
-        """Returns the lines of one kind, in order."""
-        return [line for line in self.lines if line["kind"] == kind]
 
 
 class HeldStore:
@@ -192,7 +107,7 @@ class Judge:
             probes: What to ask besides; the answers follow in this order.
             config: Further properties of MessageStoreConfig, by their names in broker.conf.
         """
-        return Dump(self._ask(_question("dump", probes) | _target(path, geometry, config)))
+        return Dump(self._ask(question_of("dump", probes) | target_of(path, geometry, config)))
 
     def append(
         self,
@@ -231,7 +146,7 @@ class Judge:
         self, path: Path, probes: Sequence[Probe], geometry: Geometry = DEFAULT_GEOMETRY, **config: object
     ) -> list[Line]:
         """Returns the real store's answer to each probe: a ``get``, an ``offset`` or a ``query`` line."""
-        return self._ask(_question("probe", probes) | _target(path, geometry, config))
+        return self._ask(question_of("probe", probes) | target_of(path, geometry, config))
 
     def compact(
         self,
@@ -254,8 +169,8 @@ class Judge:
         Returns:
             A ``compacted`` line for each queue, and the answers to the probes.
         """
-        question = _question("compact", probes) | {"halt": halt}
-        lines = self._ask(question | _target(path, geometry, config))
+        question = question_of("compact", probes) | {"halt": halt}
+        lines = self._ask(question | target_of(path, geometry, config))
         compacted = [line for line in lines if line["kind"] == "compacted"]
         return compacted, lines[len(compacted) :]
 
@@ -273,7 +188,7 @@ class Judge:
         Returns:
             The ``timer`` line: ``error`` if the timer refused to load, how far it came in its topic else.
         """
-        question = {"op": "timer", "seconds": seconds} | _target(path, geometry, config)
+        question = {"op": "timer", "seconds": seconds} | target_of(path, geometry, config)
         (answer,) = self._ask(question)
         return answer
 
@@ -294,7 +209,7 @@ class Judge:
                 checkpoint and deletes the abort file, although another process holds the store.
             config: Further properties of MessageStoreConfig.
         """
-        question = {"op": "trylock", "likeBroker": like_broker} | _target(path, geometry, config)
+        question = {"op": "trylock", "likeBroker": like_broker} | target_of(path, geometry, config)
         (answer,) = self._ask(question)
         refusal: str | None = answer["error"]
         return refusal
@@ -304,7 +219,7 @@ class Judge:
         self, path: Path, geometry: Geometry = DEFAULT_GEOMETRY, *, limit_s: float = 60
     ) -> Iterator[HeldStore]:
         """Keeps ``path`` open in a JVM of its own until the block ends; then it shuts down cleanly."""
-        options = ["hold", str(path), "--seconds", str(limit_s), *_options(geometry)]
+        options = ["hold", str(path), "--seconds", str(limit_s), *options_of(geometry)]
         process = self._start(*options)
         try:
             (ready,) = self._answers(process, {"op": "hold"}, until="ready")
@@ -332,8 +247,8 @@ class Judge:
                 were last saved.
             config: Further properties of MessageStoreConfig.
         """
-        broker = {name: _java_text(value) for name, value in (settings or {}).items()}
-        question = {"op": "brokerStart", "broker": broker} | _target(path, geometry, config)
+        broker = {name: java_text(value) for name, value in (settings or {}).items()}
+        question = {"op": "brokerStart", "broker": broker} | target_of(path, geometry, config)
         (started,) = self._ask(question)
         try:
             yield JavaBroker(started["port"], lambda asked: self._ask(dict(asked)))
@@ -360,8 +275,8 @@ class Judge:
             ``n``, ``seconds``, ``cpu_seconds``, ``msgs_per_s``, ``log_bytes``, and of a call ``p50_us``,
             ``p99_us``, ``p999_us`` and ``max_us``.
         """
-        question = {"op": "bench", "workload": workload} | _camel(options)
-        (result,) = self._ask(question | _target(path, DEFAULT_GEOMETRY, config or {}))
+        question = {"op": "bench", "workload": workload} | camel_case(options)
+        (result,) = self._ask(question | target_of(path, DEFAULT_GEOMETRY, config or {}))
         return result
 
     def _write(
@@ -374,8 +289,8 @@ class Judge:
         halt: bool,
         config: dict[str, object],
     ) -> list[Line]:
-        question = {"op": op, "halt": halt, "messages": [_camel(asdict(each)) for each in messages]}
-        return self._ask(question | _target(path, geometry, config))
+        question = {"op": op, "halt": halt, "messages": [camel_case(asdict(each)) for each in messages]}
+        return self._ask(question | target_of(path, geometry, config))
 
     def _ask(self, question: Line) -> list[Line]:
         if self._process is None:
@@ -470,49 +385,3 @@ def _end(process: subprocess.Popen[str]) -> None:
         if pipe is not None:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-
-
-def _question(op: str, probes: Sequence[Probe]) -> Line:
-    return {"op": op, "probes": [_camel(asdict(probe)) for probe in probes]}
-
-
-def _target(path: Path, geometry: Geometry, config: dict[str, object]) -> Line:
-    """``topics`` among the properties is no property: attributes by topic, as ``config/topics.json`` has."""
-    config = dict(config)
-    return {
-        "topics": config.pop("topics", {}),
-        "dir": str(path),
-        "segmentBytes": geometry.segment_size_bytes,
-        "queueBytes": geometry.queue_file_size_bytes,
-        "config": _index_sizes(geometry) | {name: _java_text(value) for name, value in config.items()},
-    }
-
-
-def _options(geometry: Geometry) -> list[str]:
-    sizes = [
-        "--segment-bytes",
-        str(geometry.segment_size_bytes),
-        "--queue-bytes",
-        str(geometry.queue_file_size_bytes),
-    ]
-    for name, value in _index_sizes(geometry).items():
-        sizes += ["--set", f"{name}={value}"]
-    return sizes
-
-
-def _index_sizes(geometry: Geometry) -> dict[str, str]:
-    return {"maxHashSlotNum": str(geometry.index_slots), "maxIndexNum": str(geometry.index_entries)}
-
-
-def _java_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _camel(fields: dict[str, Any]) -> Line:
-    """Renames snake_case keys, also in nested objects; what properties are called is left alone."""
-    renamed: Line = {}
-    for name, value in fields.items():
-        head, *tail = name.split("_")
-        nested = isinstance(value, dict) and name != "properties"
-        renamed[head + "".join(word.title() for word in tail)] = _camel(value) if nested else value
-    return renamed

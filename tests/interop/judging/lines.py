@@ -19,7 +19,7 @@ from seglog.storage.format.record.sys_flag import (
     NEED_UNWRAP,
     STORE_HOST_V6,
 )
-from tests.interop.judging.judge import JavaMessages, Line
+from tests.interop.judging.questions import JavaMessages, Line
 
 Place = tuple[str, int, int]
 """Topic, queue id and queue offset."""

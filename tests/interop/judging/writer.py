@@ -20,8 +20,8 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.writes.values import PutResult
-from tests.interop.judging.judge import Geometry
 from tests.interop.judging.lines import body_fields
+from tests.interop.judging.questions import Geometry
 from tests.interop.judging.writing import store_options
 
 Acknowledged = Iterator[dict[str, Any]]

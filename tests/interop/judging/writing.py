@@ -17,7 +17,8 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.writes.values import BatchResult, PutResult, RawMessage
-from tests.interop.judging.judge import (
+from tests.interop.judging.lines import inner_batch_body, properties_of, stored_body, sys_flag_of
+from tests.interop.judging.questions import (
     DEFAULT_GEOMETRY,
     SMALL_GEOMETRY,
     Geometry,
@@ -25,7 +26,6 @@ from tests.interop.judging.judge import (
     JavaMessages,
     Line,
 )
-from tests.interop.judging.lines import inner_batch_body, properties_of, stored_body, sys_flag_of
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 60

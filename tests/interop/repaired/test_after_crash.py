@@ -14,8 +14,9 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.record.tombstone import LOST
-from tests.interop.judging.judge import Geometry, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, lost_keys, message_line
+from tests.interop.judging.questions import Geometry
 from tests.support.crash.crash_files import CrashFiles
 from tests.support.crash.crash_life import INDEX_GEOMETRY, QUEUE_FILE_BYTES, Life
 from tests.support.crash.crash_work import SEGMENT_BYTES, STORE

@@ -10,8 +10,9 @@ import pytest
 from seglog import MessageStore
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import SMALL_GEOMETRY, Geometry, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, place
+from tests.interop.judging.questions import SMALL_GEOMETRY, Geometry
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.interop.repaired.test_repaired import ends
 from tests.support.damage.subjects import SUBJECTS, make_subject

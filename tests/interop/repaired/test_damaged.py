@@ -11,8 +11,9 @@ from seglog import MessageStore
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.survey.survey import survey
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.material import golden
 

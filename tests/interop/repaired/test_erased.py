@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from seglog import MessageStore
 from seglog.cli.main import commands
 from seglog.storage.format.record.sys_flag import COMPRESSED
-from tests.interop.judging.judge import SMALL_GEOMETRY, JavaMessages, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
+from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.material import golden
 from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live

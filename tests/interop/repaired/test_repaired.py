@@ -16,8 +16,9 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.record.tombstone import LOST
-from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, lost_keys, place
+from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.judging.states import as_is, bare, crashed
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.subjects import make_subject

@@ -19,8 +19,9 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.record.tombstone import LOST
 from tests.interop.judging import toolchain
-from tests.interop.judging.judge import SMALL_GEOMETRY, Judge
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, place
+from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.repaired.test_repaired import ends, lost_in
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.length_damage import LENGTH_KINDS

@@ -11,8 +11,9 @@ from seglog import MessageStore
 from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
-from tests.interop.judging.judge import Geometry, JavaMessages, Judge, Probe
+from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, get_line
+from tests.interop.judging.questions import Geometry, JavaMessages, Probe
 from tests.support.damage.broker_damage import DAMAGES, compacted, real
 from tests.support.material import golden
 from tests.support.material.stores import new_clock

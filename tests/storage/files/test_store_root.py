@@ -6,7 +6,6 @@ import errno
 import gc
 import os
 import signal
-import socket
 import stat
 import threading
 import time
@@ -17,29 +16,12 @@ import pytest
 from seglog.errors import FileKindError, InvalidArgumentError, StoreLockedError, UnsafePathError
 from seglog.storage.directory.reading_root import ReadingRoot
 from seglog.storage.files import beneath
-from seglog.storage.files.beneath import openat2_beneath, walk_beneath
 from seglog.storage.files.files import Stamp
 from seglog.storage.files.store_root import StoreRoot
+from tests.support.machine.openers import OPENERS
+from tests.support.material.special_files import SPECIAL_KINDS
 
 CANARY = b"not for the store"
-
-
-def has_openat2():
-    folder = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        return beneath.choose_opener(folder) is openat2_beneath
-    finally:
-        os.close(folder)
-
-
-OPENERS = [
-    pytest.param(
-        openat2_beneath,
-        id="openat2",
-        marks=pytest.mark.skipif(not has_openat2(), reason="no C kernel, or a kernel without openat2"),
-    ),
-    pytest.param(walk_beneath, id="walk"),
-]
 
 
 @pytest.fixture(params=OPENERS)
@@ -182,49 +164,8 @@ def test_no_call_goes_through_a_link_that_leads_back_into_the_store(files, root,
 OPENING = ["open", "open for writing", "read_file", "write_file", "link", "stamp", "set_stamp"]
 
 
-def a_link(path, outside):
-    path.symlink_to(outside / "keys")
-
-
-def a_dangling_link(path, outside):
-    path.symlink_to(outside / "new")
-
-
-def a_link_within(path, outside):
-    path.symlink_to("topics.json")
-
-
-def a_pipe(path, outside):
-    os.mkfifo(path)
-
-
-def a_socket(path, outside):
-    here = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)  # the path itself may be too long for one
-    try:
-        with socket.socket(socket.AF_UNIX) as bound:
-            bound.bind(f"/proc/self/fd/{here}/{path.name}")
-    finally:
-        os.close(here)
-
-
-def a_device(path, outside):
-    if os.geteuid():
-        pytest.skip("only root makes devices")
-    try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
-    except PermissionError:
-        pytest.skip("this system lets nobody make devices")
-
-
-def a_folder(path, outside):
-    path.mkdir()
-
-
-ODD = [a_link, a_dangling_link, a_link_within, a_pipe, a_socket, a_device, a_folder]
-
-
 @pytest.mark.parametrize("call", OPENING)
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", SPECIAL_KINDS)
 def test_what_is_no_regular_file_is_never_opened(files, root, outside, make, call):
     make(root / "config" / "odd.json", outside)
     with pytest.raises(FileKindError) as error:
@@ -232,14 +173,14 @@ def test_what_is_no_regular_file_is_never_opened(files, root, outside, make, cal
     assert error.value.file == "config/odd.json"
 
 
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", SPECIAL_KINDS)
 def test_a_lock_file_of_another_kind_is_refused(files, root, outside, make):
     make(root / "lock", outside)
     with pytest.raises(FileKindError):
         files.lock(root)
 
 
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", SPECIAL_KINDS)
 def test_whoever_holds_no_lock_is_not_asked_of_another_kind_of_file(files, root, outside, make):
     make(root / "lock", outside)
     assert files.lock_holder() is None
@@ -257,7 +198,7 @@ def test_a_lock_file_with_other_names_is_replaced_before_it_is_written(files, ro
     assert sorted(path.name for path in root.iterdir()) == ["checkpoint", "config", "lock"]
 
 
-@pytest.mark.parametrize("make", ODD[:-1])
+@pytest.mark.parametrize("make", SPECIAL_KINDS[:-1])
 def test_a_listing_for_a_writer_refuses_what_no_store_has(files, root, outside, make):
     make(root / "config" / "odd", outside)
     with pytest.raises(FileKindError):
@@ -287,7 +228,7 @@ def test_a_topic_may_be_called_like_a_file(tmp_path, opener):
     assert [entry.is_dir for entry in files.list_dir(tmp_path / "other" / "consumequeue")] == [True]
 
 
-@pytest.mark.parametrize("make", ODD[:-1])
+@pytest.mark.parametrize("make", SPECIAL_KINDS[:-1])
 def test_a_reader_counts_it_as_absent_and_remembers_it(root, outside, make, opener):
     make(root / "config" / "odd.json", outside)
     files = ReadingRoot(root, opener=opener)

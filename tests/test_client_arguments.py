@@ -1,0 +1,213 @@
+"""Public calls of brokers and clients refuse what they cannot work with, and name the argument."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import pytest
+
+from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
+from seglog.broker.settings.config import BrokerConfig, GuardPolicy
+from seglog.clock import VirtualClock
+from seglog.consumer.listener import Consume
+from seglog.errors import InvalidArgumentError
+from seglog.testing import VirtualBroker
+from tests.support.machine.fast_paths import fast_paths_of
+from tests.support.machine.kernels import BOTH
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.wrong_arguments import (
+    NO_BATCHES,
+    NO_BODIES,
+    NO_CLOCKS,
+    NO_COUNTS,
+    NO_DURABILITY,
+    NO_FILES,
+    NO_FLAGS,
+    NO_FOLDERS,
+    NO_INTEGERS,
+    NO_KEYS,
+    NO_PROPERTIES,
+    NO_TAGS,
+    NO_TEXTS,
+    NO_TIMES,
+    WORDS,
+    refused,
+    rows,
+)
+
+CONFIG = {
+    "retention_policy": ("REFUSE", "", 5, None, GuardPolicy.PARK),
+    "broker_name": NO_TEXTS,
+    "address": NO_TEXTS,
+    "auto_create_topics": NO_FLAGS,
+    "max_message_size_bytes": NO_COUNTS,
+    "persist_interval_ms": NO_COUNTS,
+    "hot_bytes": NO_COUNTS,
+    "retention_delete_hours": ("4", 4, (24,), (-1,), ("4",), (True,)),
+}
+BROKER = {
+    "path": (5, None),
+    "config": ("refuse", {"broker_name": "b"}),
+    "background": NO_FLAGS,
+    "create": NO_FLAGS,
+    "durability": NO_DURABILITY,
+    "segment_size_bytes": (*NO_COUNTS, 0),
+    "queue_file_size_bytes": (*NO_COUNTS, 0),
+    "record_crc": NO_FLAGS,
+    "follow": NO_FOLDERS,
+    "clock": NO_CLOCKS,
+    "files": NO_FILES,
+}
+PRODUCER = {
+    "group": (*NO_TEXTS, ""),
+    "new_topic_queue_nums": (*NO_COUNTS, 0),
+    "first_turn": NO_COUNTS,
+    "clock": NO_CLOCKS,
+    "ids": (5, "id", VirtualClock()),
+}
+SEND = {
+    "topic": NO_TEXTS,
+    "body": (*NO_BODIES, None),
+    "tags": NO_TAGS,
+    "keys": NO_KEYS,
+    "properties": NO_PROPERTIES,
+    "flag": (*NO_INTEGERS, 2**31),
+    "queue_id": (*NO_INTEGERS, -1, 99),
+    "sharding_key": NO_TEXTS,
+    "wait_for_disk": NO_FLAGS,
+    "delay_level": NO_COUNTS,
+    "ttl_ms": NO_COUNTS,
+    "timeout_ms": NO_TIMES,
+}
+SEND_BATCH = {
+    name: SEND[name] for name in ("topic", "queue_id", "sharding_key", "wait_for_disk", "timeout_ms")
+}
+SEND_BATCH["messages"] = NO_BATCHES
+OF_MESSAGES = {"tags": NO_TAGS, "keys": NO_KEYS, "properties": NO_PROPERTIES}
+CONSUMER = {
+    "group": (*NO_TEXTS, ""),
+    "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
+    "listener": (5, None, "seen"),
+    "client_id": NO_TEXTS,
+    "members": (5, "one", b"one", [5]),
+    "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
+    "pull_count": (*NO_COUNTS, 0),
+    "pull_bytes": (*NO_COUNTS, 0),
+    "suspend_ms": (*NO_TIMES, -1),
+    "max_reconsume_times": NO_COUNTS,
+    "clock": NO_CLOCKS,
+}
+CLIENT_WORDS = WORDS | {"queue_id": "queue_id|no queue", "subscription": "subscription|no tag|topic"}
+
+
+@pytest.fixture(params=BOTH, scope="module")
+def store(request, tmp_path_factory):
+    with fast_paths_of(request.param):
+        folder = tmp_path_factory.mktemp("store")
+        with MessageStore.open(folder / "s", clock=new_clock(), **SMALL, **SMALL_INDEX) as opened:
+            opened.put("T", b"first", tags="TagA", keys="k")
+            opened.put("T", b"second")  # by the fast path
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with VirtualBroker.at(tmp_path_factory.mktemp("broker") / "s") as opened:
+        opened.producer().send("T", b"first")
+        yield opened
+
+
+def refused_by_client(name):
+    return refused(name, CLIENT_WORDS)
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"config": CONFIG}))
+def test_settings_of_a_broker_name_the_one_that_they_refuse(_call, name, wrong):
+    with refused(name):
+        BrokerConfig(**{name: wrong})
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": BROKER}))
+def test_opening_a_broker_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
+    with refused(name):
+        Broker.open(**{"path": tmp_path / "s", name: wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("by", [-1, math.nan, 1.5, True, None, "soon", "-1s", b"1s"])
+def test_time_moves_by_durations_only(broker, by):
+    with pytest.raises(InvalidArgumentError, match=r"^by=|duration"):
+        broker.advance(by)
+
+
+@pytest.mark.parametrize(("call", "name", "wrong"), rows({"send": SEND, "send_batch": SEND_BATCH}))
+def test_a_producer_names_the_argument_that_it_refuses(broker, call, name, wrong):
+    end = broker.store.max_phy_offset
+    send = getattr(broker.producer(), call)
+    right = {"topic": "T", "body": b"x"} if call == "send" else {"topic": "T", "messages": [b"x"]}
+    with refused_by_client(name):
+        send(**right | {name: wrong})
+    assert broker.store.max_phy_offset == end
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"producer": PRODUCER}))
+def test_making_a_producer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
+    with refused_by_client(name):
+        Producer(broker.link(), **{name: wrong})
+
+
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": CONSUMER}))
+def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
+    right = {"group": "G", "subscription": "T", "listener": print}
+    with refused_by_client(name):
+        OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
+
+
+@pytest.mark.parametrize("call", ["put_batch", "send_batch"])
+@pytest.mark.parametrize(("_message", "name", "wrong"), rows({"message": OF_MESSAGES}))
+def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _message, name, wrong):
+    made = broker.producer().send_batch if call == "send_batch" else store.put_batch
+    ends = broker.store.max_phy_offset, store.max_phy_offset
+    with refused(name):
+        made("T", [b"x", NewMessage(b"y", **{name: wrong})])
+    assert (broker.store.max_phy_offset, store.max_phy_offset) == ends
+
+
+def test_the_tables_have_every_argument_of_clients_and_brokers():
+    taken: dict[str, tuple[Callable[..., object], AbstractSet[str]]] = {
+        "producer": (Producer, PRODUCER.keys() | {"link"}),
+        "send": (Producer.send, SEND.keys() | {"self"}),
+        "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
+        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link"}),
+        "open": (Broker.open, BROKER.keys()),
+    }
+    for name, (call, expected) in taken.items():
+        assert set(inspect.signature(call).parameters) == expected, name
+
+
+def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):
+    durability: Any = "sync"
+    consume_from: Any = "CONSUME_FROM_FIRST_OFFSET"
+    with Broker.open(tmp_path / "s", durability=durability, background=False, clock=VirtualClock()) as broker:
+        sent = Producer(LocalLink(broker)).send("T", b"x")
+        assert sent.durability is Durability.SYNC
+        seen = []
+        consumer = OrderlyConsumer(LocalLink(broker), "G", "T", seen.append, consume_from=consume_from)
+        with consumer:
+            assert consumer.run_until_idle() == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "done"),
+    [("SUCCESS", 1), (None, 1), (Consume.SUCCESS, 1), ("success", 0), ("SUSPEND_CURRENT_QUEUE_A_MOMENT", 0)],
+)
+def test_a_listener_may_say_what_became_of_a_message_as_text(tmp_path, answer, done):
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        broker.producer().send("T", b"x")
+        with broker.consumer("G", "T", lambda _message: answer) as consumer:
+            assert consumer.run_until_idle() == done
+            assert consumer.counts.failed == 1 - done
