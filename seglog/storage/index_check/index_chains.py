@@ -20,7 +20,11 @@ from seglog.storage.index_check.index_outline import first_entry, new_piece, pie
 from seglog.storage.kernels.index_entries import MOST_WRONG, follow
 
 _PER_BLOCK: Final = 1 << 16
+_MOST_POSITIVE: Final = 0x7F
+"""The greatest first byte of a number that is not negative."""
+
 _SLOTS_IN_USE_AT: Final = INDEX_HEADER.offsets["hash_slot_count"]
+_HASH_AT: Final = INDEX_ENTRY.offsets["key_hash"]
 _PREVIOUS_AT: Final = INDEX_ENTRY.offsets["previous_entry"]
 
 _Wrong = list[tuple[int, str, str]]
@@ -42,10 +46,10 @@ def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding 
         if handle.size_bytes != file.geometry.file_size_bytes:
             return Finding("index-damaged", f"{INDEX}/{file.path.name}")
         newest, wrong, no_hashes = _follow(handle, file)
-        wrong += _wrong_slots(handle, file, newest, is_closed=is_closed)
+        wrong_slots, in_use = _compare_slots(handle, file, newest, is_closed=is_closed)
     finally:
         handle.close()
-    in_use = int(np.count_nonzero(newest))
+    wrong += wrong_slots
     if is_closed and file.header.hash_slot_count != in_use:
         wrong.append((_SLOTS_IN_USE_AT, f"{in_use} slots in use", str(file.header.hash_slot_count)))
     wrong = wrong or no_hashes  # which lead to other slots, so that chains hardly ever are whole beside them
@@ -70,7 +74,9 @@ def _follow(handle: OpenFile, file: IndexFile) -> tuple[npt.NDArray[np.int32], _
     for number in range(piece_count(file)):
         entries = read_piece(handle, file, number, buffer)
         first = first_entry(number)
-        for at in np.flatnonzero(entries["key_hash"] < 0)[:MOST_WRONG].tolist():
+        # Whole numbers in the byte order of the file would be converted one by one to be compared.
+        first_bytes = entries.view(np.uint8)[_HASH_AT :: INDEX_ENTRY.size_bytes]
+        for at in np.flatnonzero(first_bytes > _MOST_POSITIVE).tolist():
             stated = str(entries["key_hash"][at])
             no_hashes.append((entry_at(file, first + at), "a hash of 0 or more", stated))
         for entry, previous in follow(entries, first, newest):
@@ -79,21 +85,24 @@ def _follow(handle: OpenFile, file: IndexFile) -> tuple[npt.NDArray[np.int32], _
     return newest, wrong, no_hashes
 
 
-def _wrong_slots(
+def _compare_slots(
     handle: OpenFile, file: IndexFile, newest: npt.NDArray[np.int32], *, is_closed: bool
-) -> _Wrong:
+) -> tuple[_Wrong, int]:
+    """Returns slots that lead to another entry than their newest one, and how many have one."""
     wrong: _Wrong = []
+    in_use = 0
     stored = np.empty(_PER_BLOCK, INDEX_SLOT.dtype["newest_entry"])
     for first in range(0, file.geometry.slot_count, _PER_BLOCK):
         wanted = newest[first : first + _PER_BLOCK]
         at = INDEX_HEADER.size_bytes + first * INDEX_SLOT.size_bytes
-        data_at = handle.next_data(at)
-        if (data_at is None or data_at >= at + wanted.nbytes) and not has_data(wanted.data.cast("B")):
+        if has_data(wanted.data.cast("B")):
+            in_use += int(np.count_nonzero(wanted))
+        elif (data_at := handle.next_data(at)) is None or data_at >= at + wanted.nbytes:
             continue  # hardly any slot of a new file was ever written
         here = stored[: len(wanted)]
         read_bytes = handle.read_into(here.view(np.uint8).data, at)
         here.view(np.uint8)[read_bytes:] = 0
-        if np.array_equal(here, wanted):
+        if here.tobytes() == wanted.astype(here.dtype).tobytes():
             continue
         differs = here != wanted
         if not is_closed:
@@ -101,4 +110,4 @@ def _wrong_slots(
         for number in np.flatnonzero(differs)[:MOST_WRONG].tolist():
             place = at + number * INDEX_SLOT.size_bytes
             wrong.append((place, f"entry {wanted[number]}", str(here[number])))
-    return wrong
+    return wrong, in_use
