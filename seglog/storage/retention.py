@@ -15,13 +15,7 @@ from dataclasses import dataclass
 
 from seglog.arguments import as_int, as_text
 from seglog.storage.core import StoreCore
-from seglog.storage.format.record.record import (
-    FILLER,
-    MAGIC_V1,
-    MAGIC_V2,
-    MIN_RECORD_BYTES,
-    store_time_of,
-)
+from seglog.storage.format.record.record import FILLER, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES, store_time_of
 from seglog.storage.reads.get import RecordSource
 from seglog.storage.reads.offset_by_position import offsets_from
 from seglog.storage.writes.log_trimmer import Trimmed

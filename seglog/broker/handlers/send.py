@@ -10,12 +10,7 @@ from typing import Final
 from seglog.broker.delay.delay_levels import hold
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.sends.dead_letters import dead_letter_topic, without_delay
-from seglog.broker.sends.send import (
-    choose_queue,
-    complete_properties,
-    find_batch_topic,
-    find_topic,
-)
+from seglog.broker.sends.send import choose_queue, complete_properties, find_batch_topic, find_topic
 from seglog.broker.state.state import BrokerState
 from seglog.errors import ProtocolError, SeglogError
 from seglog.remoting.batch import decode_batch, encoded_size

@@ -27,12 +27,7 @@ from seglog.broker.offsets.offset_history_query import (
 from seglog.clock import Clock
 from seglog.storage.files import Files, explained
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.ours import (
-    ChangeKind,
-    OffsetChange,
-    decode_changes,
-    encode_changes,
-)
+from seglog.storage.format.ours import ChangeKind, OffsetChange, decode_changes, encode_changes
 
 FILE_BYTES: Final = 4 << 20
 MAX_BYTES: Final = 64 << 20

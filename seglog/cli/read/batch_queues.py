@@ -17,12 +17,7 @@ import numpy.typing as npt
 
 from seglog.cli.ui import options
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, parse_segment_file_name, segment_file_name
-from seglog.storage.format.queue import (
-    BATCH_UNIT,
-    BATCH_UNIT_BYTES,
-    BatchUnits,
-    batch_in_use,
-)
+from seglog.storage.format.queue import BATCH_UNIT, BATCH_UNIT_BYTES, BatchUnits, batch_in_use
 from seglog.storage.overlay import BatchQueueState
 from seglog.storage.survey import Survey
 

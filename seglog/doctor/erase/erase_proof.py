@@ -18,12 +18,7 @@ from seglog.errors import CorruptError
 from seglog.storage.directory import list_store
 from seglog.storage.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
-from seglog.storage.format.record import (
-    MIN_RECORD_BYTES,
-    Damage,
-    examine,
-    head_layout,
-)
+from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine, head_layout
 
 _ERASED_FIELDS: Final = frozenset({"body_crc", "sys_flag", "body_bytes"})
 """Of a head, what an erase changes."""

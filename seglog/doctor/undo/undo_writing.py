@@ -24,13 +24,7 @@ from seglog.doctor.undo.undo_reading import read_whole
 from seglog.errors import NotFoundError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
-from seglog.storage.format.ours import (
-    MAX_DATA_BYTES,
-    UNDO_VERSION,
-    UndoEntry,
-    UndoKind,
-    encode_undo_entry,
-)
+from seglog.storage.format.ours import MAX_DATA_BYTES, UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
 
 DISCARDED: Final = f"{OURS}/stray/undo"
 """Folder of packs that were moved aside."""

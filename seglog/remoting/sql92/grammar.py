@@ -21,14 +21,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.sql92 import nodes
 from seglog.remoting.sql92.nodes import Node
-from seglog.remoting.sql92.values import (
-    INT_LIMIT,
-    LONG_LIMIT,
-    IncomparableError,
-    Long,
-    Properties,
-    Value,
-)
+from seglog.remoting.sql92.values import INT_LIMIT, LONG_LIMIT, IncomparableError, Long, Properties, Value
 
 _KEYWORDS: Final = (
     "NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS", "CONTAINS", "STARTSWITH", "ENDSWITH",

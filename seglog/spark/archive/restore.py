@@ -19,13 +19,7 @@ from seglog.clock import Clock, SystemClock
 from seglog.doctor.copies import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
 from seglog.spark.archive.archive import read_archive
-from seglog.spark.archive.chunks import (
-    CHUNKS,
-    Chunk,
-    place_chunks,
-    write_chunks,
-    write_placed,
-)
+from seglog.spark.archive.chunks import CHUNKS, Chunk, place_chunks, write_chunks, write_placed
 from seglog.spark.archive.folder import ArchiveFolder, Interval, archived
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.swap import (

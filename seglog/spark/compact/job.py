@@ -19,13 +19,7 @@ import pyarrow as pa
 from seglog.doctor.check import CheckReport
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
 from seglog.spark.audit.stores import audit_store
-from seglog.spark.compact.phases import (
-    KEYED,
-    LOSER,
-    decide_part,
-    keyed_rows,
-    losers_of,
-)
+from seglog.spark.compact.phases import KEYED, LOSER, decide_part, keyed_rows, losers_of
 from seglog.spark.compact.queues import write_queue
 from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import QueuePart

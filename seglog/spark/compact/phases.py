@@ -22,13 +22,7 @@ from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import QueuePart, summarize
 from seglog.spark.compact.task import Task, read_facts
-from seglog.spark.compact.writing import (
-    QueueSlice,
-    SegmentPlan,
-    WrittenSegment,
-    save_array,
-    verdicts_path,
-)
+from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, save_array, verdicts_path
 from seglog.storage.audit import AuditPlan, Stretch
 from seglog.storage.files import RestoringFiles
 

@@ -18,12 +18,7 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES, BatchUnits
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
-from seglog.storage.reads.get import (
-    MAX_FILTER_BYTES,
-    GetResult,
-    RecordSource,
-    leads_to_tombstone,
-)
+from seglog.storage.reads.get import MAX_FILTER_BYTES, GetResult, RecordSource, leads_to_tombstone
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.offset_by_time import Boundary
 

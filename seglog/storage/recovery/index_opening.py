@@ -21,11 +21,7 @@ from seglog.storage.directory.index_files import IndexFile, Numbers, count_last,
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
-from seglog.storage.format.index.index import (
-    DEFAULT_INDEX_GEOMETRY,
-    IndexGeometry,
-    key_hash,
-)
+from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
 from seglog.storage.format.index.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import INDEX

@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seglog.storage.compaction.copies import has_key
-from seglog.storage.compaction.files import (
-    CompactionState,
-    infer_compaction_sizes,
-    list_compaction_files,
-)
+from seglog.storage.compaction.files import CompactionState, infer_compaction_sizes, list_compaction_files
 from seglog.storage.compaction.queue import CompactionQueue
 from seglog.storage.compaction.units import CompactionUnits, Position
 from seglog.storage.files.files import Files

@@ -25,7 +25,6 @@ LOOK_BACK_BYTES: Final = 4 << 20
 """RocketMQ's ``maxMessageSize``."""
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_WINDOW_BYTES: Final = 64 << 20
-_FIRST_READ_ON_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,7 @@ from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
-from seglog.storage.format.record.record import (
-    HEAD_V4,
-    Damage,
-    examine,
-    head_layout,
-)
+from seglog.storage.format.record.record import HEAD_V4, Damage, examine, head_layout
 from seglog.storage.format.record.tombstone import would_be_lost
 
 MESSAGE_ID: Final = Layout(
