@@ -65,7 +65,7 @@ class BrokerConfig:
         retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
         retention_check_ms: How often the disk is looked at, at most.
         disk_clean_percent: On a disk that is fuller, old files go at any hour.
-        disk_force_percent: On a disk that is fuller, files go whatever their age, as far as the policy lets
+        disk_force_percent: On a disk that is fuller, files go at any age, as far as the policy lets
             them: what no group reads counts as needed until it is old.
         disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
             reached again.

@@ -30,7 +30,7 @@ each record that is left; a queue is written by one task, with 33 bytes for each
 ``seglog tx commit`` that was interrupted has to be finished first: its half no longer leads to its commit.
 
 A record that moves has a new ``physicalOffset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does, and is
-made again.
+computed anew.
 """
 
 from __future__ import annotations

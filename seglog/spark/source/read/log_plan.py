@@ -2,7 +2,7 @@
 
 A record after damage may be of an older life of the log, but only in a file after which no other begins
 with a record (see :mod:`seglog.storage.walk.log_scan`). So one file at most has to be walked before the
-splits can be cut, the last that begins with a record; in all others whatever proves itself is of the log.
+splits can be cut, the last that begins with a record; in all others, all that proves itself is of the log.
 Where there is damage in that one, the whole log is walked: all that comes before shows what is newer.
 """
 
