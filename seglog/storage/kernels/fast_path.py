@@ -68,7 +68,7 @@ class FastPathOwner(Generic[R, B, D]):
     ensure: Callable[[int], None]
     waiting: Mapping[tuple[str, int], object]
     put_result: type[R]
-    batch_result: Callable[..., B]
+    batch_result: Callable[[str, int, int, list[int], int, int, Host, D], B]
     new_message: type
     raw_message: type
     store_host: Host

@@ -1,8 +1,9 @@
 """Reads: from a queue offset, a time or a position of the log to records, without a copy of their bytes.
 
 Holds RocketMQ's rules of a pull (``get``) for plain, batch and compaction queues, queues as numpy arrays
-(``queue_view``), and the reader of a store that another process writes. Memory that was handed out is counted
-in ``buffer_leases`` until it is given back.
+(``queue_view``), and the reader of a store that another process writes. ``readings`` has a class a kind of
+queue, so that ``queue_reader`` asks for none. Memory that was handed out is counted in
+``buffer_leases`` until it is given back.
 
 Called by ``store``; writes nothing.
 Truth: a record's own bytes. A unit that leads elsewhere is skipped and named.

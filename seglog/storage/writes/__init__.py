@@ -1,8 +1,9 @@
 """Appends: from the arguments of a put to bytes in the log, units in queues and an acknowledgement.
 
-Holds the writer of an open store, the appends of threads and event loops, group commit, and the deletion of
-old files beside them. ``fast_path`` hands single puts to the native kernel; ``flush`` decides how durable an
-acknowledgement is.
+``calls`` states the calls that append, once; ``fast_path`` is tried first, ``appender`` is the ordinary way.
+The writer of an open store is three: ``append_core`` (the one critical section), ``growth`` (files and space,
+made ahead) and ``writer`` (durability, background, close). ``lock_order`` ranks the locks; ``flush`` has
+how durable an acknowledgement is.
 
 Called by ``store`` and ``opening``; other top rooms take the plain values of a put from here.
 Truth: the tail of the log in memory, under the append lock. A record is consumable when its put returns.
