@@ -150,12 +150,14 @@ def test_other_top_rooms_import_from_a_room_not_from_a_module_in_it():
 
 
 def exported(package: str) -> set[str]:
-    """Returns the names in ``__all__`` of a package."""
+    """Returns the names that a package imports as themselves, or has in ``__all__``."""
+    names: set[str] = set()
     for node in ast.parse(MODULES[package].read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names: list[str] = ast.literal_eval(node.value)
-            return set(names)
-    return set()
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names if alias.asname == alias.name}
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names |= set(ast.literal_eval(node.value))
+    return names
 
 
 def test_a_room_exports_what_other_top_rooms_use_and_nothing_else():

@@ -4,10 +4,4 @@ Called by the broker's background tasks.
 Truth: the log; what was delivered after the last save of the table is found there.
 """
 
-from __future__ import annotations
-
-from seglog.broker.delay.delay_offsets import DelayOffsets
-
-__all__ = [
-    "DelayOffsets",
-]
+from seglog.broker.delay.delay_offsets import DelayOffsets as DelayOffsets

@@ -6,20 +6,13 @@ Called by the broker's background tasks and by the doctor.
 Truth: the store's queues and the groups' offsets.
 """
 
-from __future__ import annotations
-
-from seglog.broker.retention.retention_impact import Doomed, Standing, Victim, Why, by_group, plan
-from seglog.broker.retention.retention_side_files import PARKED, SUFFIX, park_victims, parked_file
-
-__all__ = [
-    "PARKED",
-    "SUFFIX",
-    "Doomed",
-    "Standing",
-    "Victim",
-    "Why",
-    "by_group",
-    "park_victims",
-    "parked_file",
-    "plan",
-]
+from seglog.broker.retention.retention_impact import Doomed as Doomed
+from seglog.broker.retention.retention_impact import Standing as Standing
+from seglog.broker.retention.retention_impact import Victim as Victim
+from seglog.broker.retention.retention_impact import Why as Why
+from seglog.broker.retention.retention_impact import by_group as by_group
+from seglog.broker.retention.retention_impact import plan as plan
+from seglog.broker.retention.retention_side_files import PARKED as PARKED
+from seglog.broker.retention.retention_side_files import SUFFIX as SUFFIX
+from seglog.broker.retention.retention_side_files import park_victims as park_victims
+from seglog.broker.retention.retention_side_files import parked_file as parked_file

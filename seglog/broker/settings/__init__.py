@@ -4,13 +4,6 @@ Called by every other room of the broker.
 Truth: RocketMQ's defaults unless the caller says otherwise.
 """
 
-from __future__ import annotations
-
-from seglog.broker.settings.config import BrokerConfig, GuardPolicy
-from seglog.broker.settings.peer import Peer
-
-__all__ = [
-    "BrokerConfig",
-    "GuardPolicy",
-    "Peer",
-]
+from seglog.broker.settings.config import BrokerConfig as BrokerConfig
+from seglog.broker.settings.config import GuardPolicy as GuardPolicy
+from seglog.broker.settings.peer import Peer as Peer

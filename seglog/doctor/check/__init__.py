@@ -6,21 +6,11 @@ Called by ``seglog check`` and ``seglog report``; the Spark audit shares its rec
 Truth: the log. A check writes nothing.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.check.check import SPLIT_BYTES, StoreCheck, check_store
-from seglog.doctor.check.check_progress_file import default_resume_file
-from seglog.doctor.check.check_report import CheckReport
-from seglog.doctor.check.log_walk import SplitOutcome, walk_split
-from seglog.doctor.check.record_observer import Seen
-
-__all__ = [
-    "SPLIT_BYTES",
-    "CheckReport",
-    "Seen",
-    "SplitOutcome",
-    "StoreCheck",
-    "check_store",
-    "default_resume_file",
-    "walk_split",
-]
+from seglog.doctor.check.check import SPLIT_BYTES as SPLIT_BYTES
+from seglog.doctor.check.check import StoreCheck as StoreCheck
+from seglog.doctor.check.check import check_store as check_store
+from seglog.doctor.check.check_progress_file import default_resume_file as default_resume_file
+from seglog.doctor.check.check_report import CheckReport as CheckReport
+from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
+from seglog.doctor.check.log_walk import walk_split as walk_split
+from seglog.doctor.check.record_observer import Seen as Seen

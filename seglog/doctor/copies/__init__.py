@@ -4,21 +4,12 @@ Called by ``seglog backup`` and ``seglog branch``.
 Truth: the copy is marked as crashed, so that whoever opens it recovers it from its log.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.copies.backup import Copied, make_backup
-from seglog.doctor.copies.branch import create_branch, drop_branch, list_branches
-from seglog.doctor.copies.branch_diff import BranchDiff, diff_branch
-from seglog.doctor.copies.branch_names import branch_names, branch_path
-
-__all__ = [
-    "BranchDiff",
-    "Copied",
-    "branch_names",
-    "branch_path",
-    "create_branch",
-    "diff_branch",
-    "drop_branch",
-    "list_branches",
-    "make_backup",
-]
+from seglog.doctor.copies.backup import Copied as Copied
+from seglog.doctor.copies.backup import make_backup as make_backup
+from seglog.doctor.copies.branch import create_branch as create_branch
+from seglog.doctor.copies.branch import drop_branch as drop_branch
+from seglog.doctor.copies.branch import list_branches as list_branches
+from seglog.doctor.copies.branch_diff import BranchDiff as BranchDiff
+from seglog.doctor.copies.branch_diff import diff_branch as diff_branch
+from seglog.doctor.copies.branch_names import branch_names as branch_names
+from seglog.doctor.copies.branch_names import branch_path as branch_path

@@ -6,15 +6,9 @@ Called by repairs.
 Truth: the real files below the draft.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
-
-__all__ = [
-    "CHANGED",
-    "CREATED",
-    "MADE",
-    "MOVED",
-    "REMOVED",
-    "Change",
-]
+from seglog.doctor.draft.changes import CHANGED as CHANGED
+from seglog.doctor.draft.changes import CREATED as CREATED
+from seglog.doctor.draft.changes import MADE as MADE
+from seglog.doctor.draft.changes import MOVED as MOVED
+from seglog.doctor.draft.changes import REMOVED as REMOVED
+from seglog.doctor.draft.changes import Change as Change

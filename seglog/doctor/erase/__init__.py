@@ -6,19 +6,12 @@ Called by ``seglog erase``, and by ``plans`` to finish an interrupted one.
 Truth: the bytes on disk after the erase; the certificate names what was not searched.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.erase.certificate import certificate, copy_fields, is_complete, not_looked_at
-from seglog.doctor.erase.erase import Erased, ErasePlan, apply_erase, finish_erase, plan_erase
-
-__all__ = [
-    "ErasePlan",
-    "Erased",
-    "apply_erase",
-    "certificate",
-    "copy_fields",
-    "finish_erase",
-    "is_complete",
-    "not_looked_at",
-    "plan_erase",
-]
+from seglog.doctor.erase.certificate import certificate as certificate
+from seglog.doctor.erase.certificate import copy_fields as copy_fields
+from seglog.doctor.erase.certificate import is_complete as is_complete
+from seglog.doctor.erase.certificate import not_looked_at as not_looked_at
+from seglog.doctor.erase.erase import Erased as Erased
+from seglog.doctor.erase.erase import ErasePlan as ErasePlan
+from seglog.doctor.erase.erase import apply_erase as apply_erase
+from seglog.doctor.erase.erase import finish_erase as finish_erase
+from seglog.doctor.erase.erase import plan_erase as plan_erase

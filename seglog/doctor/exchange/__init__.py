@@ -4,17 +4,9 @@ Called by ``seglog export``, ``seglog import`` and the Spark writer.
 Truth: a row holds all that a record says.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.exchange.export import Selection, iter_rows
-from seglog.doctor.exchange.import_rows import Import, check_row
-from seglog.doctor.exchange.parquet_rows import read_parquet, write_parquet
-
-__all__ = [
-    "Import",
-    "Selection",
-    "check_row",
-    "iter_rows",
-    "read_parquet",
-    "write_parquet",
-]
+from seglog.doctor.exchange.export import Selection as Selection
+from seglog.doctor.exchange.export import iter_rows as iter_rows
+from seglog.doctor.exchange.import_rows import Import as Import
+from seglog.doctor.exchange.import_rows import check_row as check_row
+from seglog.doctor.exchange.parquet_rows import read_parquet as read_parquet
+from seglog.doctor.exchange.parquet_rows import write_parquet as write_parquet

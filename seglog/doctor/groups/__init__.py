@@ -6,55 +6,33 @@ Called by the commands of ``seglog`` for groups.
 Truth: the broker's own tables, changed through the broker's own codecs.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.groups.broker_tables import hold_tables, read_groups, read_topics
-from seglog.doctor.groups.dead_letters import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
-from seglog.doctor.groups.offset_moves import (
-    Move,
-    Target,
-    reset,
-    restore,
-    to_end,
-    to_offset,
-    to_start,
-    to_time,
-)
-from seglog.doctor.groups.park import park
-from seglog.doctor.groups.retention import RetentionPlan, RetentionRules, plan_retention, run_retention
-from seglog.doctor.groups.skip import Skipped, skip
-from seglog.doctor.groups.transactions import Ended, OpenHalf, end_transaction, open_transactions
-from seglog.doctor.groups.unpark import list_parked, unpark
-
-__all__ = [
-    "TO_ORIGIN",
-    "TO_RETRY",
-    "Ended",
-    "Letter",
-    "Move",
-    "OpenHalf",
-    "RetentionPlan",
-    "RetentionRules",
-    "Skipped",
-    "Target",
-    "end_transaction",
-    "hold_tables",
-    "iter_letters",
-    "list_graves",
-    "list_parked",
-    "open_transactions",
-    "park",
-    "plan_retention",
-    "read_groups",
-    "read_topics",
-    "resend",
-    "reset",
-    "restore",
-    "run_retention",
-    "skip",
-    "to_end",
-    "to_offset",
-    "to_start",
-    "to_time",
-    "unpark",
-]
+from seglog.doctor.groups.broker_tables import hold_tables as hold_tables
+from seglog.doctor.groups.broker_tables import read_groups as read_groups
+from seglog.doctor.groups.broker_tables import read_topics as read_topics
+from seglog.doctor.groups.dead_letters import TO_ORIGIN as TO_ORIGIN
+from seglog.doctor.groups.dead_letters import TO_RETRY as TO_RETRY
+from seglog.doctor.groups.dead_letters import Letter as Letter
+from seglog.doctor.groups.dead_letters import iter_letters as iter_letters
+from seglog.doctor.groups.dead_letters import list_graves as list_graves
+from seglog.doctor.groups.dead_letters import resend as resend
+from seglog.doctor.groups.offset_moves import Move as Move
+from seglog.doctor.groups.offset_moves import Target as Target
+from seglog.doctor.groups.offset_moves import reset as reset
+from seglog.doctor.groups.offset_moves import restore as restore
+from seglog.doctor.groups.offset_moves import to_end as to_end
+from seglog.doctor.groups.offset_moves import to_offset as to_offset
+from seglog.doctor.groups.offset_moves import to_start as to_start
+from seglog.doctor.groups.offset_moves import to_time as to_time
+from seglog.doctor.groups.park import park as park
+from seglog.doctor.groups.retention import RetentionPlan as RetentionPlan
+from seglog.doctor.groups.retention import RetentionRules as RetentionRules
+from seglog.doctor.groups.retention import plan_retention as plan_retention
+from seglog.doctor.groups.retention import run_retention as run_retention
+from seglog.doctor.groups.skip import Skipped as Skipped
+from seglog.doctor.groups.skip import skip as skip
+from seglog.doctor.groups.transactions import Ended as Ended
+from seglog.doctor.groups.transactions import OpenHalf as OpenHalf
+from seglog.doctor.groups.transactions import end_transaction as end_transaction
+from seglog.doctor.groups.transactions import open_transactions as open_transactions
+from seglog.doctor.groups.unpark import list_parked as list_parked
+from seglog.doctor.groups.unpark import unpark as unpark

@@ -6,29 +6,17 @@ Called by ``seglog explain``, ``erase``, ``dlq`` and the other commands that nam
 Truth: records; copies name their origin in their properties.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.message import copy_names
-from seglog.doctor.message.lifecycle import GroupState, Life, Stage, life_of
-from seglog.doctor.message.log_access import LogView
-from seglog.doctor.message.pending import TIMER_FILE
-from seglog.doctor.message.predicates import FIELDS, Condition, parse_conditions
-from seglog.doctor.message.related_records import Scan, Search, find_families
-from seglog.doctor.message.roles import Role
-
-__all__ = [
-    "FIELDS",
-    "TIMER_FILE",
-    "Condition",
-    "GroupState",
-    "Life",
-    "LogView",
-    "Role",
-    "Scan",
-    "Search",
-    "Stage",
-    "copy_names",
-    "find_families",
-    "life_of",
-    "parse_conditions",
-]
+from seglog.doctor.message import copy_names as copy_names
+from seglog.doctor.message.lifecycle import GroupState as GroupState
+from seglog.doctor.message.lifecycle import Life as Life
+from seglog.doctor.message.lifecycle import Stage as Stage
+from seglog.doctor.message.lifecycle import life_of as life_of
+from seglog.doctor.message.log_access import LogView as LogView
+from seglog.doctor.message.pending import TIMER_FILE as TIMER_FILE
+from seglog.doctor.message.predicates import FIELDS as FIELDS
+from seglog.doctor.message.predicates import Condition as Condition
+from seglog.doctor.message.predicates import parse_conditions as parse_conditions
+from seglog.doctor.message.related_records import Scan as Scan
+from seglog.doctor.message.related_records import Search as Search
+from seglog.doctor.message.related_records import find_families as find_families
+from seglog.doctor.message.roles import Role as Role

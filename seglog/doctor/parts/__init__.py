@@ -4,13 +4,6 @@ Called by checks, and by repairs for the same findings on a surveyed store.
 Truth: the log; each of these parts can be rebuilt or clamped.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.parts.tolerant_files import ForgivingFiles
-from seglog.doctor.parts.transaction_check import HalfQueue, half_queues
-
-__all__ = [
-    "ForgivingFiles",
-    "HalfQueue",
-    "half_queues",
-]
+from seglog.doctor.parts.tolerant_files import ForgivingFiles as ForgivingFiles
+from seglog.doctor.parts.transaction_check import HalfQueue as HalfQueue
+from seglog.doctor.parts.transaction_check import half_queues as half_queues

@@ -4,10 +4,4 @@ Called by repairs and checks.
 Truth: the undo pack that is written before any step.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.plans.actions import Action
-
-__all__ = [
-    "Action",
-]
+from seglog.doctor.plans.actions import Action as Action

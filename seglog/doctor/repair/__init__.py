@@ -7,16 +7,9 @@ Called by ``seglog repair``.
 Truth: the survey, and after the repair a survey of the draft. What cannot be proved is left and named.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.repair.repair import Plan, locked, plan_repair, repair_store
-from seglog.doctor.repair.verdict import add_left, wrong_now
-
-__all__ = [
-    "Plan",
-    "add_left",
-    "locked",
-    "plan_repair",
-    "repair_store",
-    "wrong_now",
-]
+from seglog.doctor.repair.repair import Plan as Plan
+from seglog.doctor.repair.repair import locked as locked
+from seglog.doctor.repair.repair import plan_repair as plan_repair
+from seglog.doctor.repair.repair import repair_store as repair_store
+from seglog.doctor.repair.verdict import add_left as add_left
+from seglog.doctor.repair.verdict import wrong_now as wrong_now

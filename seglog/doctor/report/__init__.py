@@ -4,10 +4,4 @@ Called by ``seglog report``.
 Truth: the check that it draws; it looks at no store.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.report.html_report import render_report
-
-__all__ = [
-    "render_report",
-]
+from seglog.doctor.report.html_report import render_report as render_report

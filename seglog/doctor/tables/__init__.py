@@ -4,14 +4,7 @@ Called by checks, repairs and everything about groups.
 Truth: the file, or its backup where the file cannot be read.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.tables.config_tables import ConfigTables, load_tables
-from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
-
-__all__ = [
-    "ConfigTables",
-    "GroupOffset",
-    "OffsetTable",
-    "load_tables",
-]
+from seglog.doctor.tables.config_tables import ConfigTables as ConfigTables
+from seglog.doctor.tables.config_tables import load_tables as load_tables
+from seglog.doctor.tables.offset_table import GroupOffset as GroupOffset
+from seglog.doctor.tables.offset_table import OffsetTable as OffsetTable

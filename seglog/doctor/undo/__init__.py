@@ -6,18 +6,9 @@ Called by ``plans`` and ``seglog undo``.
 Truth: a pack whose checksums hold; any other is named and set aside.
 """
 
-from __future__ import annotations
-
-from seglog.doctor.undo.undo import undo_repair
-from seglog.doctor.undo.undo_pack import UndoPack, list_packs, other_names
-from seglog.doctor.undo.undo_reading import read_whole
-from seglog.doctor.undo.undo_writing import discard_pack
-
-__all__ = [
-    "UndoPack",
-    "discard_pack",
-    "list_packs",
-    "other_names",
-    "read_whole",
-    "undo_repair",
-]
+from seglog.doctor.undo.undo import undo_repair as undo_repair
+from seglog.doctor.undo.undo_pack import UndoPack as UndoPack
+from seglog.doctor.undo.undo_pack import list_packs as list_packs
+from seglog.doctor.undo.undo_pack import other_names as other_names
+from seglog.doctor.undo.undo_reading import read_whole as read_whole
+from seglog.doctor.undo.undo_writing import discard_pack as discard_pack

@@ -7,11 +7,5 @@ three truth values and with what it does where types do not fit.
 Source: ``filter/src/main/javacc/SelectorParser.jj``, ``filter/.../expression/*.java``.
 """
 
-from __future__ import annotations
-
-from seglog.remoting.sql92.grammar import SqlExpression, compile_sql
-
-__all__ = [
-    "SqlExpression",
-    "compile_sql",
-]
+from seglog.remoting.sql92.grammar import SqlExpression as SqlExpression
+from seglog.remoting.sql92.grammar import compile_sql as compile_sql

@@ -9,26 +9,18 @@ Truth: a record's checksums, before what refers to it.
 
 from __future__ import annotations
 
-from seglog.storage.certain_mends.from_attic import log_place, mends_from_attic
-from seglog.storage.certain_mends.mend import Mend
-from seglog.storage.certain_mends.properties import property_bits
-from seglog.storage.certain_mends.withheld import withhold
-
-__all__ = [
-    "Mend",
-    "log_place",
-    "mends_from_attic",
-    "property_bits",
-    "withhold",
-]
-
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
+from seglog.storage.certain_mends.from_attic import log_place as log_place
+from seglog.storage.certain_mends.from_attic import mends_from_attic as mends_from_attic
 from seglog.storage.certain_mends.heads import mends_of_identities
 from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
+from seglog.storage.certain_mends.mend import Mend as Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
+from seglog.storage.certain_mends.properties import property_bits as property_bits
+from seglog.storage.certain_mends.withheld import withhold as withhold
 from seglog.storage.files.files import Files
 from seglog.storage.files.rewrite import rewrite_record
 from seglog.storage.survey.survey import Survey

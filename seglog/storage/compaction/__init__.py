@@ -7,34 +7,15 @@ Called by surveys, recovery, reads and writes.
 Truth: the commit log, as far as it still has the record; after that, the compaction log.
 """
 
-from __future__ import annotations
-
-from seglog.storage.compaction.copies import CommitRecords
-from seglog.storage.compaction.files import (
-    CompactionState,
-    Key,
-    compacted_queues,
-    infer_compaction_sizes,
-    known_offsets,
-    list_compaction_files,
-    load_state,
-    queue_ids,
-)
-from seglog.storage.compaction.queue import CompactionQueue
-from seglog.storage.compaction.rebuild import sound_record
-from seglog.storage.compaction.units import CompactionUnits
-
-__all__ = [
-    "CommitRecords",
-    "CompactionQueue",
-    "CompactionState",
-    "CompactionUnits",
-    "Key",
-    "compacted_queues",
-    "infer_compaction_sizes",
-    "known_offsets",
-    "list_compaction_files",
-    "load_state",
-    "queue_ids",
-    "sound_record",
-]
+from seglog.storage.compaction.copies import CommitRecords as CommitRecords
+from seglog.storage.compaction.files import CompactionState as CompactionState
+from seglog.storage.compaction.files import Key as Key
+from seglog.storage.compaction.files import compacted_queues as compacted_queues
+from seglog.storage.compaction.files import infer_compaction_sizes as infer_compaction_sizes
+from seglog.storage.compaction.files import known_offsets as known_offsets
+from seglog.storage.compaction.files import list_compaction_files as list_compaction_files
+from seglog.storage.compaction.files import load_state as load_state
+from seglog.storage.compaction.files import queue_ids as queue_ids
+from seglog.storage.compaction.queue import CompactionQueue as CompactionQueue
+from seglog.storage.compaction.rebuild import sound_record as sound_record
+from seglog.storage.compaction.units import CompactionUnits as CompactionUnits

@@ -7,91 +7,45 @@ Called by surveys, audits, checks and repairs.
 Truth: the files themselves; ``lengths.conf`` and ``broker.conf`` are claims that files can disprove.
 """
 
-from __future__ import annotations
-
-from seglog.storage.directory.broker_conf import (
-    BATCH_FILE,
-    INDEX_ENTRIES,
-    INDEX_SLOTS,
-    LENGTHS_FILE,
-    QUEUE_FILE,
-    SEGMENT,
-    load_lengths,
-    read_broker_conf,
-    write_lengths,
-)
-from seglog.storage.directory.directory_listing import Listing, check_is_store, list_store, no_queue_length
-from seglog.storage.directory.disproved_lengths import disproved_lengths
-from seglog.storage.directory.geometry import (
-    DEFAULT_SEGMENT_BYTES,
-    MAX_SEGMENT_BYTES,
-    NOTHING_KNOWN,
-    FileSizes,
-    StoreGeometry,
-    infer_file_size,
-)
-from seglog.storage.directory.index_files import (
-    IndexFile,
-    checked_division,
-    hashes_at,
-    list_index_files,
-    load_index_file,
-)
-from seglog.storage.directory.known_topics import TOPICS_FILE, configured_kinds, known_topics
-from seglog.storage.directory.log_files import LogFile, LogReader, last_data_end
-from seglog.storage.directory.log_gone import demand_log
-from seglog.storage.directory.misnamed import as_stated, check_names, find_misnamed
-from seglog.storage.directory.queue_files import (
-    QueueFiles,
-    list_queue,
-    list_queues,
-    queue_directory,
-    read_units,
-    read_units_left,
-)
-from seglog.storage.directory.reading_root import ReadingRoot
-
-__all__ = [
-    "BATCH_FILE",
-    "DEFAULT_SEGMENT_BYTES",
-    "INDEX_ENTRIES",
-    "INDEX_SLOTS",
-    "LENGTHS_FILE",
-    "MAX_SEGMENT_BYTES",
-    "NOTHING_KNOWN",
-    "QUEUE_FILE",
-    "SEGMENT",
-    "TOPICS_FILE",
-    "FileSizes",
-    "IndexFile",
-    "Listing",
-    "LogFile",
-    "LogReader",
-    "QueueFiles",
-    "ReadingRoot",
-    "StoreGeometry",
-    "as_stated",
-    "check_is_store",
-    "check_names",
-    "checked_division",
-    "configured_kinds",
-    "demand_log",
-    "disproved_lengths",
-    "find_misnamed",
-    "hashes_at",
-    "infer_file_size",
-    "known_topics",
-    "last_data_end",
-    "list_index_files",
-    "list_queue",
-    "list_queues",
-    "list_store",
-    "load_index_file",
-    "load_lengths",
-    "no_queue_length",
-    "queue_directory",
-    "read_broker_conf",
-    "read_units",
-    "read_units_left",
-    "write_lengths",
-]
+from seglog.storage.directory.broker_conf import BATCH_FILE as BATCH_FILE
+from seglog.storage.directory.broker_conf import INDEX_ENTRIES as INDEX_ENTRIES
+from seglog.storage.directory.broker_conf import INDEX_SLOTS as INDEX_SLOTS
+from seglog.storage.directory.broker_conf import LENGTHS_FILE as LENGTHS_FILE
+from seglog.storage.directory.broker_conf import QUEUE_FILE as QUEUE_FILE
+from seglog.storage.directory.broker_conf import SEGMENT as SEGMENT
+from seglog.storage.directory.broker_conf import load_lengths as load_lengths
+from seglog.storage.directory.broker_conf import read_broker_conf as read_broker_conf
+from seglog.storage.directory.broker_conf import write_lengths as write_lengths
+from seglog.storage.directory.directory_listing import Listing as Listing
+from seglog.storage.directory.directory_listing import check_is_store as check_is_store
+from seglog.storage.directory.directory_listing import list_store as list_store
+from seglog.storage.directory.directory_listing import no_queue_length as no_queue_length
+from seglog.storage.directory.disproved_lengths import disproved_lengths as disproved_lengths
+from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES as DEFAULT_SEGMENT_BYTES
+from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES as MAX_SEGMENT_BYTES
+from seglog.storage.directory.geometry import NOTHING_KNOWN as NOTHING_KNOWN
+from seglog.storage.directory.geometry import FileSizes as FileSizes
+from seglog.storage.directory.geometry import StoreGeometry as StoreGeometry
+from seglog.storage.directory.geometry import infer_file_size as infer_file_size
+from seglog.storage.directory.index_files import IndexFile as IndexFile
+from seglog.storage.directory.index_files import checked_division as checked_division
+from seglog.storage.directory.index_files import hashes_at as hashes_at
+from seglog.storage.directory.index_files import list_index_files as list_index_files
+from seglog.storage.directory.index_files import load_index_file as load_index_file
+from seglog.storage.directory.known_topics import TOPICS_FILE as TOPICS_FILE
+from seglog.storage.directory.known_topics import configured_kinds as configured_kinds
+from seglog.storage.directory.known_topics import known_topics as known_topics
+from seglog.storage.directory.log_files import LogFile as LogFile
+from seglog.storage.directory.log_files import LogReader as LogReader
+from seglog.storage.directory.log_files import last_data_end as last_data_end
+from seglog.storage.directory.log_gone import demand_log as demand_log
+from seglog.storage.directory.misnamed import as_stated as as_stated
+from seglog.storage.directory.misnamed import check_names as check_names
+from seglog.storage.directory.misnamed import find_misnamed as find_misnamed
+from seglog.storage.directory.queue_files import QueueFiles as QueueFiles
+from seglog.storage.directory.queue_files import list_queue as list_queue
+from seglog.storage.directory.queue_files import list_queues as list_queues
+from seglog.storage.directory.queue_files import queue_directory as queue_directory
+from seglog.storage.directory.queue_files import read_units as read_units
+from seglog.storage.directory.queue_files import read_units_left as read_units_left
+from seglog.storage.directory.reading_root import ReadingRoot as ReadingRoot

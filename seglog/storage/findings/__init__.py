@@ -6,16 +6,8 @@ Called by everything that looks at a store, and by what shows the outcome.
 Truth: the table; docs/findings.md is written from it.
 """
 
-from __future__ import annotations
-
-from seglog.storage.findings.code import Severity
-from seglog.storage.findings.finding_text import MOST_QUOTED, finding_fields, place_text
-from seglog.storage.findings.findings import Finding
-
-__all__ = [
-    "MOST_QUOTED",
-    "Finding",
-    "Severity",
-    "finding_fields",
-    "place_text",
-]
+from seglog.storage.findings.code import Severity as Severity
+from seglog.storage.findings.finding_text import MOST_QUOTED as MOST_QUOTED
+from seglog.storage.findings.finding_text import finding_fields as finding_fields
+from seglog.storage.findings.finding_text import place_text as place_text
+from seglog.storage.findings.findings import Finding as Finding

@@ -7,15 +7,7 @@ Called by the writer (which drains the index before a query), readers, repairs a
 Truth: the keys of the record itself. An entry is an offer that is checked against the record.
 """
 
-from __future__ import annotations
-
-from seglog.storage.index.attic_index import as_found, removed_files
-from seglog.storage.index.index_lookup import iter_places
-from seglog.storage.index.index_times import is_of_log
-
-__all__ = [
-    "as_found",
-    "is_of_log",
-    "iter_places",
-    "removed_files",
-]
+from seglog.storage.index.attic_index import as_found as as_found
+from seglog.storage.index.attic_index import removed_files as removed_files
+from seglog.storage.index.index_lookup import iter_places as iter_places
+from seglog.storage.index.index_times import is_of_log as is_of_log

@@ -7,31 +7,19 @@ Called by audits, the doctor and openings.
 Truth: the keys of the records.
 """
 
-from __future__ import annotations
-
-from seglog.storage.index_check.index_chains import chain_finding
-from seglog.storage.index_check.index_check import check_index, compare_log
-from seglog.storage.index_check.index_entries import HeldEntries, IndexEntries
-from seglog.storage.index_check.index_facts import IndexFacts, index_facts, load_index, outlined_or_damaged
-from seglog.storage.index_check.index_findings import index_findings
-from seglog.storage.index_check.index_outline import FileOutline
-from seglog.storage.index_check.key_check import NO_DIFF, KeyCheck, KeyDiff, Places, late
-
-__all__ = [
-    "NO_DIFF",
-    "FileOutline",
-    "HeldEntries",
-    "IndexEntries",
-    "IndexFacts",
-    "KeyCheck",
-    "KeyDiff",
-    "Places",
-    "chain_finding",
-    "check_index",
-    "compare_log",
-    "index_facts",
-    "index_findings",
-    "late",
-    "load_index",
-    "outlined_or_damaged",
-]
+from seglog.storage.index_check.index_chains import chain_finding as chain_finding
+from seglog.storage.index_check.index_check import check_index as check_index
+from seglog.storage.index_check.index_check import compare_log as compare_log
+from seglog.storage.index_check.index_entries import HeldEntries as HeldEntries
+from seglog.storage.index_check.index_entries import IndexEntries as IndexEntries
+from seglog.storage.index_check.index_facts import IndexFacts as IndexFacts
+from seglog.storage.index_check.index_facts import index_facts as index_facts
+from seglog.storage.index_check.index_facts import load_index as load_index
+from seglog.storage.index_check.index_facts import outlined_or_damaged as outlined_or_damaged
+from seglog.storage.index_check.index_findings import index_findings as index_findings
+from seglog.storage.index_check.index_outline import FileOutline as FileOutline
+from seglog.storage.index_check.key_check import NO_DIFF as NO_DIFF
+from seglog.storage.index_check.key_check import KeyCheck as KeyCheck
+from seglog.storage.index_check.key_check import KeyDiff as KeyDiff
+from seglog.storage.index_check.key_check import Places as Places
+from seglog.storage.index_check.key_check import late as late

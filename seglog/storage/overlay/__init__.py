@@ -7,19 +7,11 @@ Called by surveys, audits and readers, so that all three say the same of a queue
 Truth: the log; a unit counts only for records that the log lost.
 """
 
-from __future__ import annotations
-
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.lost_messages import UNIT, LostMessages, lost_in_gaps, lost_in_holes
-from seglog.storage.overlay.queue_overlay import QueueState, has_own_tags_code, is_message
-
-__all__ = [
-    "UNIT",
-    "BatchQueueState",
-    "LostMessages",
-    "QueueState",
-    "has_own_tags_code",
-    "is_message",
-    "lost_in_gaps",
-    "lost_in_holes",
-]
+from seglog.storage.overlay.batch_overlay import BatchQueueState as BatchQueueState
+from seglog.storage.overlay.lost_messages import UNIT as UNIT
+from seglog.storage.overlay.lost_messages import LostMessages as LostMessages
+from seglog.storage.overlay.lost_messages import lost_in_gaps as lost_in_gaps
+from seglog.storage.overlay.lost_messages import lost_in_holes as lost_in_holes
+from seglog.storage.overlay.queue_overlay import QueueState as QueueState
+from seglog.storage.overlay.queue_overlay import has_own_tags_code as has_own_tags_code
+from seglog.storage.overlay.queue_overlay import is_message as is_message

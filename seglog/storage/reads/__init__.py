@@ -9,29 +9,18 @@ Called by ``store``; writes nothing.
 Truth: a record's own bytes. A unit that leads elsewhere is skipped and named.
 """
 
-from __future__ import annotations
-
-from seglog.storage.reads.byte_column import ByteColumn
-from seglog.storage.reads.export_row import NUMBERS, MessageRow, from_fields, inflated, row_of, to_fields
-from seglog.storage.reads.ext_codes import ExtFiles, FoundExt
-from seglog.storage.reads.get import GetResult
-from seglog.storage.reads.message_filter import MessageFilter, TagFilter, make_filter
-from seglog.storage.reads.queue_view import COLUMNS, QueueView
-
-__all__ = [
-    "COLUMNS",
-    "NUMBERS",
-    "ByteColumn",
-    "ExtFiles",
-    "FoundExt",
-    "GetResult",
-    "MessageFilter",
-    "MessageRow",
-    "QueueView",
-    "TagFilter",
-    "from_fields",
-    "inflated",
-    "make_filter",
-    "row_of",
-    "to_fields",
-]
+from seglog.storage.reads.byte_column import ByteColumn as ByteColumn
+from seglog.storage.reads.export_row import NUMBERS as NUMBERS
+from seglog.storage.reads.export_row import MessageRow as MessageRow
+from seglog.storage.reads.export_row import from_fields as from_fields
+from seglog.storage.reads.export_row import inflated as inflated
+from seglog.storage.reads.export_row import row_of as row_of
+from seglog.storage.reads.export_row import to_fields as to_fields
+from seglog.storage.reads.ext_codes import ExtFiles as ExtFiles
+from seglog.storage.reads.ext_codes import FoundExt as FoundExt
+from seglog.storage.reads.get import GetResult as GetResult
+from seglog.storage.reads.message_filter import MessageFilter as MessageFilter
+from seglog.storage.reads.message_filter import TagFilter as TagFilter
+from seglog.storage.reads.message_filter import make_filter as make_filter
+from seglog.storage.reads.queue_view import COLUMNS as COLUMNS
+from seglog.storage.reads.queue_view import QueueView as QueueView

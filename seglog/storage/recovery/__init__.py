@@ -8,12 +8,5 @@ Called by ``opening``, by a repair on its draft, and by the writer for recovery 
 Truth: the survey's walk over the log. What a step writes over goes to the attic first.
 """
 
-from __future__ import annotations
-
-from seglog.storage.recovery.index_opening import open_key_index
-from seglog.storage.recovery.recover import recover
-
-__all__ = [
-    "open_key_index",
-    "recover",
-]
+from seglog.storage.recovery.index_opening import open_key_index as open_key_index
+from seglog.storage.recovery.recover import recover as recover

@@ -7,16 +7,8 @@ Called by surveys and audits; neither adds findings of its own about log and que
 Truth: the walk over the log.
 """
 
-from __future__ import annotations
-
-from seglog.storage.scan.holes_file import HOLES_FILE, forget_lost, parse_holes
-from seglog.storage.scan.listed import ListedStore
-from seglog.storage.scan.message_counts import MessageCounts
-
-__all__ = [
-    "HOLES_FILE",
-    "ListedStore",
-    "MessageCounts",
-    "forget_lost",
-    "parse_holes",
-]
+from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE
+from seglog.storage.scan.holes_file import forget_lost as forget_lost
+from seglog.storage.scan.holes_file import parse_holes as parse_holes
+from seglog.storage.scan.listed import ListedStore as ListedStore
+from seglog.storage.scan.message_counts import MessageCounts as MessageCounts

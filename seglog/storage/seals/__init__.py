@@ -7,32 +7,16 @@ Called by surveys, openings, the writer and ``seglog verify``.
 Truth: the segment's bytes when they were sealed; a record that proves itself is believed over a stale seal.
 """
 
-from __future__ import annotations
-
-from seglog.storage.seals.seal import make_seal
-from seglog.storage.seals.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
-from seglog.storage.seals.seal_files import (
-    SEALS,
-    list_seals,
-    read_seal,
-    remove_seal,
-    retire_seals,
-    seal_file,
-    write_seal,
-)
-
-__all__ = [
-    "SEALS",
-    "BlockCheck",
-    "Concerned",
-    "check_blocks",
-    "judge",
-    "list_seals",
-    "make_seal",
-    "read_seal",
-    "remove_seal",
-    "retire_seals",
-    "seal_file",
-    "segment_path",
-    "write_seal",
-]
+from seglog.storage.seals.seal import make_seal as make_seal
+from seglog.storage.seals.seal_check import BlockCheck as BlockCheck
+from seglog.storage.seals.seal_check import Concerned as Concerned
+from seglog.storage.seals.seal_check import check_blocks as check_blocks
+from seglog.storage.seals.seal_check import judge as judge
+from seglog.storage.seals.seal_check import segment_path as segment_path
+from seglog.storage.seals.seal_files import SEALS as SEALS
+from seglog.storage.seals.seal_files import list_seals as list_seals
+from seglog.storage.seals.seal_files import read_seal as read_seal
+from seglog.storage.seals.seal_files import remove_seal as remove_seal
+from seglog.storage.seals.seal_files import retire_seals as retire_seals
+from seglog.storage.seals.seal_files import seal_file as seal_file
+from seglog.storage.seals.seal_files import write_seal as write_seal

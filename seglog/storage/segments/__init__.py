@@ -7,14 +7,6 @@ Called by log, queues and index.
 Truth: the file system; space is allocated before it is written, so a full disk is an error and no signal.
 """
 
-from __future__ import annotations
-
-from seglog.storage.segments.mapped_file import MapPool
-from seglog.storage.segments.scratch import Scratch
-from seglog.storage.segments.segments import STAGED_SUFFIX
-
-__all__ = [
-    "STAGED_SUFFIX",
-    "MapPool",
-    "Scratch",
-]
+from seglog.storage.segments.mapped_file import MapPool as MapPool
+from seglog.storage.segments.scratch import Scratch as Scratch
+from seglog.storage.segments.segments import STAGED_SUFFIX as STAGED_SUFFIX

@@ -6,30 +6,17 @@ Called by everything above; a broker keeps its tables through ``config_file``.
 Truth: none of these is trusted over the log.
 """
 
-from __future__ import annotations
-
-from seglog.storage.small_files.attic import ATTIC, Attic, iter_kept
-from seglog.storage.small_files.checkpoint_file import write_checkpoint
-from seglog.storage.small_files.config_file import ConfigFile, is_config_table
-from seglog.storage.small_files.erased_places import ErasedPlace, note_erased
-from seglog.storage.small_files.named_file import open_regular
+from seglog.storage.small_files.attic import ATTIC as ATTIC
+from seglog.storage.small_files.attic import Attic as Attic
+from seglog.storage.small_files.attic import iter_kept as iter_kept
+from seglog.storage.small_files.checkpoint_file import write_checkpoint as write_checkpoint
+from seglog.storage.small_files.config_file import ConfigFile as ConfigFile
+from seglog.storage.small_files.config_file import is_config_table as is_config_table
+from seglog.storage.small_files.erased_places import ErasedPlace as ErasedPlace
+from seglog.storage.small_files.erased_places import note_erased as note_erased
+from seglog.storage.small_files.named_file import open_regular as open_regular
 from seglog.storage.small_files.recovery_point_file import (
-    RECOVERY_POINT_FILE_NAME,
-    read_recovery_point,
-    remove_recovery_point,
+    RECOVERY_POINT_FILE_NAME as RECOVERY_POINT_FILE_NAME,
 )
-
-__all__ = [
-    "ATTIC",
-    "RECOVERY_POINT_FILE_NAME",
-    "Attic",
-    "ConfigFile",
-    "ErasedPlace",
-    "is_config_table",
-    "iter_kept",
-    "note_erased",
-    "open_regular",
-    "read_recovery_point",
-    "remove_recovery_point",
-    "write_checkpoint",
-]
+from seglog.storage.small_files.recovery_point_file import read_recovery_point as read_recovery_point
+from seglog.storage.small_files.recovery_point_file import remove_recovery_point as remove_recovery_point

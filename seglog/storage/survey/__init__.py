@@ -7,19 +7,11 @@ Called by openings, readers, repairs and the commands that look at a store.
 Truth: the walk over the log. What queues, index and tables say is held against it.
 """
 
-from __future__ import annotations
-
-from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
-from seglog.storage.survey.survey import Survey, survey
-from seglog.storage.survey.verify import VerifyReport, verify_store
-
-__all__ = [
-    "Survey",
-    "VerifyReport",
-    "leave_front",
-    "look_again",
-    "start_now",
-    "survey",
-    "survey_moving",
-    "verify_store",
-]
+from seglog.storage.survey.moving_store import leave_front as leave_front
+from seglog.storage.survey.moving_store import look_again as look_again
+from seglog.storage.survey.moving_store import start_now as start_now
+from seglog.storage.survey.moving_store import survey_moving as survey_moving
+from seglog.storage.survey.survey import Survey as Survey
+from seglog.storage.survey.survey import survey as survey
+from seglog.storage.survey.verify import VerifyReport as VerifyReport
+from seglog.storage.survey.verify import verify_store as verify_store

@@ -8,21 +8,12 @@ Called by surveys, audits, recovery, seals and the key index.
 Truth: bytes that prove themselves: length, place, magic and checksums of a record.
 """
 
-from __future__ import annotations
-
-from seglog.storage.walk.behind_damage import Head, Hole
-from seglog.storage.walk.growable_rows import place_of
-from seglog.storage.walk.log_scan import LogScan, Progress
-from seglog.storage.walk.segment_walk import MISSING, SegmentWalk, Split, Stopped
-
-__all__ = [
-    "MISSING",
-    "Head",
-    "Hole",
-    "LogScan",
-    "Progress",
-    "SegmentWalk",
-    "Split",
-    "Stopped",
-    "place_of",
-]
+from seglog.storage.walk.behind_damage import Head as Head
+from seglog.storage.walk.behind_damage import Hole as Hole
+from seglog.storage.walk.growable_rows import place_of as place_of
+from seglog.storage.walk.log_scan import LogScan as LogScan
+from seglog.storage.walk.log_scan import Progress as Progress
+from seglog.storage.walk.segment_walk import MISSING as MISSING
+from seglog.storage.walk.segment_walk import SegmentWalk as SegmentWalk
+from seglog.storage.walk.segment_walk import Split as Split
+from seglog.storage.walk.segment_walk import Stopped as Stopped

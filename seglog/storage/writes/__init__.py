@@ -9,18 +9,10 @@ Called by ``store`` and ``opening``; other top rooms take the plain values of a 
 Truth: the tail of the log in memory, under the append lock. A record is consumable when its put returns.
 """
 
-from __future__ import annotations
-
-from seglog.storage.writes.compaction_writer import CompactionWriter
-from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, QueueInfo, RawMessage
-
-__all__ = [
-    "BatchResult",
-    "CompactionWriter",
-    "Durability",
-    "NewMessage",
-    "PutResult",
-    "QueueInfo",
-    "RawMessage",
-]
+from seglog.storage.writes.compaction_writer import CompactionWriter as CompactionWriter
+from seglog.storage.writes.flush import Durability as Durability
+from seglog.storage.writes.values import BatchResult as BatchResult
+from seglog.storage.writes.values import NewMessage as NewMessage
+from seglog.storage.writes.values import PutResult as PutResult
+from seglog.storage.writes.values import QueueInfo as QueueInfo
+from seglog.storage.writes.values import RawMessage as RawMessage

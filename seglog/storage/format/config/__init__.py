@@ -6,16 +6,8 @@ Called by the broker's tables, checks of them, and exports.
 Truth: RocketMQ's files, which are not standard JSON.
 """
 
-from __future__ import annotations
-
-from seglog.storage.format.config.config_json import decode_config, encode_config
-from seglog.storage.format.config.config_value import ConfigValue
-from seglog.storage.format.config.json_line import decode_json_line, decode_json_object
-
-__all__ = [
-    "ConfigValue",
-    "decode_config",
-    "decode_json_line",
-    "decode_json_object",
-    "encode_config",
-]
+from seglog.storage.format.config.config_json import decode_config as decode_config
+from seglog.storage.format.config.config_json import encode_config as encode_config
+from seglog.storage.format.config.config_value import ConfigValue as ConfigValue
+from seglog.storage.format.config.json_line import decode_json_line as decode_json_line
+from seglog.storage.format.config.json_line import decode_json_object as decode_json_object

@@ -6,35 +6,17 @@ Called by index, checks and repairs.
 Truth: RocketMQ's sources and files, as each module names them.
 """
 
-from __future__ import annotations
-
-from seglog.storage.format.index.index import (
-    DEFAULT_INDEX_GEOMETRY,
-    INDEX_ENTRY,
-    INDEX_HEADER,
-    INDEX_SLOT,
-    IndexGeometry,
-    IndexHeader,
-    decode_index_header,
-    key_hash,
-)
-from seglog.storage.format.index.index_geometry import index_damage
-from seglog.storage.format.index.index_keys import record_keys, tag_key
-from seglog.storage.format.index.index_view import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS, IndexView
-
-__all__ = [
-    "DEFAULT_INDEX_GEOMETRY",
-    "DEFAULT_QUERY_LIMIT",
-    "INDEX_ENTRY",
-    "INDEX_HEADER",
-    "INDEX_SLOT",
-    "MAX_TIMESTAMP_MS",
-    "IndexGeometry",
-    "IndexHeader",
-    "IndexView",
-    "decode_index_header",
-    "index_damage",
-    "key_hash",
-    "record_keys",
-    "tag_key",
-]
+from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY as DEFAULT_INDEX_GEOMETRY
+from seglog.storage.format.index.index import INDEX_ENTRY as INDEX_ENTRY
+from seglog.storage.format.index.index import INDEX_HEADER as INDEX_HEADER
+from seglog.storage.format.index.index import INDEX_SLOT as INDEX_SLOT
+from seglog.storage.format.index.index import IndexGeometry as IndexGeometry
+from seglog.storage.format.index.index import IndexHeader as IndexHeader
+from seglog.storage.format.index.index import decode_index_header as decode_index_header
+from seglog.storage.format.index.index import key_hash as key_hash
+from seglog.storage.format.index.index_geometry import index_damage as index_damage
+from seglog.storage.format.index.index_keys import record_keys as record_keys
+from seglog.storage.format.index.index_keys import tag_key as tag_key
+from seglog.storage.format.index.index_view import DEFAULT_QUERY_LIMIT as DEFAULT_QUERY_LIMIT
+from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS as MAX_TIMESTAMP_MS
+from seglog.storage.format.index.index_view import IndexView as IndexView

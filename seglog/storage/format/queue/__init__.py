@@ -6,57 +6,25 @@ Called by every room that reads or writes queue files.
 Truth: RocketMQ's sources and files, as each module names them.
 """
 
-from __future__ import annotations
-
-from seglog.storage.format.queue.batch_consume_queue import (
-    BATCH_UNIT,
-    BATCH_UNIT_BYTES,
-    BatchUnits,
-    batch_in_use,
-    valid_batch_prefix,
-    view_batch_units,
-)
-from seglog.storage.format.queue.compaction import (
-    COMPACTION,
-    COMPACTION_LOG,
-    COMPACTION_QUEUE,
-    POSITION_FILE,
-    compaction_record,
-    decode_positions,
-    encode_positions,
-)
-from seglog.storage.format.queue.consume_queue import (
-    CQ_UNIT,
-    CQ_UNIT_BYTES,
-    PRE_BLANK_BYTES,
-    Units,
-    in_use,
-    pre_blanks,
-)
-from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS, is_ext_address
-from seglog.storage.format.queue.lmq import plain_queue_kind
-
-__all__ = [
-    "BATCH_UNIT",
-    "BATCH_UNIT_BYTES",
-    "COMPACTION",
-    "COMPACTION_LOG",
-    "COMPACTION_QUEUE",
-    "CQ_UNIT",
-    "CQ_UNIT_BYTES",
-    "MAX_EXT_ADDRESS",
-    "POSITION_FILE",
-    "PRE_BLANK_BYTES",
-    "BatchUnits",
-    "Units",
-    "batch_in_use",
-    "compaction_record",
-    "decode_positions",
-    "encode_positions",
-    "in_use",
-    "is_ext_address",
-    "plain_queue_kind",
-    "pre_blanks",
-    "valid_batch_prefix",
-    "view_batch_units",
-]
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT as BATCH_UNIT
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES as BATCH_UNIT_BYTES
+from seglog.storage.format.queue.batch_consume_queue import BatchUnits as BatchUnits
+from seglog.storage.format.queue.batch_consume_queue import batch_in_use as batch_in_use
+from seglog.storage.format.queue.batch_consume_queue import valid_batch_prefix as valid_batch_prefix
+from seglog.storage.format.queue.batch_consume_queue import view_batch_units as view_batch_units
+from seglog.storage.format.queue.compaction import COMPACTION as COMPACTION
+from seglog.storage.format.queue.compaction import COMPACTION_LOG as COMPACTION_LOG
+from seglog.storage.format.queue.compaction import COMPACTION_QUEUE as COMPACTION_QUEUE
+from seglog.storage.format.queue.compaction import POSITION_FILE as POSITION_FILE
+from seglog.storage.format.queue.compaction import compaction_record as compaction_record
+from seglog.storage.format.queue.compaction import decode_positions as decode_positions
+from seglog.storage.format.queue.compaction import encode_positions as encode_positions
+from seglog.storage.format.queue.consume_queue import CQ_UNIT as CQ_UNIT
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES as CQ_UNIT_BYTES
+from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES as PRE_BLANK_BYTES
+from seglog.storage.format.queue.consume_queue import Units as Units
+from seglog.storage.format.queue.consume_queue import in_use as in_use
+from seglog.storage.format.queue.consume_queue import pre_blanks as pre_blanks
+from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS as MAX_EXT_ADDRESS
+from seglog.storage.format.queue.consume_queue_ext import is_ext_address as is_ext_address
+from seglog.storage.format.queue.lmq import plain_queue_kind as plain_queue_kind
