@@ -109,8 +109,8 @@ class Row:
 
 
 def run(tree: Path, row: str, folder: Path, count: int, command: Sequence[str] = ()) -> str:
-    """Runs a cell of a tree over its ``seglog``; returns what it printed. Other trees have other modules."""
-    words = [*command, sys.executable, str(tree / "perf" / "no_dearer_work.py"), row, str(folder), str(count)]
+    """Runs a cell over the ``seglog`` of a tree; returns what it printed."""
+    words = [*command, sys.executable, str(HERE / "perf" / "no_dearer_work.py"), row, str(folder), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     if command:
         environment[COUNTING] = "yes"

@@ -6,6 +6,7 @@ is measured by the same program. Prints seconds, CPU seconds and the count of wh
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -222,6 +223,8 @@ def main(row: str, folder: Path, count: int) -> None:
     if row in FILLS:
         FILLS[row](folder, count)
     work = ROWS[row](folder, count)
+    gc.collect()  # a collection of what imports made would fall within the work of one version only
+    gc.freeze()
     count_instructions("on")
     cpu, begun = time.process_time(), time.perf_counter()
     work()
