@@ -2,8 +2,8 @@
 
 ``calls`` states the calls that append, once; ``fast_path`` is tried first, ``appender`` is the ordinary way.
 The writer of an open store is three: ``append_core`` (the one critical section), ``growth`` (files and space,
-made ahead) and ``writer`` (durability, background, close). ``lock_order`` ranks the locks; ``flush`` has
-how durable an acknowledgement is.
+made ahead) and ``writer`` (durability, background, close). ``lock_order`` ranks their locks; ``flush`` brings
+the log to the disk for many puts at once.
 
 Called by ``store`` and ``opening``; other top rooms take the plain values of a put from here.
 Truth: the tail of the log in memory, under the append lock. A record is consumable when its put returns.
