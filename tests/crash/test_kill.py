@@ -29,7 +29,8 @@ WRITER = """
     import os, sys, threading
     from seglog.storage.writes.flush import Durability
     from seglog.storage.format.index.index import IndexGeometry
-    from seglog.storage.store import MessageStore, NewMessage
+    from seglog.storage.store import MessageStore
+    from seglog.storage.writes.values import NewMessage
 
     root, kind, durability, number = sys.argv[1], sys.argv[2], Durability(sys.argv[3]), int(sys.argv[4])
     store = MessageStore.open(

@@ -25,7 +25,8 @@ LIVES = """
     from seglog.storage.findings.code import Severity
     from seglog.storage.writes.flush import Durability
     from seglog.storage.format.index.index import IndexGeometry
-    from seglog.storage.store import MessageStore, NewMessage
+    from seglog.storage.store import MessageStore
+    from seglog.storage.writes.values import NewMessage
     from seglog.storage.survey.survey import survey
 
     THREADS, QUEUES, LIVES_A_STORE = 6, 3, 10

@@ -6,6 +6,7 @@ The lives are the first ones of ``test_power_loss``, which finds nothing in them
 from __future__ import annotations
 
 import zlib
+from importlib import import_module
 
 import pytest
 from typing_extensions import override
@@ -13,13 +14,13 @@ from typing_extensions import override
 from seglog.storage.format.config.config_json import encode_config
 from seglog.storage.format.record import record
 from seglog.storage.kernels import PYTHON, walk
-from seglog.storage.recovery import recover
 from seglog.storage.small_files.config_file import ConfigFile
-from seglog.storage.walk import log_scan
+from seglog.storage.walk import segment_walk
 from tests.support.crash.crash_files import CrashFiles
 from tests.support.crash.crash_life import Life
 from tests.support.machine.kernels import running
 
+recover = import_module("seglog.storage.recovery.recover")  # the room exports a function of this name
 LIVES = 300
 LOST = "lost"
 BAD_CONFIG = ("config cannot be read", "config is neither the old nor the new")
@@ -118,5 +119,5 @@ def test_a_record_that_does_not_lie_where_it_says(monkeypatch):
         return record.examine(buffer, at, phy_offset, verify)
 
     monkeypatch.setattr(walk, "examine", examine)
-    monkeypatch.setattr(log_scan, "examine", examine)
+    monkeypatch.setattr(segment_walk, "examine", examine)
     assert finds("never written")

@@ -97,7 +97,7 @@ def test_a_resume_file_is_a_regular_file_of_bounded_size(seglog: Seglog, damaged
 
 SLOW_CHECK = """
 import sys, time
-from seglog.doctor import log_walk
+from seglog.doctor.check import log_walk
 from seglog.cli.main import main
 walk = log_walk.LogWalk._walk
 def slowly(self, split):

@@ -19,7 +19,7 @@ SLOW_CHECK = """
 import fcntl, sys, termios, time
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # it sends its signals to us
 from seglog.cli.main import main
-from seglog.doctor import check, log_walk
+from seglog.doctor.check import check, log_walk
 walk = log_walk.LogWalk._walk
 def slowly(self, split):
     time.sleep(0.3)
