@@ -46,8 +46,8 @@ from seglog.storage.survey.incremental_survey import survey_from_point
 from seglog.storage.survey.moving_store import look_again, survey_moving
 from seglog.storage.survey.survey import Survey, survey
 from seglog.storage.threads.waiters import Waiters
-from seglog.storage.writes.appender import Appender
-from seglog.storage.writes.appends import Appends, PutSettings
+from seglog.storage.writes.appender import Appender, Appends
+from seglog.storage.writes.appends import PutSettings
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.fast_path_opening import open_fast_path
 from seglog.storage.writes.writer import Writer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from seglog.arguments import (
     MAX_I32,
@@ -32,6 +32,9 @@ from seglog.storage.writes.appends import Appended, PutSettings
 from seglog.storage.writes.deferred_records import INNER, Order, check_unordered, make_order
 from seglog.storage.writes.flush import Durability, GroupCommit
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
+
+if TYPE_CHECKING:
+    from seglog.storage.reads.reader import Reader
 
 R = TypeVar("R")
 M = TypeVar("M")
@@ -346,3 +349,7 @@ def _checked_messages(messages: Sequence[M]) -> Sequence[M]:
 @lru_cache(maxsize=4096)
 def _encode_topic(topic: str) -> bytes:
     return check_topic(topic).encode()
+
+
+Appends: TypeAlias = "Appender | Reader"
+"""What the calls of a store append by; a reader refuses all of it."""

@@ -14,17 +14,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from seglog.errors import ClosedError
 from seglog.storage.threads.on_demand import OnDemand
 from seglog.storage.writes.append_core import WouldWaitError
-from seglog.storage.writes.appends import Appended, Appends
+from seglog.storage.writes.appender import Appends
+from seglog.storage.writes.appends import Appended
 from seglog.storage.writes.fast_path import FastPath
-from seglog.storage.writes.flush import Durability
-from seglog.storage.writes.values import PutResult
 
 R = TypeVar("R")
 _Answer = Callable[[], None]
@@ -42,29 +41,17 @@ class AsyncAppends:
     """
 
     def __init__(self, appends: Appends, fast_path: FastPath) -> None:
+        self.fast_path = fast_path
         self._appends = appends
-        self._fast_path = fast_path
         self._aside: deque[tuple[asyncio.AbstractEventLoop, _Work]] = deque()
         self._lock = threading.Lock()
         self._is_closed = False
         self._worker = OnDemand("seglog-aside", self._work)
         self.durable = appends.durable
 
-    def try_put(
-        self,
-        topic: str,
-        body: bytes | memoryview,
-        queue_id: int,
-        tags: str | None,
-        keys: str | Iterable[str] | None,
-        properties: Mapping[str, str] | None,
-        flag: int,
-        durability: Durability | None,
-    ) -> PutResult | None:
-        """Puts a message by the fast path; None where it cannot, or earlier appends still wait."""
-        if self._aside:
-            return None
-        return self._fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
+    def is_behind(self) -> bool:
+        """Returns whether earlier appends still wait, which no other may pass."""
+        return bool(self._aside)
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
         """Returns what an append gives back once it is durable, or made, as its caller wants.

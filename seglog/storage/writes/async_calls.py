@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from seglog.storage.format.record.host import Host
-from seglog.storage.writes.appends import Appends
+from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.async_appends import AsyncAppends
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -40,7 +40,9 @@ class AsyncCalls:
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.put` does."""
         tasks, appends = self._tasks, self._appends
-        made = tasks.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
+        made = None
+        if not tasks.is_behind():
+            made = tasks.fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         if made is None:
             return await tasks.run(
                 lambda may_wait: appends.put(

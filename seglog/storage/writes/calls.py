@@ -18,7 +18,7 @@ from seglog.storage.reads.get import MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.queue_reader import QueueReader
 from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, FastReads
-from seglog.storage.writes.appends import Appends
+from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
