@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,59 +20,43 @@ from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is to be set; None leaves it as it is."""
-
-    retries: int | None
-    retry_queues: int | None
-    may_consume: bool | None
-    may_broadcast: bool | None
-    attributes: str | None
-
-    def applied(self, group: SubscriptionGroup, *, is_new: bool = False) -> SubscriptionGroup:
-        """Returns a group with these settings; some can be made only while it is new."""
-        return replace(
-            group,
-            retry_max_times=group.retry_max_times if self.retries is None else self.retries,
-            retry_queue_nums=group.retry_queue_nums if self.retry_queues is None else self.retry_queues,
-            is_consume_enabled=group.is_consume_enabled if self.may_consume is None else self.may_consume,
-            is_broadcast_enabled=(
-                group.is_broadcast_enabled if self.may_broadcast is None else self.may_broadcast
-            ),
-            attributes=alter_attributes(
-                None if is_new else group.attributes, self.attributes, GROUP_ATTRIBUTES
-            ),
-        )
-
-
 def settings(function: options.CommandFunction) -> options.CommandFunction:
-    """Hands ``settings``, a :class:`Settings`, to the command."""
+    """Hands the attributes to the command, and each other setting by its field; None leaves it as it is."""
+    for option in (
+        click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes."),
+        click.option(
+            "--broadcast/--no-broadcast",
+            "is_broadcast_enabled",
+            default=None,
+            help="Whether its clients may each get everything.",
+        ),
+        click.option(
+            "--consume/--no-consume", "is_consume_enabled", default=None, help="Whether its clients may pull."
+        ),
+        click.option(
+            "--retry-queues",
+            "retry_queue_nums",
+            type=click.IntRange(0),
+            help="Queues of its retry topic; 0 sends nothing back.",
+        ),
+        click.option(
+            "--retries",
+            "retry_max_times",
+            type=click.IntRange(-1),
+            help="Deliveries after the first, before a message is dead.",
+        ),
+    ):
+        function = option(function)
+    return function
 
-    @click.option(
-        "--retries", type=click.IntRange(-1), help="Deliveries after the first, before a message is dead."
-    )
-    @click.option(
-        "--retry-queues", type=click.IntRange(0), help="Queues of its retry topic; 0 sends nothing back."
-    )
-    @click.option("--consume/--no-consume", default=None, help="Whether its clients may pull.")
-    @click.option(
-        "--broadcast/--no-broadcast", default=None, help="Whether its clients may each get everything."
-    )
-    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
-    @functools.wraps(function)
-    def call(
-        *,
-        retries: int | None,
-        retry_queues: int | None,
-        consume: bool | None,
-        broadcast: bool | None,
-        attributes: str | None,
-        **rest: object,
-    ) -> None:
-        function(settings=Settings(retries, retry_queues, consume, broadcast, attributes), **rest)
 
-    return call
+def _applied(
+    group: SubscriptionGroup, attributes: str | None, fields: Mapping[str, Any], *, is_new: bool = False
+) -> SubscriptionGroup:
+    """Returns a group with other settings; some can be made only while it is new."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    altered = alter_attributes(None if is_new else group.attributes, attributes, GROUP_ATTRIBUTES)
+    return replace(group, attributes=altered, **given)
 
 
 @click.group
@@ -106,7 +91,7 @@ def list_(*, path: Path, as_json: bool) -> None:
 @click.argument("name", metavar="GROUP")
 @settings
 @options.as_json
-def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+def create(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
     """Create GROUP in STORE, while no broker has STORE open."""
     check_store(path)
     problem = group_name_problem(name)
@@ -115,7 +100,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
-        group = settings.applied(SubscriptionGroup(name), is_new=True)
+        group = _applied(SubscriptionGroup(name), attributes, fields, is_new=True)
         tables.groups.put(group)
     _show(group, "created", as_json=as_json)
 
@@ -125,14 +110,14 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
 @click.argument("name", metavar="GROUP")
 @settings
 @options.as_json
-def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+def alter(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
     """Change settings of GROUP in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.groups.get(name)
         if known is None:
             raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
-        group = settings.applied(known)
+        group = _applied(known, attributes, fields)
         tables.groups.put(group)
     _show(group, "altered", as_json=as_json)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -23,41 +23,29 @@ from seglog.storage.store import MessageStore
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is to be set; None leaves it as it is."""
-
-    queues: int | None
-    perm: str | None
-    is_order: bool | None
-    attributes: str | None
-
-    def applied(self, topic: TopicConfig, *, is_new: bool = False) -> TopicConfig:
-        """Returns a topic with these settings; some can be made only while it is new."""
-        return replace(
-            topic,
-            read_queue_nums=topic.read_queue_nums if self.queues is None else self.queues,
-            write_queue_nums=topic.write_queue_nums if self.queues is None else self.queues,
-            perm=topic.perm if self.perm is None else _PERMS[self.perm],
-            is_order=topic.is_order if self.is_order is None else self.is_order,
-            attributes=alter_attributes(None if is_new else topic.attributes, self.attributes),
-        )
-
-
 def settings(function: options.CommandFunction) -> options.CommandFunction:
-    """Hands ``settings``, a :class:`Settings`, to the command."""
+    """Hands the settings to the command; None leaves one as it is."""
+    for option in (
+        click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes."),
+        click.option("--order/--no-order", "is_order", default=None, help="Whether its order matters."),
+        click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done."),
+        click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write."),
+    ):
+        function = option(function)
+    return function
 
-    @click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write.")
-    @click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done.")
-    @click.option("--order/--no-order", default=None, help="Whether its order matters.")
-    @click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes.")
-    @functools.wraps(function)
-    def call(
-        *, queues: int | None, perm: str | None, order: bool | None, attributes: str | None, **rest: object
-    ) -> None:
-        function(settings=Settings(queues, perm, order, attributes), **rest)
 
-    return call
+def _applied(topic: TopicConfig, given: Mapping[str, Any], *, is_new: bool = False) -> TopicConfig:
+    """Returns a topic with other settings; some can be made only while it is new."""
+    queues, perm, is_order = given["queues"], given["perm"], given["is_order"]
+    return replace(
+        topic,
+        read_queue_nums=topic.read_queue_nums if queues is None else queues,
+        write_queue_nums=topic.write_queue_nums if queues is None else queues,
+        perm=topic.perm if perm is None else _PERMS[perm],
+        is_order=topic.is_order if is_order is None else is_order,
+        attributes=alter_attributes(None if is_new else topic.attributes, given["attributes"]),
+    )
 
 
 @click.group
@@ -92,7 +80,7 @@ def list_(*, path: Path, as_json: bool) -> None:
 @click.argument("name", metavar="TOPIC")
 @settings
 @options.as_json
-def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+def create(*, path: Path, name: str, as_json: bool, **given: object) -> None:
     """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said."""
     check_store(path)
     problem = topic_name_problem(name)
@@ -101,7 +89,7 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
-        topic = settings.applied(TopicConfig(name, 8, 8), is_new=True)
+        topic = _applied(TopicConfig(name, 8, 8), given, is_new=True)
         tables.topics.put(topic)
     _show(topic, "created", as_json=as_json)
 
@@ -111,14 +99,14 @@ def create(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
 @click.argument("name", metavar="TOPIC")
 @settings
 @options.as_json
-def alter(*, path: Path, name: str, settings: Settings, as_json: bool) -> None:
+def alter(*, path: Path, name: str, as_json: bool, **given: object) -> None:
     """Change settings of TOPIC in STORE, while no broker has STORE open; what is not named stays."""
     check_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.topics.get(name)
         if known is None:
             raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
-        topic = settings.applied(known)
+        topic = _applied(known, given)
         tables.topics.put(topic)
     _show(topic, "altered", as_json=as_json)
 
