@@ -11,21 +11,17 @@ from seglog.broker.delay.delay_levels import DelayLevels
 from seglog.broker.delay.delay_offsets import DelayOffsets
 from seglog.broker.delay.delivery import Delivery
 from seglog.broker.filters.consumer_filters import ConsumerFilters
+from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast, idle_groups
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
-from seglog.broker.offsets.idle_groups import idle_groups
-from seglog.broker.offsets.offset_history import OffsetHistory
-from seglog.broker.offsets.offset_history_query import OffsetPast
-from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.retention.retention_impact import Standing
 from seglog.broker.sends.send import send_ext_of, stamp_of
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.state.state import BrokerState
+from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tables.groups import GroupTable
 from seglog.broker.tables.queue_locks import QueueLocks
-from seglog.broker.tables.topics import TopicTable
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import CONFIG, OURS

@@ -33,14 +33,12 @@ from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pulls.held_pulls import HeldPulls, HoldSweep, ParkedPull
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
-from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings import BrokerConfig, Peer
 from seglog.broker.settings.duration import duration_ms
-from seglog.broker.settings.peer import Peer
+from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tables.groups import GroupTable
 from seglog.broker.tables.lock_snapshot import LockPicture
 from seglog.broker.tables.queue_locks import QueueLocks
-from seglog.broker.tables.topics import TopicTable
 from seglog.broker.tasks.background_tasks import Duties
 from seglog.broker.tasks.client_scan import ClientScan
 from seglog.broker.tasks.saving import Saving

@@ -8,13 +8,10 @@ from typing import get_args
 from seglog.arguments import MAX_I64, as_choice, as_int, as_text
 from seglog.errors import CorruptError, NotFoundError
 from seglog.storage.core import StoreCore
-from seglog.storage.files.files import Files
-from seglog.storage.files.os_errors import explain_os_error, explained
+from seglog.storage.files import Files, explain_os_error, explained
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID
-from seglog.storage.format.record.message import Message, decode_message_id
-from seglog.storage.format.record.record import FILLER, MAGIC_V1, MAGIC_V2
-from seglog.storage.format.record.tombstone import is_tombstone
+from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2, Message, decode_message_id, is_tombstone
 from seglog.storage.index.key_memory import KeyMemory
 from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.kernels.decode import decode_message

@@ -18,20 +18,14 @@ from seglog.errors import (
     ReadOnlyError,
     StoreError,
 )
-from seglog.storage.certain_mends import certain_mends, mended_survey
-from seglog.storage.certain_mends.mend import Mend
-from seglog.storage.certain_mends.withheld import withhold
+from seglog.storage.certain_mends import Mend, certain_mends, mended_survey, withhold
 from seglog.storage.core import StoreCore
+from seglog.storage.directory import ReadingRoot, as_stated, check_is_store, demand_log, find_misnamed
 from seglog.storage.directory.broker_conf import read_lengths, write_lengths
-from seglog.storage.directory.directory_listing import check_is_store
 from seglog.storage.directory.file_facts import Certainty
 from seglog.storage.directory.geometry import FileSizes, StoreGeometry, check_geometry
-from seglog.storage.directory.log_gone import demand_log
-from seglog.storage.directory.misnamed import as_stated, find_misnamed
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.files import Files, HeldLock
+from seglog.storage.files import Files, HeldLock, explained
 from seglog.storage.files.latch import Latch, LatchedFiles
-from seglog.storage.files.os_errors import explained
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import IndexGeometry
@@ -39,12 +33,9 @@ from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.reads.reader import Reader
 from seglog.storage.recovery.recover import RecoveryReport, recover
-from seglog.storage.small_files.attic import Attic
-from seglog.storage.small_files.checkpoint_file import write_checkpoint
-from seglog.storage.small_files.recovery_point_file import remove_recovery_point
+from seglog.storage.small_files import Attic, remove_recovery_point, write_checkpoint
+from seglog.storage.survey import Survey, look_again, survey, survey_moving
 from seglog.storage.survey.incremental_survey import survey_from_point
-from seglog.storage.survey.moving_store import look_again, survey_moving
-from seglog.storage.survey.survey import Survey, survey
 from seglog.storage.threads.waiters import Waiters
 from seglog.storage.writes.appender import Appender, Appends
 from seglog.storage.writes.appends import PutSettings

@@ -22,11 +22,8 @@ from typing import Final, Self
 from seglog.arguments import MAX_I32, MAX_TIMEOUT_MS, as_doing, as_enum, as_flag, as_int, as_kind, refusal
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import NotAStoreError, StoreInUseError
-from seglog.storage.directory.index_files import checked_division
-from seglog.storage.directory.known_topics import configured_kinds
-from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.files import Files
-from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.directory import ReadingRoot, checked_division, configured_kinds
+from seglog.storage.files import Files, StoreRoot
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES

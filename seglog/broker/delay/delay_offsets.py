@@ -18,8 +18,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
-from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
 from seglog.clock import Clock
 from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue

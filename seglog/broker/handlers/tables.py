@@ -14,8 +14,7 @@ from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state.state import BrokerState
-from seglog.broker.tables.config_shape import as_object
-from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables import DataVersion, as_object
 from seglog.broker.tables.groups import FORBIDDEN_TABLE, GROUP_TABLE, group_to_config
 from seglog.broker.tables.topics import TOPIC_TABLE, system_topic_names
 from seglog.remoting.admin_bodies import ConfigBody, NamesBody

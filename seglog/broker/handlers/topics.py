@@ -12,8 +12,7 @@ from typing import Final
 
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.state.state import BrokerState
-from seglog.broker.tables.attributes import alter_attributes
-from seglog.broker.tables.topics import TopicConfig, is_system_topic, topic_name_problem
+from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.errors import InvalidArgumentError, SeglogError
 from seglog.remoting.admin_headers import TopicHeader
 from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody

@@ -23,8 +23,7 @@ from typing import Final
 
 from seglog.broker.offsets.offset_history import OffsetHistory
 from seglog.broker.offsets.offset_history_query import QueueKey
-from seglog.broker.tables.config_shape import as_int, as_int_key, as_object
-from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
 from seglog.clock import Clock
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.files import explained

@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.settings.peer import Peer
+from seglog.broker.settings import BrokerConfig, Peer
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode

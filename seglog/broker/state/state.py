@@ -14,10 +14,9 @@ from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tables.groups import GroupTable
 from seglog.broker.tables.queue_locks import QueueLocks
-from seglog.broker.tables.topics import TopicTable
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 

@@ -36,8 +36,7 @@ from seglog.doctor.erase.erased_record import erase_record
 from seglog.doctor.erase.keyless import Keyless, find_keyless
 from seglog.doctor.erase.pack_erase import ErasedPacks, erase_in_packs
 from seglog.doctor.erase.residue_search import Leftovers, find_leftovers
-from seglog.doctor.message.log_access import LogView
-from seglog.doctor.message.related_records import Scan, Search, find_families
+from seglog.doctor.message import LogView, Scan, Search, find_families
 from seglog.doctor.message.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
 from seglog.storage.files import Files, RestoringFiles

@@ -14,9 +14,8 @@ from typing import Final
 
 from seglog.broker.tables import DataVersion, TopicConfig, as_object
 from seglog.clock import Clock
+from seglog.doctor.message import LogView, Scan, find_families
 from seglog.doctor.message.copy_names import PARKED_FROM, PARKED_ID
-from seglog.doctor.message.log_access import LogView
-from seglog.doctor.message.related_records import Scan, find_families
 from seglog.doctor.message.roles import Role, group_of, role_of
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError, NotFoundError

@@ -16,8 +16,7 @@ from seglog.storage.audit.stitch import LogOutcome
 from seglog.storage.audit.stretches import BatchRun, Interval
 from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.files.files import Files
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.queue_overlays import Key, Overlays
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.audit.stretches import Stretch
-from seglog.storage.directory.geometry import StoreGeometry
+from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
-from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine

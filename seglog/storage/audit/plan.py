@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, plan_splits
-from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
-from seglog.storage.directory.known_topics import configured_kinds
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, configured_kinds
 from seglog.storage.files.files import Files
 from seglog.storage.scan.listed import ListedStore, list_whole
 from seglog.storage.scan.queue_overlays import batch_topics

@@ -16,8 +16,7 @@ from seglog.storage.audit.batch_runs import BatchUnitFinder
 from seglog.storage.audit.stretch_builder import StretchBuilder
 from seglog.storage.audit.stretches import Stretch
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.files.files import Files
 from seglog.storage.format import names
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT

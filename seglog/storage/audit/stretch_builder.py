@@ -11,15 +11,13 @@ import numpy as np
 from seglog.storage.audit.batch_runs import BatchRuns, BatchUnitFinder
 from seglog.storage.audit.stretches import Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.audit.unit_files import UnitFiles
-from seglog.storage.format.record.record import Damage
-from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record import Damage, takes_queue_offset
 from seglog.storage.kernels.queue_rows import Group, group, stand_in
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.overlay.batch_overlay import units_of_rows
-from seglog.storage.walk.behind_damage import Head
+from seglog.storage.walk import Head, Split, Stopped
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.walk.inner_records import InnerRecords
-from seglog.storage.walk.segment_walk import Split, Stopped
 
 _GATHERED_ROWS: Final = 1 << 16
 _NO_ROWS: Final[Rows] = np.empty(0, ROW)

@@ -12,8 +12,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from seglog.storage.format.record.record import Damage
-from seglog.storage.walk.behind_damage import Head
-from seglog.storage.walk.segment_walk import Stopped
+from seglog.storage.walk import Head, Stopped
 
 
 class UnitState(enum.IntEnum):

@@ -34,8 +34,7 @@ from seglog.storage.format.record.flipped_bit import (
 )
 from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.record.self_evident_fields import restate, restated_fields
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay import BatchQueueState, QueueState, is_message
 from seglog.storage.walk.behind_damage import Hole
 
 _MAX_RECORD_BYTES: Final = 192 << 10

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from seglog.storage.certain_mends.log_neighbours import neighbours
 from seglog.storage.certain_mends.mend import BIT, HEAD, MAX_DOUBTED, Mend
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import read_units
+from seglog.storage.directory import LogReader, read_units
 from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import LMQ_PREFIX

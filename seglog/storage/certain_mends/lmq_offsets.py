@@ -19,9 +19,9 @@ from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.lmq import multi_queues
+from seglog.storage.format.record import RecordRow, examine
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.flipped_bit import bits_between
-from seglog.storage.format.record.record import RecordRow, examine
 from seglog.storage.survey.survey import Survey
 from seglog.storage.walk.log_records import has_record_crc
 

@@ -17,14 +17,11 @@ import numpy as np
 
 from seglog.storage.certain_mends.heads import rows_led_to
 from seglog.storage.certain_mends.mend import BIT, MAX_DOUBTED, Mend
+from seglog.storage.directory import LogReader, read_units
 from seglog.storage.directory.index_files import known_hashes, list_index_files
-from seglog.storage.directory.log_files import LogReader
-from seglog.storage.directory.queue_files import read_units
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record.flipped_bit import Bit, flipped
-from seglog.storage.format.record.properties import ends_with_record_crc
-from seglog.storage.format.record.record import Damage, examine, unit_tags_code
+from seglog.storage.format.record import Bit, Damage, ends_with_record_crc, examine, flipped, unit_tags_code
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.index.index_times import is_of_log
 from seglog.storage.kernels.index_keys import index_keys

@@ -13,10 +13,9 @@ from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record.tombstone import LostRecord
-from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay import BatchQueueState, QueueState, is_message
 from seglog.storage.overlay.lost_messages import LostMessages, Offsets
 from seglog.storage.overlay.lost_tail import lost_findings
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.scan.listed import ListedStore

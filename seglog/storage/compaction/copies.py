@@ -19,9 +19,8 @@ from seglog.storage.compaction.rebuild import read_filler, sound_record
 from seglog.storage.directory.index_files import IndexFile, known_hashes, list_index_files
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files, OpenFile
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
+from seglog.storage.format.queue import BATCH_UNIT, BATCH_UNIT_BYTES, Units
 from seglog.storage.format.queue.compaction import compaction_key, compaction_record
-from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
 from seglog.storage.format.record.tombstone import (
     LostRecord,

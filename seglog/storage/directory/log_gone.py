@@ -30,9 +30,8 @@ from seglog.storage.format.names import (
     INDEX,
     segment_file_name,
 )
+from seglog.storage.small_files import RECOVERY_POINT_FILE_NAME, ConfigFile
 from seglog.storage.small_files.checkpoint_file import read_checkpoint
-from seglog.storage.small_files.config_file import ConfigFile
-from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME
 from seglog.text import count_text
 
 _OFFSETS: Final = f"{CONFIG}/consumerOffset.json"

@@ -15,11 +15,8 @@ from typing import NoReturn
 
 from typing_extensions import override
 
+from seglog.storage.files import FILE, FOLDER, Entry, RealFile, StoreRoot, kind_of
 from seglog.storage.files.beneath import Opener
-from seglog.storage.files.file_kinds import FILE, FOLDER, kind_of
-from seglog.storage.files.files import Entry
-from seglog.storage.files.real_file import RealFile
-from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.findings.findings import Finding
 
 

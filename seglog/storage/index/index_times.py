@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.format.index.index import IndexHeader
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine
-from seglog.storage.format.record.tombstone import is_tombstone
+from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine, is_tombstone
 
 
 def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:

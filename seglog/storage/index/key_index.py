@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.storage.directory.index_files import IndexFile, list_index_files
-from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory import IndexFile, LogReader, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.index.index import (
     INDEX_ENTRY,

@@ -15,12 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.directory.index_files import list_index_files
-from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory import LogReader, list_index_files
 from seglog.storage.files.files import Files
-from seglog.storage.format.index.index import key_hash
+from seglog.storage.format.index import key_hash, record_keys
 from seglog.storage.format.index.index_build import KEY_ROW
-from seglog.storage.format.index.index_keys import record_keys
 from seglog.storage.format.record.message import Message
 from seglog.storage.index.colliding_keys import KeySorting, iter_holding
 from seglog.storage.index.index_lookup import PlaceRun, iter_place_runs

@@ -7,8 +7,7 @@ from contextlib import closing
 
 import numpy as np
 
-from seglog.storage.directory.index_files import IndexFile
-from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory import IndexFile, LogReader
 from seglog.storage.files.files import Files, read_part
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER

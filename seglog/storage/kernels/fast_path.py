@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from seglog.clock import Clock
 from seglog.storage.format.layout import I16, I32
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
+from seglog.storage.format.record import Host, encode_all_properties
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.put_properties import encode_all_properties
 from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes

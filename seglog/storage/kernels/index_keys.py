@@ -12,14 +12,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from seglog.storage.format.index import index_build
-from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index import IndexGeometry, index_build
 from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
 from seglog.storage.format.index.index_keys import IndexedRecord
 from seglog.storage.format.index.index_rows import key_rows
+from seglog.storage.format.record import HEAD_V4, LOST_FLAG, Damage, examine
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import HEAD_V4, Damage, examine
-from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels import KERNELS, NATIVE
 
 ROOM: Final = 1 << 18

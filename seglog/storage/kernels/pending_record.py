@@ -16,9 +16,9 @@ from seglog.arguments import MAX_I32, MAX_I64, MIN_I32, MIN_I64, as_body, as_byt
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.layout import I16, I64
 from seglog.storage.format.names import SCHEDULE_TOPIC
+from seglog.storage.format.record import IPV4_BYTES, Host
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import IPV4_BYTES, Host
 from seglog.storage.format.record.record import (
     CRC_MASK,
     FILLER,

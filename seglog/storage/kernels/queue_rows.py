@@ -8,8 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, PRE_BLANK_BYTES, Units
-from seglog.storage.format.record.record import MIN_RECORD_BYTES
-from seglog.storage.format.record.sys_flag import INNER_BATCH
+from seglog.storage.format.record import INNER_BATCH, MIN_RECORD_BYTES
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.directory import StoreGeometry, queue_directory
 from seglog.storage.files.files import Files
 from seglog.storage.files.folder_names import FolderNames
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT_BYTES
 from seglog.storage.kernels.tails import QueueTail
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.segments.mapped_file import MapPool

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.storage.format.record import Host, Message
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.message import Message
 
 
 @dataclass(frozen=True, slots=True)

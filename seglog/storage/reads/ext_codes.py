@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import CorruptError
-from seglog.storage.directory.geometry import infer_file_size
-from seglog.storage.directory.queue_files import queue_directory
+from seglog.storage.directory import infer_file_size, queue_directory
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units

@@ -21,8 +21,7 @@ from typing_extensions import override
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.format.record.message import Message
-from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.format.record import MIN_RECORD_BYTES, Message
 from seglog.storage.format.record.tombstone import (
     LOST_TAGS_CODE,
     MAX_TAG_HASH,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seglog.arguments import as_text, refusal
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.tags import tags_code
+from seglog.storage.format.record import tags_code
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.native_reads import new_tag_set
 

@@ -19,22 +19,19 @@ from seglog.storage.compaction.files import CompactionState, infer_compaction_si
 from seglog.storage.compaction.units import CompactionUnits
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.log_files import LogReader, list_log_files, place_log_files
-from seglog.storage.files.files import Files
-from seglog.storage.files.os_errors import explained
+from seglog.storage.files import Files, explained
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import can_name_directory
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.log.commit_log import HoleMap
+from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
 from seglog.storage.overlay.batch_overlay import BatchQueueState, units_of_rows
-from seglog.storage.overlay.lost_messages import LostMessages, lost_in_gaps
-from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.queues.queue_table import QueueKey, QueueTable
 from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.reads.snapshot_compaction import SnapshotCompactionQueue
 from seglog.storage.reads.snapshot_log import SnapshotLog
 from seglog.storage.reads.snapshot_queue import SnapshotQueue
-from seglog.storage.survey.moving_store import leave_front, look_again, start_now, survey_moving
-from seglog.storage.survey.survey import Survey, survey
+from seglog.storage.survey import Survey, leave_front, look_again, start_now, survey, survey_moving
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 

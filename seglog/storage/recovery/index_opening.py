@@ -21,9 +21,8 @@ from seglog.storage.directory.index_files import IndexFile, Numbers, count_last,
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
-from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry, key_hash
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, MAX_TIMESTAMP_MS, IndexGeometry, key_hash
 from seglog.storage.format.index.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
-from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import INDEX
 from seglog.storage.index.attic_index import keep_removed
 from seglog.storage.index.index_lookup import iter_places

@@ -15,8 +15,7 @@ import numpy as np
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.format.layout import I32
 from seglog.storage.format.names import LMQ_PREFIX, can_name_directory
-from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
-from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine, takes_queue_offset
 from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay.lost_messages import JUMP, LostMessages
 from seglog.storage.overlay.lost_tail import MAX_LOST_BYTES

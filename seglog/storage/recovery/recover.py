@@ -26,13 +26,10 @@ from seglog.storage.files.files import Files, read_start
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
 from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
+from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.log.commit_log import HoleMap
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.lost_messages import lost_in_gaps
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay import BatchQueueState, QueueState, is_message, lost_in_gaps
 from seglog.storage.recovery.recover_compaction import write_copies
 from seglog.storage.recovery.recover_holes import fill_hole, last_file_holes, split_holes
 from seglog.storage.recovery.recover_lost import write_tombstones
@@ -53,8 +50,7 @@ from seglog.storage.scan.holes_file import (
     save_holes,
 )
 from seglog.storage.seals.seal_files import list_seals, retire_seals
-from seglog.storage.small_files.attic import Attic
-from seglog.storage.small_files.checkpoint_file import write_checkpoint
+from seglog.storage.small_files import Attic, write_checkpoint
 from seglog.storage.survey.survey import Survey
 from seglog.storage.walk.behind_damage import Hole
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from seglog.storage.directory.log_files import LogReader
-from seglog.storage.files.files import Files
-from seglog.storage.files.rewrite import write_over
+from seglog.storage.files import Files, write_over
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.small_files.attic import Attic
 from seglog.storage.survey.survey import Survey

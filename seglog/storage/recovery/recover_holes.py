@@ -32,9 +32,7 @@ from seglog.storage.format.record.tombstone import (
     min_tombstone_bytes,
 )
 from seglog.storage.kernels.walk import Rows, walk
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.lost_messages import lost_in_holes
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState, lost_in_holes
 from seglog.storage.recovery.lost_records import lost_records
 from seglog.storage.survey.survey import Survey
 from seglog.storage.walk.behind_damage import Hole

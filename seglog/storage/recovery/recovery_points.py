@@ -33,8 +33,7 @@ from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue
-from seglog.storage.seals.seal_check import segment_path
-from seglog.storage.seals.seal_files import read_seal, seal_file
+from seglog.storage.seals import read_seal, seal_file, segment_path
 from seglog.storage.small_files.recovery_point_file import remove_recovery_point, write_recovery_point
 from seglog.storage.survey.survey import Survey
 from seglog.storage.threads.background import Background

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from seglog.storage.directory.directory_listing import no_queue_length
-from seglog.storage.directory.log_files import LogReader
+from seglog.storage.directory import LogReader, no_queue_length
 from seglog.storage.directory.log_gone import log_gone
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.log_files import LogFile
+from seglog.storage.directory import LogFile, StoreGeometry
 from seglog.storage.directory.queue_files import QueueFiles, data_end
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding

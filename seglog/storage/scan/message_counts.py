@@ -15,8 +15,7 @@ from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
-from seglog.storage.overlay.lost_messages import LostMessages, lost_in_gaps
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
 from seglog.storage.scan.holes_file import OTHERS, TOMBSTONES, KnownHole, load_holes, lost_of_tail
 from seglog.storage.walk.behind_damage import Hole
 

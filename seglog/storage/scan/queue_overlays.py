@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from seglog.storage.directory.known_topics import known_topics
-from seglog.storage.directory.queue_files import QueueFiles, queue_directory
+from seglog.storage.directory import QueueFiles, known_topics, queue_directory
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.listed import ListedStore
 
 Key: TypeAlias = tuple[str, int]

@@ -21,8 +21,7 @@ from typing import Final, TypeVar
 
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config, encode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 
 T = TypeVar("T")
 

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from seglog.errors import CorruptError
 from seglog.storage.files.files import Files
-from seglog.storage.format.config.config_json import decode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import OURS
 from seglog.storage.small_files.config_file import ConfigFile
 

@@ -29,16 +29,14 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory.known_topics import configured_kinds
+from seglog.storage.directory import LogFile, LogReader, configured_kinds, find_misnamed
 from seglog.storage.directory.log_facts import stated_place
-from seglog.storage.directory.log_files import LogFile, LogReader
-from seglog.storage.directory.misnamed import find_misnamed
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours.recovery_point import RecoveryPoint
+from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import Damage, examine
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.overlay.queue_overlay import LogFacts
 from seglog.storage.scan.listed import ListedStore, list_whole, mode_of

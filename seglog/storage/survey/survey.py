@@ -21,9 +21,8 @@ from seglog.storage.compaction.files import (
     load_state,
     queue_ids,
 )
-from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader
 from seglog.storage.directory.known_topics import TopicKinds, configured_kinds
-from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format import names
 from seglog.storage.format.ours.recovery_point import RecoveryPoint
@@ -41,11 +40,10 @@ from seglog.storage.scan.queue_overlays import Key, Overlays, batch_topics, over
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.segments.scratch import Room
 from seglog.storage.survey.row_queues import RowQueues
-from seglog.storage.walk.behind_damage import Hole
+from seglog.storage.walk import Hole, LogScan, Progress
 from seglog.storage.walk.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
 from seglog.storage.walk.growable_rows import chosen
 from seglog.storage.walk.log_records import has_record_crc
-from seglog.storage.walk.log_scan import LogScan, Progress
 
 
 @dataclass(slots=True)

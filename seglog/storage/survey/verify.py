@@ -29,10 +29,8 @@ from seglog.storage.directory.log_gone import demand_log
 from seglog.storage.directory.misnamed import as_stated
 from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.directory.reading_root import ReadingRoot
-from seglog.storage.files.files import Files
-from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.findings.code import Severity
-from seglog.storage.findings.findings import Finding
+from seglog.storage.files import Files, StoreRoot
+from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours.seal import Seal
 from seglog.storage.format.record.properties import CRC_NAME, CRC_PROPERTY_BYTES
@@ -42,8 +40,7 @@ from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.seals.seal import make_seal
 from seglog.storage.seals.seal_check import BlockCheck, Concerned, check_blocks, judge, segment_path
 from seglog.storage.seals.seal_files import list_seals, read_seal, remove_seal, seal_file, write_seal
-from seglog.storage.walk.behind_damage import Hole
-from seglog.storage.walk.log_scan import LogScan, Progress
+from seglog.storage.walk import Hole, LogScan, Progress
 from seglog.storage.walk.segment_walk import ZERO
 
 _WINDOW_BYTES: Final = 4 << 20

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from seglog.storage.format.record.record import Damage, RecordRow
-from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record import Damage, RecordRow, takes_queue_offset
 
 
 @dataclass(frozen=True, slots=True)

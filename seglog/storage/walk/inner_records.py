@@ -13,8 +13,7 @@ import numpy as np
 from seglog.errors import CorruptError
 from seglog.storage.format.queue.batch_consume_queue import batch_range
 from seglog.storage.format.queue.lmq import multi_queues
-from seglog.storage.format.record.record import Damage, examine
-from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.format.record import Damage, examine, takes_queue_offset
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows
 
 

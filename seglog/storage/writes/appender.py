@@ -22,9 +22,7 @@ from seglog.arguments import (
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.names import SCHEDULE_TOPIC, check_queue_id, check_topic
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.put_properties import encode_all_properties
-from seglog.storage.format.record.sys_flag import INNER_BATCH
+from seglog.storage.format.record import INNER_BATCH, Host, encode_all_properties
 from seglog.storage.format.record.tombstone import would_be_lost
 from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.writes.append_core import AppendCore, Written

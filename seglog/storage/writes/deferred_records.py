@@ -17,9 +17,9 @@ from seglog.errors import CorruptError, MessageIllegalError
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.batch_consume_queue import MAX_BATCH_SIZE
 from seglog.storage.format.queue.lmq import is_queue_name, lmq_names, topic_allows_lmq, with_queue_offsets
+from seglog.storage.format.record import COMPRESSED, INNER_BATCH, takes_queue_offset
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.inner_batch import count_batch
-from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH, takes_queue_offset
 from seglog.storage.kernels.pending_record import PendingRecord
 
 INNER: Final = b"INNER_"

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import FullError
-from seglog.storage.files.files import Files
-from seglog.storage.files.os_errors import explained
+from seglog.storage.files import Files, explained
 from seglog.storage.index.key_index import KeyIndex
 from seglog.storage.log.commit_log import CommitLog
 from seglog.storage.reads.offset_by_position import offsets_from

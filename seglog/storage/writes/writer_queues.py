@@ -9,8 +9,7 @@ from __future__ import annotations
 from seglog.storage.compaction.queue import CompactionQueue
 from seglog.storage.directory.known_topics import TopicKinds
 from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
-from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.queues.queue_opening import QueueOpening

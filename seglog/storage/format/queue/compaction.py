@@ -20,12 +20,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from seglog.errors import CorruptError, InvalidArgumentError, MessageIllegalError, TruncatedError
-from seglog.storage.format.config.config_json import decode_config, encode_config
-from seglog.storage.format.config.config_value import ConfigValue
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.layout import Buffer, Layout
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
+from seglog.storage.format.record import FILLER_BYTES, HEAD_V4, PHY_OFFSET_AT
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import FILLER_BYTES, HEAD_V4, PHY_OFFSET_AT
 
 COMPACTION: Final = "compaction"
 COMPACTION_LOG: Final = "compactionLog"
