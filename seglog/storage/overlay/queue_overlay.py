@@ -437,8 +437,8 @@ def code_of_missing(missing: _Mask, phy_offset: int, facts: LogFacts) -> str:
         phy_offset: Where the record of the first of them starts.
         facts: The log.
     """
-    is_recent = facts.end_phy_offset - phy_offset <= _MOST_BEHIND_BYTES
-    is_due = not facts.is_closed and is_recent and bool(missing[int(missing.argmax()) :].all())
+    may_be_due = not facts.is_closed and facts.end_phy_offset - phy_offset <= _MOST_BEHIND_BYTES
+    is_due = may_be_due and bool(missing.any()) and bool(missing[int(missing.argmax()) :].all())
     return "queue-due" if is_due else "queue-short"
 
 

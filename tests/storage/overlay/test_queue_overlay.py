@@ -7,8 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
+from seglog.storage.overlay.batch_overlay import overlay_batch_queue
 from seglog.storage.overlay.queue_overlay import LogFacts, behind_findings, overlay_queue
 from seglog.storage.segments.scratch import Room
 from seglog.storage.walk.growable_rows import PART_ROWS
@@ -81,3 +83,9 @@ def test_a_long_queue_that_disagrees_takes_little_more_than_its_units():
     assert peak_bytes < 72 * count
     assert state.units["phy_offset"].tolist()[:PART_ROWS] == list(range(0, PART_ROWS * 100, 100))
     assert {finding.code for finding in state.findings} >= {"queue-unit-wrong"}
+
+
+def test_a_batch_queue_without_units_is_right_after_a_kill():
+    facts = LogFacts(0, 400, (), np.array([0]), np.array([400], np.int32), 2000, is_closed=False)
+    none = np.zeros(0, BATCH_UNIT.dtype)
+    assert overlay_batch_queue("T", 0, none, 0, none, facts, has_files=True).findings == []
