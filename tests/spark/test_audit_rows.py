@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from seglog.doctor.check.log_walk import SplitOutcome
 from seglog.doctor.check.record_observer import Seen
 from seglog.spark.audit.outcome_rows import OUTCOME, from_table, spark_schema, to_batch
-from seglog.storage.audit.stretches import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.record.record import Damage
 from seglog.storage.index_check.key_check import KeyDiff, Places
+from seglog.storage.splits.stretches import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.walk.behind_damage import Head
 from seglog.storage.walk.segment_walk import Stopped
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from seglog.storage.audit.conclude import conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
-from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.certain_mends import damaged_log
 from seglog.storage.certain_mends.bits import mends_of_records
 from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files.files import Files, RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.splits.split_scan import SplitScan
+from seglog.storage.splits.stretches import Stretch
 from seglog.storage.survey.survey import Survey, survey
 
 

@@ -21,9 +21,9 @@ from seglog.spark.compact.writing import (
     write_segment,
 )
 from seglog.storage.audit.plan import AuditPlan
-from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.files.files import RestoringFiles
+from seglog.storage.splits.split_scan import SplitScan
+from seglog.storage.splits.stretches import Stretch
 
 
 class LocalRunner:

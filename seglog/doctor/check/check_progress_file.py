@@ -18,12 +18,13 @@ from seglog.doctor.check.check_progress_stamps import ResumeStamps
 from seglog.doctor.check.log_walk import SplitOutcome
 from seglog.doctor.check.record_observer import Seen
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.audit import AuditPlan, BatchRun, Interval, QueueEnd, Stretch, UnitState
+from seglog.storage.audit import AuditPlan
 from seglog.storage.files import StoreRoot, open_outside
 from seglog.storage.format.config import decode_json_line
 from seglog.storage.format.record import Damage
 from seglog.storage.index_check import KeyDiff, Places
 from seglog.storage.small_files import open_regular
+from seglog.storage.splits import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.walk import Head, Stopped
 
 MAX_RESUME_BYTES: Final = 1 << 30

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.check.log_walk import SplitOutcome
-from seglog.storage.audit import AuditPlan, Interval, UnitFiles
+from seglog.storage.audit import AuditPlan
 from seglog.storage.files import StoreRoot
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours import checksum
 from seglog.storage.index_check import IndexFacts
 from seglog.storage.seals import segment_path
+from seglog.storage.splits import Interval, UnitFiles
 
 Stamp = list[int]
 _UNITS_AT_A_TIME: Final = 1 << 16

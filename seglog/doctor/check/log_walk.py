@@ -14,12 +14,13 @@ from typing import Final
 
 from seglog.doctor.check.record_observer import RecordWatch, Seen
 from seglog.errors import TruncatedError
-from seglog.storage.audit import AuditPlan, SplitScan, Stretch, UnitFiles
+from seglog.storage.audit import AuditPlan
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
 from seglog.storage.format.ours import SEAL_BLOCK_BYTES, Seal
 from seglog.storage.index_check import IndexFacts
 from seglog.storage.kernels import block_sums as sums
+from seglog.storage.splits import SplitScan, Stretch, UnitFiles
 from seglog.storage.walk import Split
 
 THREADS: Final = 2

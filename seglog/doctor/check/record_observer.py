@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.audit import Stretch
 from seglog.storage.files import Files
 from seglog.storage.index_check import NO_DIFF, IndexFacts, KeyCheck, KeyDiff
 from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.splits import Stretch
 
 MINUTE_MS: Final = 60_000
 
@@ -35,7 +35,7 @@ class Seen:
 
 
 class RecordWatch:
-    """A watch of :class:`~seglog.storage.audit.split_scan.SplitScan`.
+    """A watch of :class:`~seglog.storage.splits.split_scan.SplitScan`.
 
     Args:
         index: The index, or what of it is about the split that is walked.

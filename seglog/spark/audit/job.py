@@ -12,11 +12,12 @@ from seglog.doctor.check import SplitOutcome, StoreCheck, walk_split
 from seglog.doctor.parts import ForgivingFiles
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES, AuditPlan
+from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
 from seglog.storage.index_check import IndexFacts, chain_finding
 from seglog.storage.seals import read_seal
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa

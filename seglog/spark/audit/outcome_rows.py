@@ -1,7 +1,7 @@
 """What splits saw as Arrow rows: how it travels from the tasks to the driver, and what a table of it holds.
 
 One row for each stretch; what it says of queues are lists within. The columns are the attributes of
-:class:`~seglog.storage.audit.stretches.Stretch`, ``seen`` those of
+:class:`~seglog.storage.splits.stretches.Stretch`, ``seen`` those of
 :class:`~seglog.doctor.check.record_observer.Seen`. What belongs to the split as a whole stands in its first
 row.
 """
@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from seglog.doctor.check import Seen, SplitOutcome
-from seglog.storage.audit import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.findings import Finding
 from seglog.storage.format.record import Damage
 from seglog.storage.index_check import KeyDiff, Places
+from seglog.storage.splits import BatchRun, Interval, QueueEnd, Stretch, UnitState
 from seglog.storage.walk import Head, Stopped
 
 _DAMAGE: Final = pa.struct([("kind", pa.string()), ("expected", pa.string()), ("found", pa.string())])

@@ -37,9 +37,10 @@ from seglog.spark.compact.swap import (
     state_of_store,
     write_manifest,
 )
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES, conclude_log, plan_audit, report_on
+from seglog.storage.audit import conclude_log, plan_audit, report_on
 from seglog.storage.files import SwappingFiles
 from seglog.storage.format.names import segment_file_name
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,8 +26,9 @@ from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.swap import files_around
 from seglog.spark.compact.task import Task
 from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, write_segment
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES, AuditPlan, Stretch
+from seglog.storage.audit import AuditPlan
 from seglog.storage.index_check import IndexFacts
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES, Stretch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,9 @@ from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import QueuePart, summarize
 from seglog.spark.compact.task import Task, read_facts
 from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, save_array, verdicts_path
-from seglog.storage.audit import AuditPlan, Stretch
+from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
+from seglog.storage.splits import Stretch
 
 KEYED: Final = np.dtype(
     [

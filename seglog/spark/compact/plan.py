@@ -17,7 +17,7 @@ from seglog.spark.compact.records import Key
 from seglog.spark.compact.summary import NOWHERE, QueuePart
 from seglog.spark.compact.task import CompactionPart, Task
 from seglog.spark.compact.writing import SegmentPlan
-from seglog.storage.audit import AuditPlan, AuditQueue, AuditReport, LogOutcome
+from seglog.storage.audit import AuditPlan, AuditQueue, AuditReport
 from seglog.storage.compaction import queue_ids
 from seglog.storage.directory import QueueFiles, configured_kinds, read_units
 from seglog.storage.files import Files
@@ -25,6 +25,7 @@ from seglog.storage.findings import Severity
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
+from seglog.storage.splits import LogOutcome
 
 _BROKERS_OWN: Final = (*SYSTEM_PREFIXES, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.values.columns import Wanted, spark_columns
 from seglog.spark.source.wanted.options import parse_options
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,12 +12,12 @@ from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.queue_audit import LogExtent, audit_queue, overlay
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.audit.stitch import LogOutcome
-from seglog.storage.audit.stretches import BatchRun, Interval
 from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.files.files import Files
 from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.queue_overlays import Key, Overlays
+from seglog.storage.splits.stitch import LogOutcome
+from seglog.storage.splits.stretches import BatchRun, Interval
 
 
 class IntervalQueues:

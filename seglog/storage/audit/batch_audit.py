@@ -14,12 +14,12 @@ import numpy as np
 
 from seglog.storage.audit.queue_audit import LogExtent
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.audit.stretches import BatchRun
 from seglog.storage.directory.queue_files import QueueFiles, read_units_left
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
 from seglog.storage.overlay.batch_overlay import BatchQueueState, overlay_batch_queue
 from seglog.storage.overlay.queue_overlay import LogFacts
+from seglog.storage.splits.stretches import BatchRun
 
 
 def overlay_batch(

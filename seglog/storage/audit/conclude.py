@@ -6,7 +6,7 @@ readers call them. A survey reads one file after the other, and holds a row of e
 walked at once, and send runs.
 
 Three steps. :func:`~seglog.storage.audit.plan.plan_audit` lists the files and cuts the log into splits.
-:class:`~seglog.storage.audit.split_scan.SplitScan` walks splits. :func:`conclude` puts them together.
+:class:`~seglog.storage.splits.split_scan.SplitScan` walks splits. :func:`conclude` puts them together.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from dataclasses import dataclass, replace
 from seglog.storage.audit.all_queues import IntervalQueues
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.report import AuditReport
-from seglog.storage.audit.split_scan import SplitScan, Watch
-from seglog.storage.audit.stitch import LogOutcome, stitch
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
 from seglog.storage.files.files import Files
@@ -28,6 +25,9 @@ from seglog.storage.scan.conclusion import WalkedLog
 from seglog.storage.scan.conclusion import conclude as conclude_walk
 from seglog.storage.scan.message_counts import count_messages, lost_of_store
 from seglog.storage.scan.queue_overlays import batch_topics, overlay_queues
+from seglog.storage.splits.split_scan import SplitScan, Watch
+from seglog.storage.splits.stitch import LogOutcome, stitch
+from seglog.storage.splits.stretches import Stretch
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 
 from seglog.storage.audit.queue_audit import LogExtent
-from seglog.storage.audit.stretches import Interval, UnitState
 from seglog.storage.directory.log_files import has_data
 from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.format.names import LMQ_PREFIX, segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
+from seglog.storage.splits.stretches import Interval, UnitState
 
 NO_UNITS: Final = np.empty(0, CQ_UNIT.dtype)
 _CHUNK_UNITS: Final = 50_000

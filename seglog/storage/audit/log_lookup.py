@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine
+from seglog.storage.splits.stretches import Stretch
 
 
 class LogLookup:

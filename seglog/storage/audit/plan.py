@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seglog.storage.audit.splits import DEFAULT_SPLIT_BYTES, plan_splits
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes, configured_kinds
 from seglog.storage.files.files import Files
 from seglog.storage.scan.listed import ListedStore, list_whole
 from seglog.storage.scan.queue_overlays import batch_topics
+from seglog.storage.splits.splits import DEFAULT_SPLIT_BYTES, plan_splits
 from seglog.storage.walk.segment_walk import Split
 
 

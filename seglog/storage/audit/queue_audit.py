@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.report import AuditQueue
-from seglog.storage.audit.stretches import Interval, UnitState
 from seglog.storage.directory.queue_files import QueueFiles, read_units_left
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
@@ -27,6 +26,7 @@ from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, overlay_queue
 from seglog.storage.segments.scratch import Room
+from seglog.storage.splits.stretches import Interval, UnitState
 from seglog.storage.walk.behind_damage import Hole
 
 _MAX_SIZE: Final = 0x7FFF_FFFF

@@ -1,7 +1,7 @@
 """The walk over a whole commit log, one record after the other: records, holes, and where the log ends.
 
 It can continue later from where it ended, which is how a reader follows a running writer. Splits of a log
-are walked elsewhere by :mod:`seglog.storage.audit.split_scan`; both stand on
+are walked elsewhere by :mod:`seglog.storage.splits.split_scan`; both stand on
 :mod:`~seglog.storage.walk.segment_walk` and :mod:`~seglog.storage.walk.behind_damage`.
 """
 

@@ -9,10 +9,10 @@ import pytest
 
 from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.plan import plan_audit
-from seglog.storage.audit.split_scan import SplitScan
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
+from seglog.storage.splits.split_scan import SplitScan
 from seglog.storage.survey.survey import survey
 from tests.support.audits import audit, audit_as_survey
 from tests.support.material.golden import extract

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 from seglog.storage.directory import (
     LogFile,
     LogReader,
@@ -27,6 +26,7 @@ from seglog.storage.directory import (
 )
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.record import Damage, examine
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 from seglog.storage.walk import MISSING, LogScan
 
 _RECORD_BYTES: Final = 8 << 20

@@ -24,12 +24,12 @@ from seglog.spark.source.read.log_plan import LogSplit, Loss
 from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.wanted.options import AccessPath
 from seglog.spark.source.wanted.selection import Selection, Span
-from seglog.storage.audit import UnitFiles
 from seglog.storage.directory import StoreGeometry, list_queues
 from seglog.storage.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue import CQ_UNIT_BYTES, Units, in_use
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine
+from seglog.storage.splits import UnitFiles
 
 _JOIN_BYTES: Final = 64 << 10
 """What is between two wanted records is read along if it is no more than this."""

@@ -17,9 +17,9 @@ from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.values.columns import Wanted
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import Chooser, Selection
-from seglog.storage.audit import MIN_SPLIT_BYTES
 from seglog.storage.directory import StoreGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.splits import MIN_SPLIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

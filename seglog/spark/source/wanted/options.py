@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from seglog.errors import InvalidArgumentError
 from seglog.spark.source.wanted.selection import Selection, Span
-from seglog.storage.audit import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
+from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 
 MIN_BATCH_ROWS: Final = 8192
 Place: TypeAlias = str | dict[tuple[str, int], int]

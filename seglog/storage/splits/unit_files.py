@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.audit.stretches import UnitState
 from seglog.storage.directory.queue_files import QueueFiles, list_queue
 from seglog.storage.files.files import Files
 from seglog.storage.format.layout import Layout
@@ -16,6 +15,7 @@ from seglog.storage.format.names import CONSUME_QUEUE, segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, Units, in_use
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.overlay.queue_overlay import may_differ_in_tags_code
+from seglog.storage.splits.stretches import UnitState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.storage.audit.stretches import BatchRun
-from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.format.queue.batch_consume_queue import BatchUnits, batch_in_use
+from seglog.storage.splits.stretches import BatchRun
+from seglog.storage.splits.unit_files import UnitFiles
 
 _NOWHERE: Final = -1
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.audit.splits import MIN_SPLIT_BYTES, owner, plan_splits
 from seglog.storage.directory.log_files import LogFile
+from seglog.storage.splits.splits import MIN_SPLIT_BYTES, owner, plan_splits
 
 SEGMENT_BYTES = 65536
 

@@ -3,7 +3,7 @@
 A split is walked as if a record began at its first byte. Where none does (a record of the split before
 goes on there, or there is damage), that is a stretch without records, and the walk goes on at the next
 record that proves itself. Which of the two it was only the driver can tell, from where the split before
-ended: see :mod:`seglog.storage.audit.stitch`.
+ended: see :mod:`seglog.storage.splits.stitch`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from seglog.storage.audit.batch_runs import BatchUnitFinder
-from seglog.storage.audit.stretch_builder import StretchBuilder
-from seglog.storage.audit.stretches import Stretch
-from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.files.files import Files
 from seglog.storage.format import names
@@ -23,6 +19,10 @@ from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
 from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.index_keys import RecordKeys, index_keys
 from seglog.storage.kernels.walk import QueueTable, Rows
+from seglog.storage.splits.batch_runs import BatchUnitFinder
+from seglog.storage.splits.stretch_builder import StretchBuilder
+from seglog.storage.splits.stretches import Stretch
+from seglog.storage.splits.unit_files import UnitFiles
 from seglog.storage.walk.behind_damage import Head
 from seglog.storage.walk.segment_walk import NativeStep, SegmentWalk, Split, Stopped
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.audit.batch_runs import BatchRuns, BatchUnitFinder
-from seglog.storage.audit.stretches import Interval, QueueEnd, Stretch, UnitState
-from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.format.record import Damage, takes_queue_offset
 from seglog.storage.kernels.queue_rows import Group, group, stand_in
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places
 from seglog.storage.overlay.batch_overlay import units_of_rows
+from seglog.storage.splits.batch_runs import BatchRuns, BatchUnitFinder
+from seglog.storage.splits.stretches import Interval, QueueEnd, Stretch, UnitState
+from seglog.storage.splits.unit_files import UnitFiles
 from seglog.storage.walk import Head, Split, Stopped
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.walk.inner_records import InnerRecords

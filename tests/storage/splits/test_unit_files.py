@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.storage.audit.stretches import UnitState
-from seglog.storage.audit.unit_files import UnitFiles
 from seglog.storage.directory.queue_files import list_queues, read_units
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
+from seglog.storage.splits.stretches import UnitState
+from seglog.storage.splits.unit_files import UnitFiles
 
 FILE_BYTES = 100
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.storage.audit.split_scan import SplitScan
-from seglog.storage.audit.splits import owner
-from seglog.storage.audit.stretches import Stretch
 from seglog.storage.format.record.record import Damage
+from seglog.storage.splits.split_scan import SplitScan
+from seglog.storage.splits.splits import owner
+from seglog.storage.splits.stretches import Stretch
 from seglog.storage.walk.behind_damage import Head, Hole, LogEnd
 from seglog.storage.walk.segment_walk import MISSING, ZERO, Split
 
