@@ -105,7 +105,11 @@ def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> lis
         if not size or first < max_offset * queue.layout.size_bytes:
             continue
         file = f"{queue.name}/{names.segment_file_name(first)}"
-        with closing(files.open(queue.directory / names.segment_file_name(first), writable=False)) as handle:
+        try:
+            handle = files.open(queue.directory / names.segment_file_name(first), writable=False)
+        except FileNotFoundError:
+            continue  # the store's owner deleted it since it was listed, as retention does
+        with closing(handle):
             if not data_end(handle, queue.layout.size_bytes):
                 findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))
     return findings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.errors import ClosedError, InvalidArgumentError, NotFoundError
-from seglog.storage import store as store_module
+from seglog.storage import lookups
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import NATIVE, PYTHON
@@ -404,7 +404,7 @@ def message_at(store, phy_offset):
 def message_at_in_python(store, phy_offset):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_reads", plain_reads.PlainReads(store._core.log))
-        patch.setattr(store_module, "decode_message", decode_message)
+        patch.setattr(lookups, "decode_message", decode_message)
         return message_at(store, phy_offset)
 
 
