@@ -1,4 +1,4 @@
-"""A broker for tests: virtual time, clients at hand, and the same files for the same calls.
+"""A broker for tests: virtual time, clients of its own, and the same files for the same calls.
 
     with VirtualBroker.at(tmp_path) as broker:
         broker.producer().send("orders", b"42 apples", delay_level=18)

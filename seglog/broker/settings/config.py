@@ -14,7 +14,7 @@ _LAST_HOUR: Final = 23
 
 
 class GuardPolicy(enum.Enum):
-    """What happens to messages that somebody still needs."""
+    """What happens to messages that a group still needs."""
 
     REFUSE = "refuse"
     """They stay, and so does everything after them."""
@@ -60,7 +60,7 @@ class BrokerConfig:
         enable_property_filter: Whether messages are filtered by SQL92 expressions.
         retention_hours: How old messages become before their file of the log may go.
         retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
-        retention_policy: What happens to messages that somebody still needs: ``refuse`` keeps them, and the
+        retention_policy: What happens to messages that a group still needs: ``refuse`` keeps them, and the
             log after them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
         retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
         retention_check_ms: How often the disk is looked at, at most.

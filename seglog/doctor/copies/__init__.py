@@ -1,7 +1,7 @@
 """Copies of a store: backups and branches that share what is full with it.
 
 Called by ``seglog backup`` and ``seglog branch``.
-Truth: the copy is marked as crashed, so that whoever opens it recovers it from its log.
+Truth: the copy is marked as crashed, so the next opening recovers it from its log.
 """
 
 from seglog.doctor.copies.backup import Copied as Copied

@@ -1,6 +1,6 @@
 """Puts together what the splits of a plan saw: the log, its queues, and what is not as it should be.
 
-A survey (:mod:`seglog.storage.survey.survey`) says the same of a store, whatever the splits: both stand on
+A survey (:mod:`seglog.storage.survey.survey`) says the same of a store, for any splits: both stand on
 :mod:`seglog.storage.scan`. But records in holes which a mend brings back are called repairable here, as
 readers call them. A survey reads one file after the other, and holds a row of every record; splits may be
 walked at once, and send runs.

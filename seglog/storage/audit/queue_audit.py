@@ -2,7 +2,7 @@
 
 The rules are the engine's: :func:`seglog.storage.overlay.queue_overlay.overlay_queue` decides. It wants a
 row for every record. The splits compared each record with its unit already and sent runs, so the rows are
-made again here: those that agree are read off the units, the others stand for their kind.
+rebuilt here: those that agree from the units, the others as one of their kind.
 
 Memory: the units of one queue and a few times as much, about 150 bytes a message.
 """

@@ -1,9 +1,8 @@
 """System topics and groups: names that RocketMQ and its broker keep for themselves, stated once.
 
-The lists differ by their question. A broker lets nobody create or delete a system topic (to some of which
-producers send all the same), takes no message for six of them, and makes some groups itself. An export
-leaves out the topics that messages only pass through. An account of deliveries counts the topics that
-producers send to.
+Each list answers another question. A broker refuses to create or delete a system topic, but producers send
+to some of them; it refuses messages for six of them, and creates some groups itself. An export leaves out
+the topics that messages only pass through. An account of deliveries counts the topics that producers send to.
 
 Source: ``TopicValidator.java SYSTEM_TOPIC_SET, NOT_ALLOWED_SEND_TOPIC_SET``, ``MixAll.java``,
 ``SubscriptionGroupManager.java init``.

@@ -10,26 +10,11 @@ from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.reads.batch_get import BatchUnitSource
 from seglog.storage.reads.get import Queue, RecordSource
 from seglog.storage.reads.sequential_reads import PlainQueue
+from seglog.storage.scan.message_counts import QueueEnds
 
 
-class OpenQueue(Protocol):
+class OpenQueue(QueueEnds, Protocol):
     """What is known of any queue of an open store."""
-
-    @property
-    def topic(self) -> str:
-        """Its topic."""
-
-    @property
-    def queue_id(self) -> int:
-        """Its number."""
-
-    @property
-    def min_offset(self) -> int:
-        """Queue offset of the first message."""
-
-    @property
-    def max_offset(self) -> int:
-        """Queue offset of the next message."""
 
     @property
     def max_phy_offset(self) -> int:

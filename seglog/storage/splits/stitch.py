@@ -1,7 +1,7 @@
 """Puts together what the splits saw: which stretches are the log, where its holes are and where it ends.
 
 The log goes on where a stretch ended; behind damage :mod:`seglog.storage.walk.behind_damage` decides, as
-for the walk in one go, so the result is the same whatever the splits. A split cannot decide, for it does not
+for the walk in one go, so the result is the same for any splits. A split cannot decide, for it does not
 know what is before it. It may have begun in the middle of a record, or taken a record of an older life for a
 beginning; where no stretch starts at the place at which the log goes on, its split is walked again from
 there.

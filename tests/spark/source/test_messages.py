@@ -1,4 +1,4 @@
-"""What the data source reads, without Spark: the messages of every golden store, whatever the splits."""
+"""What the data source reads, without Spark: the messages of every golden store, for any splits."""
 
 from __future__ import annotations
 
