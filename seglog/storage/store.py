@@ -121,8 +121,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             flush_interval_ms: How often ASYNC puts are brought to the disk.
             recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
                 it is walked by the open after a crash, see :mod:`seglog.storage.survey.incremental_survey`.
-                0 for no
-                points: every open walks the whole log.
+                0 for no points: every open walks the whole log.
             store_host: Address written into records, part of message ids; its port is not 0, which marks
                 tombstones.
             clock: Source of time stamps.

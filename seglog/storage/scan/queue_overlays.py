@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from seglog.storage.directory import QueueFiles, known_topics, queue_directory
@@ -67,9 +66,11 @@ def overlay_queues(
         batch_topics: Topics that have batch queues.
         files: Where the store is.
     """
-    living, findings = living_queues(files, store.root, store.mode, seen.plain, store.queue_files)
+    # After a crash the topic table may be behind the log; then every queue of the log counts.
+    known = known_topics(files, store.root) if store.mode == "normal" else None
+    living, findings = living_queues(known, seen.plain, store.queue_files)
     folder = names.BATCH_CONSUME_QUEUE
-    living_batch, wrong = living_queues(files, store.root, store.mode, seen.batch, store.batch_files, folder)
+    living_batch, wrong = living_queues(known, seen.batch, store.batch_files, folder)
     plain = {
         key: seen.overlay(store.queue_files.get(key) or QueueFiles(*key, store.root))
         for key in living
@@ -99,9 +100,7 @@ def batch_topics(
 
 
 def living_queues(
-    files: Files,
-    root: Path,
-    mode: str,
+    known: Collection[str] | None,
     in_log: Collection[Key],
     with_files: Collection[Key],
     folder: str = names.CONSUME_QUEUE,
@@ -109,16 +108,12 @@ def living_queues(
     """Returns which queues a store has, sorted, and findings about those that do not count.
 
     Args:
-        files: Where the store is.
-        root: The store directory.
-        mode: ``normal`` or ``abnormal``, as :attr:`ListedStore.mode`.
+        known: The topics that the store's tables have; None where every queue of the log counts.
         in_log: Topic and number of every queue of which the log has a record with a place in it.
         with_files: Topic and number of every queue that has a directory.
         folder: The one that queues of their kind share.
     """
     findings: list[Finding] = []
-    # After a crash the topic table may be behind the log; then every queue of the log counts.
-    known = known_topics(files, root) if mode == "normal" else None
     living: list[Key] = []
     for topic, queue_id in sorted({*in_log, *with_files}):
         if not names.can_name_directory(topic):
